@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Names of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` exchanges, `batch <side>` and
- * `unreadable` writes, all others records: `verdict <kind> <check> <verdict>`, `difference <path> <kind> <class of V2> <class of V3>`,
- * `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `comparedAt <hour> <verdict>`, `code <check> <fingerprint> compared|seen`,
- * `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
+ * The groups of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` counts
+ * exchanges, `batch <side>` and `unreadable` count writes. All others count records: `verdict <kind> <check> <verdict>`, `difference <path>
+ * <kind> <class of V2> <class of V3>`, `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `comparedAt
+ * <hour> <verdict>`, `code <check> <fingerprint> compared|seen`, `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay
+ * <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
  */
 type CountGroup =
   | 'exchange'
@@ -25,13 +26,12 @@ type CountGroup =
   | 'uncounted'
   | 'written'
 
-/** Counts by their names. */
 export type Counts = ReadonlyMap<string, number>
 
-/** A longer field is no name of this program's. */
+/** Maximum length of a field. No name that this program makes has a longer one. */
 const MAX_FIELD = 400
 
-/** The name of a count; a field that is too long becomes `other`. */
+/** Returns the name of a count. A field that is too long becomes `other`. */
 export function countName(group: CountGroup, ...fields: readonly string[]): string {
   return [
     group,
@@ -44,7 +44,7 @@ export function addCounts(target: Map<string, number>, added: Iterable<readonly 
   for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
 }
 
-/** The counts of a group by their fields; a name that cannot be read is left out. */
+/** Returns the counts of a group by their fields. Leaves out names that cannot be read. */
 export function countsOf(
   counts: Counts,
   group: CountGroup,
@@ -67,7 +67,7 @@ function decode(field: string): string | undefined {
 const NO_CODE = '00000000-0000-0000-0000-000000000000'
 const MAX_CODE_LENGTH = 40
 
-/** The fingerprint of an attendance code in any case, by which what was seen and what was compared are matched; undefined: it names none. */
+/** Returns the fingerprint of an attendance code, which ignores case, or `undefined` if the text names no code. */
 export function codeFingerprint(code: string): string | undefined {
   if (code === '' || code === NO_CODE || code.length > MAX_CODE_LENGTH) return undefined
   return createHash('sha256').update(code.toLowerCase()).digest('base64url').slice(0, 12)

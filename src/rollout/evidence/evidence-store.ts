@@ -7,22 +7,22 @@ import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.t
 import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept.ts'
 
 /**
- * Creates the store of evidence in the database of a journal: what was seen of a partner and compared, over all instances, as counts and keyed
- * hashes; no id, name or value. Errors: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`.
+ * Creates the store of evidence in the database of a journal. It holds what all instances have seen and compared of a partner, as counts
+ * and keyed hashes without any id, name or value. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
   return {
-    /** The key of the running period of a scope; a new one begins where there is none, or after 90 days. */
+    /** Returns the key of the current period of a scope. Begins a period if there is none, or if the last one is 90 days old. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
-    /** Adds entries, all or none. False: the period has ended meanwhile, and nothing was added. */
+    /** Adds all entries to a period. Returns false, and adds none, if the period has ended. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>
       database.ask(() => addEntries(database, rooms, period, entries)),
-    /** The evidence of a partner, the newest revision first. */
+    /** Returns the evidence of a partner, the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
-    /** The counts of a partner, or of all, the newest revision first. */
+    /** Returns the counts of a partner, or of all partners, the newest revision first. */
     counts: (partner?: string) => database.ask(() => readCounted(database, partner)),
-    /** Destroys keys that are older than 90 days, and deletes their hashes; returns how many. */
+    /** Destroys keys that are older than 90 days and deletes their hashes. Returns the number of periods. */
     destroyExpired: () => database.ask(() => destroyPeriods(database)),
   }
 }
@@ -33,42 +33,42 @@ export type EvidenceStore = ReturnType<typeof createEvidenceStore>
 export interface HashedPair {
   readonly hash: Uint8Array
   readonly school: Uint8Array
-  /** Bits: `checkBits`. */
+  /** The bits of `checkBits` that apply. */
   readonly checks: number
   readonly differs: number
 }
 
-/** What one exchange adds; nothing of it but counts and hashes. */
+/** The counts and hashes that one exchange adds. */
 export interface EvidenceEntry {
-  /** Its counts count once for each hash. Undefined: they always count. */
+  /** The hash of the request, for which the counts are added only once. Without it the counts are always added. */
   readonly request?: Uint8Array | undefined
-  /** By names without anything of a record, such as `verdict batch reply same`. */
+  /** Counts by names that say nothing about a record, such as `verdict batch reply same`. */
   readonly counts: Counts
   readonly pairs: readonly HashedPair[]
 }
 
-/** Pairs of one period; beyond that only those that differ are added, so that a full period never hides a difference. */
+/** Maximum number of pairs in one period. Beyond it only differing pairs are added, so that a full period hides no difference. */
 export const MAX_PAIRS = 50_000
-/** Room for pairs that differ, once `MAX_PAIRS` are there. */
+/** The number of differing pairs that are added beyond `MAX_PAIRS`. */
 const ROOM_TO_DIFFER = 5_000
-/** Requests of one period; beyond this many, their counts count again. Pairs never do. */
+/** Maximum number of requests in one period. Beyond it the counts of a repeated request are added again, but never its pairs. */
 const MAX_REQUESTS = 50_000
-/** Distinct records that were written in one period: more than any step asks for. */
+/** Maximum number of distinct written records in one period, which is more than any step requires. */
 export const MAX_WRITTEN = 10_000
-/** Names of counts of each group in one period; the group is the name up to the first space. */
+/** Maximum number of names in each group and period. The group is the name up to the first space. */
 export const MAX_NAMES = 2_500
-/** Rows of one statement: SQLite takes 32,766 values. */
+/** Maximum number of rows in one statement, because SQLite takes 32,766 values. */
 const MAX_ROWS = 1_000
 
 interface HashRow {
   readonly hash: Uint8Array
-  /** Null for a request. */
+  /** The school, or `null` for a request. */
   readonly school: Uint8Array | null
   readonly checks: number
   readonly differs: number
 }
 
-/** Adds entries to a period in one transaction; false: the period has ended. */
+/** Adds entries to a period in one transaction. Returns false if the period has ended. */
 async function addEntries(
   database: JournalDatabase,
   rooms: Map<number, Room>,
@@ -76,9 +76,9 @@ async function addEntries(
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
   let room = rooms.get(period)
-  // They are counted again where this is not committed.
+  // If the transaction fails, the hashes are counted again.
   rooms.delete(period)
-  // Pages that split as hashes come would keep copies of them beyond their end.
+  // Random hashes split pages, which would leave copies of the hashes in the file beyond their deletion.
   const isAdded = await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, period))) return false
     const hashes = entries.flatMap(({ request, pairs }) => [
@@ -106,7 +106,7 @@ async function addEntries(
   return isAdded
 }
 
-/** One row for each hash: a statement cannot change a row twice. */
+/** Merges rows with the same hash, because a statement cannot change a row twice. */
 function addRow(rows: Map<string, HashRow>, row: HashRow): void {
   const before = rows.get(nameOf(row.hash))
   const { checks = 0, differs = 0 } = before ?? {}
@@ -126,22 +126,22 @@ async function readKnown(
   return known
 }
 
-/** How many hashes of each kind may still be added to a period. */
+/** The number of hashes of each kind that may still be added to a period. */
 interface Room {
   requests: number
   pairs: number
   written: number
-  /** Added by this instance since they were counted. */
+  /** The number of hashes that this instance has added since the last count. */
   added: number
 }
 
 /**
- * The hashes of a period are counted again after this instance has added this many, since other instances add some, too. Counting a full
- * period takes SQLite 100 ms, in the thread that commits.
+ * The number of added hashes after which an instance counts the hashes of a period again, because other instances add some too. Counting a
+ * full period takes SQLite 100 ms in the thread that commits.
  */
 const COUNTED_EVERY = 1_000
 
-/** Adds rows, or what is new of those that are there, as far as there is room for each kind; gives the room that is left. */
+/** Adds new rows as far as there is room for their kind, and updates existing rows. Returns the room that is left. */
 async function keepHashes(
   db: Db,
   period: number,
@@ -197,7 +197,7 @@ async function keepCounts(db: Db, period: number, counts: Counts): Promise<void>
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
   for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
-  // By group: names that clients can multiply leave room for all others.
+  // The limit is per group, so that names which clients can multiply leave room for all others.
   const kept = [...counts].filter(([name]) => {
     if (known.has(name)) return true
     addCounts(sizes, [[groupOf(name), 1]])

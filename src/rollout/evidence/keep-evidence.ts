@@ -4,13 +4,13 @@ import { addCounts, countName } from './count-name.ts'
 import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope } from './read-kept.ts'
 
-/** What is added with the next group. */
+/** An entry that waits for the next group. */
 interface PendingEntry {
-  /** About how many hashes it has. */
+  /** The approximate number of hashes of the entry. */
   readonly size: number
-  /** Undefined: it was made with the key of a period that has ended, and is lost. */
+  /** Builds the entry. Returns `undefined`, and loses the entry, if it was made with the key of a period that has ended. */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
-  /** The check of an exchange: where it is lost, it counts as missed. */
+  /** The check of the exchange, which counts as missed if the entry is lost. */
   readonly check?: CheckedExchange
 }
 
@@ -23,27 +23,27 @@ export type EvidenceKeeper = ReturnType<typeof createEvidenceKeeper>
 
 interface EvidenceKeeperOptions {
   readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
-  /** Called with the number of checks whose evidence was kept, or lost. */
+  /** Called with the number of checks whose evidence was stored or lost. */
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
-/** Between two groups; also how old ids in memory get, ms. */
+/** The interval between two groups in milliseconds, and the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
-/** Between two looks for keys whose time is over, and until the first one: many a process does not live for an hour. */
+/** The interval between two runs that destroy expired keys, and the time of the first one, because many processes end within an hour. */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
-/** Hashes that wait for their group; more are lost. */
+/** Maximum number of waiting hashes. Entries beyond it are lost. */
 const MAX_WAITING = 20_000
-/** Hashes of one transaction: the journal has its turn in between. */
+/** Maximum number of hashes in one transaction, so that the journal has its turn in between. */
 const MAX_TOGETHER = 500
 
 interface Waiting {
   readonly scope: EvidenceScope
   readonly entries: PendingEntry[]
-  /** Exchanges that are lost, by the names of their counts. */
+  /** The lost exchanges by the names of their counts. */
   missed: Map<string, number>
 }
 
-/** Creates what takes all that one instance has seen and compared to the journal, in groups. Exchanges whose evidence could not be kept count as missed. */
+/** Creates the keeper, which stores what this instance has seen and compared. An exchange whose evidence is lost counts as missed. */
 export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
   const { store, onKept } = options
   const keys = new Map<string, Promise<PeriodKey>>()
@@ -74,7 +74,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         const group = firstOf(entries)
         const made = group.map((pending) => ({ pending, entry: pending.toEntry(key) }))
         const added = [...made.flatMap(({ entry }) => entry ?? []), { counts: missed, pairs: [] }]
-        // A period that has just ended; the next group begins another.
+        // The period has just ended. The next group begins another.
         if (!(await store.add(key.period, added))) break
         missed = new Map()
         entries.splice(0, group.length)
@@ -86,7 +86,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         )
       }
     } finally {
-      // A commit whose reply was lost counts them both as compared and as missed: more has to be seen then, never less.
+      // If the reply of a commit was lost, entries count as compared and as missed. That only makes the advice stricter.
       lose(scope, entries)
       if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
     }
@@ -99,7 +99,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     await actOnEach(taken.values(), keepScope)
   }
   return {
-    /** The key of the running period of a scope. Errors: those of the store. */
+    /** Returns the key of the current period of a scope. Rejects with the errors of the store. */
     key: (scope: EvidenceScope): Promise<PeriodKey> => {
       const name = nameOf(scope)
       const known = keys.get(name) ?? store.key(scope)
@@ -115,12 +115,12 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
       size += entry.size
       waitingOf(scope).entries.push(entry)
     },
-    /** An exchange was not compared. */
+    /** Counts an exchange that was not compared. */
     miss,
     duties: [
       { name: 'evidence', everyMs: EVERY_MS, atStop: true, act: keep },
       {
-        // Also of partners that nothing is compared of any more.
+        // Also covers partners for which nothing is compared any more.
         name: 'expired evidence',
         everyMs: DESTROY_EVERY_MS,
         firstMs: DESTROY_FIRST_MS,
@@ -132,7 +132,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
 
 const nameOf = ({ partner, stage, revision }: EvidenceScope): string => `${partner} ${stage} ${revision}`
 
-/** As many of the first as go into one transaction, and at least one. */
+/** Returns the first entries that fit into one transaction, and at least one. */
 function firstOf(entries: readonly PendingEntry[]): readonly PendingEntry[] {
   let size = 0
   const end = entries.findIndex((entry, at) => {

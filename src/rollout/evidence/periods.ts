@@ -8,27 +8,27 @@ import { type Db, forUpdate, readNow, rowsOf } from '../store/stage-rows.ts'
 import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
-/** How long a key is kept. */
+/** How long a key exists. */
 const PERIOD_MS = 90 * 86_400_000
-/** A period that began later than now by more than this: the clock of the database was ahead, and its age cannot be known. */
+/** A period that began this much later than now was begun by a clock that was ahead, so its age is unknown. */
 const AHEAD_MS = 86_400_000
 
-/** A period as it is kept; the columns that its key needs. */
+/** The columns of a period that concern its key. */
 interface PeriodRow {
   readonly id: number
-  /** 1, 2, 3, … */
+  /** The number of the period within its scope: 1, 2, 3, … */
   readonly period: number
   readonly sinceMs: number
-  /** The days of records that it counts: from the first on, before the second. Together the periods count each day once. */
+  /** The days of the records that the period counts: `from` up to but not including `until`. Each day is in one period. */
   readonly from: string
   readonly until: string
-  /** Null: it was destroyed, and the hashes with it. */
+  /** The key, or `null` if the key was destroyed with its hashes. */
   readonly key: Uint8Array | null
-  /** 1: `key` is sealed. */
+  /** 1 if `key` is sealed. */
   readonly sealed: number
 }
 
-/** The running period of a scope with its key; an expired one is destroyed, and the next begins. */
+/** Returns the current period of a scope with its key. Destroys an expired period and begins the next. */
 export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
   const { partner, stage, revision } = scope
   const { db, macKey } = database
@@ -49,7 +49,7 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   }
   const period = (latest?.period ?? 0) + 1
   const { key, sealed } = await createKey(macKey, placeOf(scope, period))
-  // Another instance may have begun it.
+  // Another instance may have begun the period at the same time.
   await sql`insert into evidence_periods
       (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key, sealed)
     values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key}, ${sealed})
@@ -57,19 +57,17 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   return openPeriod(database, scope)
 }
 
-/** The day of a time, UTC. */
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-/** The hour of a time, UTC. */
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
-/** Names the row of a key, so that none can be moved to another. */
+/** Names the row of a key, to which the key is bound when it is sealed. */
 const placeOf = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
 const KEY_BYTES = 32
 
-/** Makes a key, sealed where the audit trail has one. */
+/** Creates a key, sealed if the audit trail has a key. */
 async function createKey(
   macKey: JournalDatabase['macKey'],
   place: string,
@@ -79,7 +77,7 @@ async function createKey(
   return { key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
 }
 
-/** Opens a key. Errors: `ADP_JOURNAL_DAMAGED`; `ADP_CONFIGURATION` for a sealed one without the journal's keys. */
+/** Opens a key. Throws `ADP_JOURNAL_DAMAGED`, or `ADP_CONFIGURATION` for a sealed key without the keys of the journal. */
 async function openKey(
   macKey: JournalDatabase['macKey'],
   place: string,
@@ -104,13 +102,13 @@ async function openKey(
   })
 }
 
-/** The key of the stages' MACs is sealed with a key of the journal and outlives it; one derived from it seals the keys of evidence. */
+/** Derives the key that seals the keys of evidence from the key of the stages' MACs, which outlives the keys of the journal. */
 const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
   id: 'evidence',
   key: createHmac('sha256', key).update('markbridge evidence').digest(),
 })
 
-/** Destroys the keys of expired periods with their hashes; returns how many. */
+/** Destroys the keys of expired periods with their hashes. Returns the number of periods. */
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {
   const nowMs = database.nowMs()
   const expired = await rowsOf(
@@ -122,7 +120,7 @@ export async function destroyPeriods(database: JournalDatabase): Promise<number>
   return expired.length
 }
 
-/** Replaces the hashes of a period by what they add up to, and destroys its key; does nothing where that was done. */
+/** Replaces the hashes of a period by their sums and destroys its key. Does nothing if that was already done. */
 async function destroyPeriod(database: JournalDatabase, id: number): Promise<void> {
   await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, id))) return
@@ -132,11 +130,11 @@ async function destroyPeriod(database: JournalDatabase, id: number): Promise<voi
       transaction,
     )
   })
-  // The log of changes of SQLite still has the pages as they were.
+  // The write-ahead log of SQLite still holds the pages as they were.
   if (database.dialect === 'sqlite') await sql`PRAGMA wal_checkpoint(TRUNCATE)`.execute(database.db)
 }
 
-/** Locks a period: two instances change it one after the other. False: its key was destroyed. */
+/** Locks a period, so that two instances change it one after the other. Returns false if its key was destroyed. */
 export async function lockPeriod(database: JournalDatabase, db: Db, id: number): Promise<boolean> {
   const [row] = await rowsOf(
     db,
@@ -146,7 +144,7 @@ export async function lockPeriod(database: JournalDatabase, db: Db, id: number):
 }
 
 /**
- * Runs a transaction that leaves no bytes of what it deletes or moves in the file of SQLite. PostgreSQL keeps deleted rows until its next
+ * Runs a transaction that leaves no bytes of deleted or moved rows in the file of SQLite. PostgreSQL keeps deleted rows until its next
  * vacuum.
  */
 export function overwriting<Result>(
@@ -157,7 +155,7 @@ export function overwriting<Result>(
     if (dialect === 'postgres') return work(transaction)
     const set = (value: number): Promise<unknown> =>
       sql.raw(`PRAGMA secure_delete = ${value}`).execute(transaction)
-    // Within the transaction, which has the connection to itself: another one may have set it for its own work.
+    // Set within the transaction, which has the connection to itself, because other work may rely on its own value.
     const { rows } = await sql<{ secure_delete: number }>`PRAGMA secure_delete`.execute(transaction)
     await set(1)
     try {

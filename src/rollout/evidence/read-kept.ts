@@ -6,7 +6,7 @@ import { parseStored, type Stage, stages } from '../stage.ts'
 import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 
-/** What evidence belongs to: another revision of the stage begins anew. */
+/** What evidence belongs to. Another revision of the stage begins anew. */
 export interface EvidenceScope {
   readonly partner: string
   readonly stage: Stage
@@ -14,29 +14,29 @@ export interface EvidenceScope {
 }
 
 const BITS = 6
-/** The bits of checks. */
+/** The bits of the checks. */
 export const COMPARED = 0b1111
 
-/** Schools that are told apart in what stays of a period. */
+/** Maximum number of schools that are kept apart once the hashes of a period are deleted. */
 const MAX_SCHOOLS = 2_000
 
 const count = z.int().nonnegative()
 const pairCounts = z.strictObject({
-  /** Pairs that were compared. */
+  /** The number of pairs that were compared. */
   pairs: count,
-  /** Pairs that differed in any check. */
+  /** The number of pairs that differed in any check. */
   differing: count,
-  /** For each bit, how many of the hashes that have it each school has, largest first. */
+  /** For each bit, the number of hashes with this bit in each school, largest first. */
   schools: z.array(z.array(count)).length(BITS),
 })
 
-/** What the hashes of one period add up to. */
+/** The sums of the hashes of one period. */
 type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
-/** What was counted in one scope. */
+/** The counts of one scope. */
 export interface CountedEvidence {
   readonly scope: EvidenceScope
-  /** When the first and the last of it came; milliseconds since the epoch by the clock of the database. */
+  /** The time of the first and the last evidence, in milliseconds since the epoch by the clock of the database. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts
@@ -45,11 +45,11 @@ export interface CountedEvidence {
 /** All evidence of one scope. */
 export interface KeptEvidence extends CountedEvidence {
   readonly periods: readonly PairCounts[]
-  /** True: rows are not as they were written; what they said is left out. */
+  /** True if rows were altered. Their content is left out. */
   readonly damaged: boolean
 }
 
-/** The evidence of a partner by scope at one moment, the newest revision first. */
+/** Reads the evidence of a partner by scope at one moment, the newest revision first. */
 export function readKept({ db }: JournalDatabase, partner: string): Promise<readonly KeptEvidence[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return reading.execute(async (at) => {
@@ -76,7 +76,7 @@ interface CountRow {
   readonly count: number
 }
 
-/** The counts of one partner or of all by scope, the newest revision first. Hashes, of which there are many, are not read. */
+/** Reads the counts of one partner, or of all, by scope, the newest revision first. Leaves out the hashes, which are many. */
 export async function readCounted(
   { db }: JournalDatabase,
   partner: string | undefined,
@@ -103,14 +103,14 @@ export async function readCounted(
   })
 }
 
-/** A period as it is kept; what it adds up to. */
+/** The columns of a period that concern its sums. */
 interface PeriodRow {
   readonly id: number
   readonly stage: string
   readonly revision: number
   readonly sinceMs: number
   readonly lastMs: number
-  /** What its hashes added up to when they were deleted with the key, as JSON; null: they are there. */
+  /** The sums of the hashes as JSON, once the hashes are deleted with the key. `null` while the hashes exist. */
   readonly kept: string | null
 }
 

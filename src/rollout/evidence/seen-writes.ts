@@ -9,27 +9,27 @@ import type { EvidenceKeeper } from './keep-evidence.ts'
 import { checkBits, type EvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
-/** What is known of a partner at any stage, over all instances. */
+/** What all instances know of a partner, whatever its stage. */
 export interface SeenNote {
-  /** What V3 has said last to the credentials that this partner is served with; `ownRefused`: to those of the configuration. */
+  /** V3's last verdict on the credentials of the partner. `ownRefused` concerns credentials from the configuration. */
   readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'
-  /** Records of the latest minutes, by minutes since the epoch. */
+  /** The number of records in each of the latest minutes, by minutes since the epoch. */
   readonly minutes: ReadonlyMap<number, number>
-  /** The most records in a minute that is over. */
+  /** The highest number of records in a minute that is over. */
   readonly peakPerMinute: number
 }
 
-/** Instances add to a minute until it is this old. */
+/** How many minutes instances may still add to a minute. */
 const OPEN_MINUTES = 3
 
 const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
 
-/** The name under which the store keeps the note of a partner. */
+/** Returns the name under which the store keeps the note of a partner. */
 export function seenName(partner: string): string {
   return `seen ${partner}`
 }
 
-/** Both together. */
+/** Merges two notes. */
 function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
   const minutes = new Map(kept.minutes)
   for (const [minute, records] of added.minutes) minutes.set(minute, (minutes.get(minute) ?? 0) + records)
@@ -43,7 +43,7 @@ function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
   }
 }
 
-/** The most records in a minute, also in those that are not over. */
+/** Returns the highest number of records in a minute, including minutes that are not over. */
 export function peakOf({ minutes, peakPerMinute }: SeenNote): number {
   return Math.max(peakPerMinute, ...minutes.values())
 }
@@ -55,27 +55,27 @@ const schema = z.strictObject({
   peakPerMinute: count,
 })
 
-/** A note as text. */
+/** Formats a note as text. */
 function formatNote({ minutes, ...note }: SeenNote): string {
   return JSON.stringify({ ...note, minutes: [...minutes] })
 }
 
-/** Reads a note. One that is damaged counts as none: then more is to be seen before a step is advised, never less. */
+/** Parses a note. A damaged note counts as empty, which only makes the advice stricter. */
 export function parseNote(text = ''): SeenNote {
   return parseStored(schema, text) ?? nothingSeen
 }
 
-/** What was seen of the writes of a partner on one side at one stage and share. */
+/** The writes of a partner that were seen on one side at one stage and percentage. */
 export interface SeenSide {
   readonly batches: number
-  /** Distinct records, `MAX_WRITTEN` at most. */
+  /** The number of distinct records, at most `MAX_WRITTEN`. */
   readonly records: number
   readonly schools: number
-  /** Fingerprints of the codes of its marks. */
+  /** The fingerprints of the attendance codes of the marks. */
   readonly codes: readonly string[]
 }
 
-/** The figures of one side by what is kept at a stage and share; undefined: nothing is. */
+/** Returns the figures of one side from the stored evidence, or zeros if there is none. */
 export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[side]] ?? [])
@@ -85,32 +85,32 @@ export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   )
   return {
     batches,
-    // Each period has a key of its own, so that a record of two of them cannot be told from two.
+    // Each period has its own key, so a record in two periods cannot be recognised. The larger period counts.
     records: Math.max(0, ...schools.map((records) => records.reduce((sum, one) => sum + one, 0))),
     schools: Math.max(0, ...schools.map(({ length }) => length)),
     codes: codes.sort(),
   }
 }
 
-/** Writes of V2 that could not be decoded or translated. */
+/** Returns the number of writes to V2 that could not be decoded or translated. */
 export function unreadableOf(kept: KeptEvidence | undefined): number {
   return countsOf(kept?.counts ?? new Map(), 'unreadable')[0]?.count ?? 0
 }
 
-/** A write that was decoded. On V3 it counts with the records that V3 has confirmed or refused, and not at all without one. */
+/** A decoded write. On V3 only records that V3 confirmed or refused count, and a write without such a record does not count. */
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
-  /** Milliseconds since the epoch. */
+  /** The time of receipt in milliseconds since the epoch. */
   readonly receivedMs: number
   readonly records: () => readonly SeenRecord[]
 }
 
 interface SeenRecord {
-  /** Undefined: the record cannot be read. */
+  /** The key of the record, or `undefined` if the record cannot be read. */
   readonly key: string | undefined
   readonly code: string | undefined
-  /** False: V3 did not say what became of it. */
+  /** False if V3 did not report the outcome of the record. */
   readonly hasOutcome: boolean
 }
 
@@ -123,7 +123,7 @@ interface LiveSeenOptions {
 
 const EVERY_MS = 10_000
 
-/** Nothing is kept: for an adapter without a store. */
+/** Records nothing, for an adapter without a store. */
 export const noSeen: LiveSeen = {
   wrote: () => undefined,
   unreadable: () => undefined,
@@ -132,8 +132,8 @@ export const noSeen: LiveSeen = {
 }
 
 /**
- * Creates what notes all that the advice on the next step of a partner needs to know of its writes. No text of a write is kept. The notes of
- * an instance are added to those of all instances in the store. Notes that could not be kept are lost, so that more has to be seen.
+ * Creates the recorder of what the advice needs to know of a partner's writes. It stores no text of a write, and adds the notes of this
+ * instance to those of all instances. Notes that cannot be stored are lost, so more writes must be seen.
  */
 export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   let notes = new Map<string, SeenNote>()
@@ -150,7 +150,7 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   }
   const duties: readonly Duty[] = [{ name: 'writes seen', everyMs: EVERY_MS, atStop: true, act: keep }]
   return {
-    /** A write that was decoded. */
+    /** Records a decoded write. */
     wrote: ({ records, ...write }: SeenWrite): void => {
       const all = records()
       note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })
@@ -158,21 +158,21 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
       if (counted.length === 0) return
       evidence.add(write, { size: counted.length, toEntry: (key) => written(write, counted, key) })
     },
-    /** V2 was sent a write that cannot be decoded. */
+    /** Records that V2 got a write that cannot be decoded. */
     unreadable: (scope: EvidenceScope): void => {
       const counts = new Map([[countName('unreadable'), 1]])
       evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     },
-    /** What V3 says to the credentials that the partner is served with. */
+    /** Records V3's verdict on the credentials of the partner. */
     credentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
       note(partner, { credentials: verdict }),
     duties,
   }
 }
 
-/** Creates what makes the entry of a write: counts, and each record that this instance has not added before, up to `MAX_WRITTEN` of them. */
+/** Creates the function that builds the entry of a write: counts, and each record that this instance has not yet added to the period. */
 function createWritten() {
-  /** Of the running period of each partner and side. */
+  /** The hashes added to the current period, by partner and side. */
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,

@@ -33,38 +33,38 @@ interface LiveGuardsOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** What an alarm about a partner leads to. */
+  /** Returns what an alarm about a partner leads to. */
   readonly actOf: (partner: string) => 'back' | 'warn'
   readonly events: Pick<Events, 'guardActed' | 'guardWarned'>
   readonly metrics: {
-    /** A trial that is judged. */
+    /** Counts a judged trial. */
     guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
   }
 }
 
 const EVERY_MS = 1_000
 
-/** Guards without a store: they count nothing. */
+/** Counts nothing, for an adapter without a store. */
 export const noGuards: LiveGuards = {
   begin: () => undefined,
   duties: [],
 }
 
-/** The name under which the test of a partner is stored. */
+/** Returns the name under which the evidence of a partner's guards is stored. */
 export function testName(partner: string): string {
   return `guards ${partner}`
 }
 
-/** Reads the stored test of a partner. Errors: `ADP_JOURNAL_DAMAGED`, those of the store. */
+/** Reads the stored evidence of a partner's guards. Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
 export async function readTest(store: Pick<RolloutStore, 'readText'>, partner: string): Promise<TestState> {
   return parseTest(await store.readText(testName(partner)))
 }
 
-/** Creates the guards: each instance counts its own writes, and adds its windows to the test of all instances. */
+/** Creates the guards. Each instance counts its own writes and adds its windows to the evidence of all instances. */
 export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, nowMs, events, metrics } = options
   const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
-  /** The revision that was warned of last, by partner. */
+  /** The revision of the last warning by partner. */
   const warned = new Map<string, number>()
   const addWindows = async (
     partner: string,
@@ -84,7 +84,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       warned.set(partner, revision)
     } else if (await goBack(store, alarm)) events.guardActed(finding)
   }
-  /** Windows whose addition fails are not added again: a commit whose reply was lost would count twice. */
+  /** Judges the windows that are over. Never retries an addition, because a commit whose reply was lost would count twice. */
   const judgeWindows = (): Promise<void> =>
     actOnEach(watched, async ([partner, { revision, windows }]) => {
       const closed = windows.close(nowMs()).filter((trials) => trials.length > 0)
@@ -94,13 +94,13 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     })
   const duties: readonly Duty[] = [{ name: 'guards', everyMs: EVERY_MS, atStop: true, act: judgeWindows }]
   return {
-    /** A write begins; what is returned takes its end. Undefined: it does not count. */
+    /** Begins a trial for a write, or returns `undefined` if the write does not count. */
     begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
-      // At other stages one side serves alone, and there is nothing to compare it with.
+      // At other stages one side serves alone, so there is nothing to compare it with.
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
       if (one?.revision !== revision) {
-        // What is under way there was served by an earlier stage or share.
+        // Writes under way in the old windows were served by an earlier stage or percentage.
         one = { revision, windows: createTrialWindows() }
         watched.set(partner, one)
       }
@@ -110,21 +110,20 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   }
 }
 
-/** The name under which guards act in the audit trail. */
+/** The name of the guards in the audit trail. */
 export const GUARD_NAME = 'guard'
 
-/** What a guard takes a partner back for. */
+/** The reason why a guard takes a partner back. */
 interface GuardAlarm {
   readonly partner: string
-  /** The revision of the stage that the alarm is about; 0: that of the file. */
+  /** The revision of the stage that the alarm concerns, or 0 for the stage of the configuration file. */
   readonly revision: number
   readonly reason: string
 }
 
 /**
- * Takes a partner back from V3, as an operator does, by a compare-and-set on the revision of the alarm. False: V3 does not serve it any
- * longer, its stage is not known, or an operator has chosen another stage or share since, by which writes are judged anew. Errors: those of
- * the store.
+ * Takes a partner back from V3 as an operator would, by a compare-and-set on the revision of the alarm. Returns false if V3 no longer
+ * serves the partner, if its stage is unknown, or if an operator has changed the stage since. Throws the errors of the store.
  */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,

@@ -4,23 +4,23 @@ import { AdapterError } from '../../errors.ts'
 import type { Side } from '../stage.ts'
 import { type BadOutcome, badOutcomes, type CountedTrial } from './trial-windows.ts'
 
-// Whether V3 does worse than V2 at the same time: one sequential test for each partner (decision 016).
+// Tests whether V3 does worse than V2 at the same time, with one sequential test per partner (decision 016).
 
 /** The probability that the guards of a partner ever raise a false alarm. */
 const ALPHA = 0.0001
-/** Trials of each side below which the lack of an alarm says nothing. */
+/** The number of trials on each side below which the absence of an alarm means nothing. */
 const MIN_TRIALS = 200
 /**
- * V3 counts as worse only above this ratio of odds against V2. Schools differ: the side with the schools that send more faulty marks would
- * show that as a small but lasting difference, and a test against the ratio 1 finds any lasting difference in the end.
+ * The ratio of odds against V2 above which V3 counts as worse. Schools differ: the side whose schools send more faulty marks shows a small
+ * but lasting difference, and a test against the ratio 1 would eventually find it.
  */
 const TOLERATED_ODDS = 3
-/** Alternatives: how many times the tolerated odds V3 may have become worse. */
+/** The alternatives: how many times the tolerated odds V3 may have reached. */
 const FACTORS = [3, 12, 50]
 
 const VERSION = 2
 const count = z.int().min(0)
-/** Trials of one side, with those of each bad outcome. */
+/** The number of trials on one side, and of each bad outcome among them. */
 const trials = z.strictObject({
   trials: count,
   unknown: count,
@@ -30,41 +30,41 @@ const trials = z.strictObject({
 })
 type TrialCounts = Readonly<z.output<typeof trials>>
 
-/** Both sides in the same windows. */
+/** The trials of both sides in the same windows. */
 export type CountedSides = Readonly<Record<Side, TrialCounts>>
 
 /**
- * Evidence that something became worse at some time, as logarithms, one for each alternative. The evidence of an alternative is the sum over all
- * windows in which the change may have happened of (the prior of that window × the product of the likelihood ratios since). Priors
- * add up to 1 over all windows that can ever come, so this is a nonnegative supermartingale as long as nothing is worse, and by Ville's inequality it
- * reaches 1/alpha ever with a probability of at most alpha. A product since the first window would have the same property, but a year without a
- * fault would make it so small that a fault after it is found a year later. Empty: no window yet.
+ * The evidence that something became worse at some time, as one logarithm per alternative. Empty before the first window. The evidence of
+ * an alternative is a sum over all windows in which the change may have happened: the prior of the window × the product of the likelihood
+ * ratios since. The priors of all possible windows add up to 1. So the evidence is a nonnegative supermartingale as long as nothing is
+ * worse, and by Ville's inequality the probability that it ever reaches 1/alpha is at most alpha. A product since the first window would
+ * have the same property, but a year without a fault would make it so small that it would take another year to find a fault.
  */
 const logs = z.array(z.number()).readonly()
 export type LogEvidence = z.output<typeof logs>
 
 const schema = z.object({
   version: z.literal(VERSION),
-  /** The stage and share that it is about. */
+  /** The revision of the stage that the evidence concerns. */
   revision: count,
-  /** From 1: how often it has begun anew. */
+  /** From 1: how often the evidence was restarted. */
   episode: z.int().min(1),
-  /** All trials. */
+  /** The number of all trials. */
   counted: z.strictObject({ v2: count, v3: count }),
-  /** Windows that said anything. */
+  /** The number of informative windows. */
   windows: count,
   logs,
-  /** Since the evidence last spoke for V3: the figures behind an alarm. */
+  /** The trials since the evidence last spoke for V3, which are the figures of an alarm. */
   recent: z.strictObject({ v2: trials, v3: trials }),
 })
 
-/** What is known about one partner, over all instances, since its stage or share changed; it outlives restarts. */
+/** The evidence of all instances about one partner since its stage or percentage changed. It outlives restarts. */
 export type TestState = Readonly<z.output<typeof schema>>
 
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
 export const noRecent: CountedSides = { v2: noTrials, v3: noTrials }
 
-/** The test before its first window. */
+/** The evidence before the first window. */
 export const newTest: TestState = {
   version: VERSION,
   revision: 0,
@@ -76,15 +76,15 @@ export const newTest: TestState = {
 }
 
 /**
- * The test for writes of this stage and share: that of another one says nothing about them. Not only a later one: revisions begin anew
- * after a damaged row.
+ * Returns the evidence for a revision of the stage. Evidence of any other revision does not count, not even of a later one, because
+ * revisions restart after a damaged row.
  */
 export function atRevision(test: TestState, revision: number): TestState {
   if (revision === test.revision) return test
   return { ...newTest, revision, episode: test.episode + (test.windows > 0 ? 1 : 0) }
 }
 
-/** The test with one more window of one instance; pure. Windows of several instances are added one after another. */
+/** Returns the evidence with one more window of one instance. Windows of several instances are added one after the other. */
 export function addWindow(test: TestState, trials: readonly CountedTrial[]): TestState {
   const onV3 = trials.filter(({ side }) => side === 'v3').length
   const known = {
@@ -92,7 +92,7 @@ export function addWindow(test: TestState, trials: readonly CountedTrial[]): Tes
     counted: { v3: test.counted.v3 + onV3, v2: test.counted.v2 + trials.length - onV3 },
     recent: addRecent(totalOf(test.logs) < 0 ? noRecent : test.recent, trials),
   }
-  // Writes of like size are compared with each other.
+  // Only writes of like size are compared with each other.
   const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()].map(toCounts)
   if (!strata.some(isInformative)) return known
   const windows = known.windows + 1
@@ -108,7 +108,7 @@ function addRecent(before: CountedSides, trials: readonly CountedTrial[]): Count
   return recent
 }
 
-/** Trials of one stratum of a window, and how many of them were bad. */
+/** The trials of one stratum of a window, and how many of them were bad. */
 interface Counts {
   /** On V3. */
   readonly trials: number
@@ -132,16 +132,16 @@ const ratiosOf = (strata: readonly Counts[]): readonly number[] =>
     strata.reduce((sum, counts) => sum + logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS), 0),
   )
 
-/** True where the split of the bad trials over both groups can say anything. */
+/** Returns true if the split of the bad trials between both groups is informative. */
 function isInformative({ trials, bad, controlTrials, controlBad }: Counts): boolean {
   const allBad = bad + controlBad
   return trials > 0 && controlTrials > 0 && allBad > 0 && allBad < trials + controlTrials
 }
 
 /**
- * The logarithm of the likelihood ratio of two ratios of odds, given how many trials were bad in all (Fisher's noncentral hypergeometric
- * distribution): how bad the window was for both groups cancels out. Its expectation as a ratio is at most 1 for any odds up to `tolerated`,
- * since it rises with `bad`.
+ * Returns the logarithm of the likelihood ratio of two odds ratios, given the total number of bad trials (Fisher's noncentral
+ * hypergeometric distribution). How bad the window was for both groups cancels out. The expectation of the ratio is at most 1 for any odds
+ * up to `tolerated`, because the ratio rises with `bad`.
  */
 export function logOddsEvidence(counts: Counts, odds: number, tolerated: number): number {
   if (!isInformative(counts)) return 0
@@ -150,7 +150,7 @@ export function logOddsEvidence(counts: Counts, odds: number, tolerated: number)
   )
 }
 
-/** Up to a factor that does not depend on the odds, the logarithm of the sum of C(trials, x) C(controlTrials, allBad - x) odds^x. */
+/** Returns the logarithm of the sum of C(trials, x) C(controlTrials, allBad - x) odds^x, up to a factor independent of the odds. */
 function logNormalizer({ trials, bad, controlTrials, controlBad }: Counts, odds: number): number {
   const allBad = bad + controlBad
   const lowest = Math.max(0, allBad - controlTrials)
@@ -172,19 +172,19 @@ function logNormalizer({ trials, bad, controlTrials, controlBad }: Counts, odds:
 /** The sum of 1 / (n ln² n) from n = 2. */
 const PRIOR_SUM = 2.10975
 
-/** The logarithm of the prior of the nth of a sequence without an end, n from 1: falls slowly enough to find what comes late. */
+/** Returns the logarithm of the prior of window `nth`, from 1. The priors fall slowly enough to detect a late change. */
 export function logPrior(nth: number): number {
   const n = nth + 1
   return -Math.log(PRIOR_SUM * n) - 2 * Math.log(Math.log(n))
 }
 
-/** The evidence after one more window; `nth` counts windows, `ratios` are the logarithms of its likelihood ratios. */
+/** Returns the evidence after window `nth`. `ratios` are the logarithms of the likelihood ratios of the window. */
 export function advanced(evidence: LogEvidence, nth: number, ratios: readonly number[]): LogEvidence {
   const prior = logPrior(nth)
   return ratios.map((ratio, index) => logSum([evidence[index] ?? -Infinity, prior]) + ratio)
 }
 
-/** The logarithm of the mean over the alternatives. */
+/** Returns the logarithm of the mean over the alternatives. */
 export function totalOf(evidence: LogEvidence): number {
   return evidence.length === 0 ? -Infinity : logSum(evidence) - Math.log(evidence.length)
 }
@@ -195,14 +195,14 @@ function logSum(logs: readonly number[]): number {
   return largest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - largest), 0))
 }
 
-/** What the guards say about a partner. `figures`: since the evidence speaks against V3; undefined: it does not. */
+/** The verdict of the guards on a partner. `figures` is `undefined` unless the evidence is against V3. */
 export type GuardState =
   | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
-/** Judges the test of a partner; pure. */
+/** Judges the evidence about a partner. */
 export function judge({ episode, counted, recent, logs }: TestState): GuardState {
-  // The parts of all episodes add up to alpha.
+  // The shares of all episodes add up to alpha.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
   const total = totalOf(logs)
   if (total >= needed) return { kind: 'alarm', figures: recent }
@@ -217,35 +217,35 @@ const words: Readonly<Record<BadOutcome, string>> = {
   slow: 'slow',
 }
 
-/** An alarm as a sentence for operators, with its figures. */
+/** Returns the sentence about an alarm for operators, with its figures. */
 export function describeAlarm(figures: CountedSides): string {
   return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
 }
 
-/** `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2` */
+/** Returns the figures as text: `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2`. */
 export function describeSides({ v3, v2 }: CountedSides): string {
   const kinds = badOutcomes.filter((outcome) => v3[outcome] > 0)
   const listed = kinds.map((outcome) => `${v3[outcome]} ${words[outcome]}`).join(', ')
   return `${badOf(v3)} of ${v3.trials} counted writes on V3 were bad (${listed}), ${badOf(v2)} of ${v2.trials} on V2`
 }
 
-/** How many of the trials were bad. */
+/** Returns the number of bad trials. */
 export function badOf(counts: TrialCounts): number {
   return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }
 
-/** Of a stored logarithm. */
+/** The precision of a stored logarithm, as parts of 1. */
 const PRECISION = 1_000
 
-/** Formats a test as the text that is stored: JSON of bounded size. Logarithms are rounded down, so that evidence never grows by being stored. */
+/** Formats the evidence as JSON of bounded size. Rounds logarithms down, so that storing never increases the evidence. */
 export function formatTest(test: TestState): string {
   const rounded = test.logs.map((log) => Math.floor(log * PRECISION) / PRECISION)
   return JSON.stringify({ ...test, logs: rounded })
 }
 
 /**
- * Parses a stored test; undefined: none was stored. Error: `ADP_JOURNAL_DAMAGED` for anything that `formatTest` did not write; a test that
- * cannot be read must not begin anew unnoticed.
+ * Parses stored evidence. Returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a text that `formatTest` did not write,
+ * because damaged evidence must not restart unnoticed.
  */
 export function parseTest(text: string | undefined): TestState {
   if (text === undefined) return newTest

@@ -1,37 +1,37 @@
 import type { Side } from '../stage.ts'
 
-/** What may be bad about a write, the worst first; it counts as the first that it is. */
+/** The bad outcomes of a write, worst first. A write counts as the first one that applies. */
 export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as const
 export type BadOutcome = (typeof badOutcomes)[number]
 
-/** What became of a write. */
+/** The outcome of a write. */
 export interface TrialResult {
-  /** `unknown`: of a record; `serverError`: V3 or V2 did not take the request or a record; `refused`: a record. */
+  /** `unknown`: a record has an unknown outcome. `serverError`: the upstream failed. `refused`: the upstream refused a record. */
   readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
-  /** Without the time in a queue; undefined where it is not known, then it is not slow. */
+  /** The duration without time in a queue, or `undefined` if it is unknown. An unknown duration is not slow. */
   readonly latencyMs?: number | undefined
 }
 
-/** A write that is received. */
+/** A write that was received. */
 export interface TrialStart {
   readonly unit: string
   readonly side: Side
   readonly receivedMs: number
-  /** About how many records it has, by the same rule on both sides: writes of like size are compared with each other. */
+  /** The approximate number of records, by the same rule on both sides. Only writes of like size are compared. */
   readonly records: number
 }
 
-/** A write under way that counts as a trial. Its first end counts. */
+/** A write under way that counts as a trial. Only its first end counts. */
 export interface Trial {
   end(result: TrialResult): void
-  /** It never got as far as an upstream: the next one of its unit counts. */
+  /** Removes the trial of a write that never reached an upstream, so that the next write of its unit counts. */
   drop(): void
 }
 
-/** A trial that ended. */
+/** A trial that has ended. */
 export interface CountedTrial {
   readonly side: Side
-  /** Class of its size. */
+  /** The size class of the write. */
   readonly stratum: number
   readonly outcome: 'good' | BadOutcome
 }
@@ -39,7 +39,7 @@ export interface CountedTrial {
 export type TrialWindows = ReturnType<typeof createTrialWindows>
 
 const WINDOW_MS = 10_000
-/** After this time an open trial counts as unknown. No request is served for so long. */
+/** The time after which an open trial counts as unknown. No request takes this long. */
 const MAX_TRIAL_MS = 180_000
 /** Maximum number of units that are counted in one window. */
 const MAX_UNITS = 5_000
@@ -52,16 +52,16 @@ interface Entry extends Omit<CountedTrial, 'outcome'> {
 interface OpenWindow {
   readonly startMs: number
   readonly entries: Map<string, Entry>
-  /** The latest on V2 by class of size, as they were when the window began: a threshold that its own trials move would not be fair. */
+  /** The latest durations on V2 by size class when the window began. Its own trials must not move the threshold. */
   readonly latencies: ReadonlyMap<number, readonly number[]>
   open: number
 }
 
 /**
- * Creates what takes the writes of one partner into windows by the time of their receipt. The first write of each unit in a window that reaches an upstream counts and no other: writes that one school sends
- * together share their fate (a broken connection, a second without service), and counting each of them would take one event for many. Windows
- * close in order, however long their trials take: else those with slow failures on one side would be missing for a while from the evidence, and
- * those on the other side would not.
+ * Creates the windows of one partner's writes, by the time of receipt. In each window only the first write of a unit that reaches an
+ * upstream counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count
+ * one event many times. Windows close in order, however long their trials take. Otherwise the slow failures of one side would enter the
+ * evidence later than the writes of the other side.
  */
 export function createTrialWindows() {
   const windows: OpenWindow[] = []
@@ -69,7 +69,7 @@ export function createTrialWindows() {
   const windowAt = (receivedMs: number): OpenWindow => {
     const startMs = Math.floor(receivedMs / WINDOW_MS) * WINDOW_MS
     const last = windows.at(-1)
-    // A clock that went back: the write belongs to the latest window.
+    // The clock went back, so the write belongs to the latest window.
     if (last !== undefined && last.startMs >= startMs) return last
     const window = { startMs, entries: new Map<string, Entry>(), latencies: new Map(latencies), open: 0 }
     windows.push(window)
@@ -82,7 +82,7 @@ export function createTrialWindows() {
   const isOver = ({ startMs, open }: OpenWindow, nowMs: number): boolean =>
     nowMs >= startMs + WINDOW_MS && (open === 0 || nowMs >= startMs + WINDOW_MS + MAX_TRIAL_MS)
   return {
-    /** Undefined: it does not count, since its unit has a trial in this window, or since the window is full. */
+    /** Begins a trial. Returns `undefined` if the unit already has a trial in this window, or if the window is full. */
     begin: ({ unit, side, receivedMs, records }: TrialStart): Trial | undefined => {
       const window = windowAt(receivedMs)
       if (window.entries.has(unit) || window.entries.size >= MAX_UNITS) return undefined
@@ -122,7 +122,7 @@ export function createTrialWindows() {
   }
 }
 
-/** Sizes up to which a class goes. A batch is the likelier bad the more records it has, and schools differ in that. */
+/** The upper bounds of the size classes. A larger batch is more likely to be bad, and schools differ in size. */
 const sizes = [1, 7, 31, 127]
 
 function stratumOf(records: number): number {
@@ -130,9 +130,9 @@ function stratumOf(records: number): number {
   return found === -1 ? sizes.length : found
 }
 
-/** The latest writes on V2 of one size by which slowness is judged, and how many it takes. */
+/** Slowness is judged by this many of the latest writes on V2 of one size, and by no fewer than `MIN_SAMPLES`. */
 const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
-/** A write is slow above 2 s and three times V2's 95th percentile: V3 may be slower than V2 in each of its calls without any harm. */
+/** A write is slow above 2 s and three times V2's 95th percentile. V3 may be slower than V2 in each call without any harm. */
 const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
 function isSlowAgainst(ofV2: readonly number[], latencyMs = 0): boolean {
