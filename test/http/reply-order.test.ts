@@ -130,25 +130,22 @@ describe('a client that disconnects', () => {
   it.each([
     ['requests', ''],
     ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ])(
-    'closes each of its replies after %s, including those that wait for an earlier one',
-    async (_name, tail) => {
-      const replies = [held(), held(), held()]
-      const ended: Handler = (request, response) => {
-        replies[2]?.handler(request, response)
-        response.end('ended')
-      }
-      const { port, asked } = await start({
-        '/0': replies[0]?.handler ?? ended,
-        '/1': replies[1]?.handler ?? ended,
-        '/2': ended,
-      })
-      const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
-      await expect.poll(() => asked).toHaveLength(3)
-      client.socket.resetAndDestroy()
-      await Promise.all(replies.map(({ closed }) => closed))
-    },
-  )
+  ])('closes each of its replies after %s, waiting ones included', async (_name, tail) => {
+    const replies = [held(), held(), held()]
+    const ended: Handler = (request, response) => {
+      replies[2]?.handler(request, response)
+      response.end('ended')
+    }
+    const { port, asked } = await start({
+      '/0': replies[0]?.handler ?? ended,
+      '/1': replies[1]?.handler ?? ended,
+      '/2': ended,
+    })
+    const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
+    await expect.poll(() => asked).toHaveLength(3)
+    client.socket.resetAndDestroy()
+    await Promise.all(replies.map(({ closed }) => closed))
+  })
 
   it.each([
     ['bytes that are not HTTP', '\0'],

@@ -141,12 +141,9 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 ]
 
 describe('retryWaitMs', () => {
-  it.each(waits)(
-    'service-facts 9: after %s with Retry-After %j waits %j',
-    (reason, retryAfterMs, expected) => {
-      expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
-    },
-  )
+  it.each(waits)('service-facts 9: after %s, told %j, waits %j', (reason, retryAfterMs, expected) => {
+    expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
+  })
 
   it('returns at most one hour', () => {
     expect(retryWaitMs({ reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(3_600_000)

@@ -177,14 +177,7 @@ describe('a run of one record', () => {
 
   it.each([
     ['confirms a lost record that V3 shows', outcomes.unknown, false, shown, 'confirmed', 1],
-    [
-      'leaves a lost record unknown if it cannot be read',
-      outcomes.unknown,
-      false,
-      { kind: 'overdue' },
-      'unknown',
-      1,
-    ],
+    ['leaves an unreadable record unknown', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
     ['does not post a record sent before that V3 shows', acceptedReply, true, shown, 'confirmed', 0],
     ['posts a record sent before that V3 does not show', acceptedReply, true, absent, 'confirmed', 1],
   ] as const)('product 3: %s', async (_what, outcome, mayBeApplied, read, state, posts) => {
@@ -200,17 +193,9 @@ describe('a run of one record', () => {
   })
 
   it.each([
-    [
-      'posts after one read if the last run completed the read-back',
-      'timeout',
-      { state: 'confirmed', posts: 1 },
-    ],
-    [
-      'does not post after one read if the last run did not read back',
-      'notReadBack',
-      { state: 'unknown', reason: 'connectionLost', posts: 0 },
-    ],
-  ])('%s', async (_what, reason, expected) => {
+    ['posts it after a complete read-back', 'timeout', { state: 'confirmed', posts: 1 }],
+    ['does not post it otherwise', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
+  ])('after one read of a record from an earlier run: %s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
