@@ -34,8 +34,8 @@ const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
  * Creates a function that joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of as many records as the
- * upstream accepts. It keeps no order within a batch. The caller posts a record only after the previous one with the same key was answered,
- * so a batch never holds two of them. A single record goes as a plain POST, which also costs one call.
+ * upstream accepts. The function keeps no order within a batch. The caller posts a record only after the previous one with the same key was
+ * answered, so a batch never holds two of them. A single record goes as a plain POST, which also costs one call.
  */
 export function createBatchPost(
   choice: BatchChoice,
@@ -137,7 +137,7 @@ const RETRY_MS = 600_000
 export function createBatchCapability(nowMs: () => number): BatchCapability {
   let closedUntilMs = -Infinity
   let shortUntilMs = -Infinity
-  /** The longest batch that passed, and the longest to try, since a batch was too long. */
+  /** Since a batch was too long: the most records that passed in one batch, and the most to try in the next one. */
   let [passed, tried] = [1, 1]
   return {
     mayTry: () => {
