@@ -2,23 +2,21 @@ import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
 import type { Overview, Trouble } from './data/port.ts'
 import type { PartnerStage } from './ports.ts'
 
-/** What asks for an operator. */
+/** Something that an operator has to look at. */
 export interface Alarm {
-  /** `bad`: marks may be missing or clients get errors now. `note`: look at it today. */
+  /** `bad`: marks may be missing, or clients get errors now. `note`: it can wait until later the same day. */
   readonly tone: 'bad' | 'note'
   readonly text: string
-  /** Milliseconds since the epoch; undefined where that is not known. */
+  /** Milliseconds since the epoch, or `undefined` if the beginning is not known. */
   readonly sinceMs: number | undefined
-  /** What to do. */
   readonly remedy: string
-  /** The page that shows more. */
+  /** The page with the details, or `undefined` if there is none. */
   readonly href: string | undefined
 }
 
 const counted = (count: number, one: string): string =>
   `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`
 
-/** What is said of each kind of trouble, and what to do. */
 const troubles: Readonly<
   Record<Trouble['kind'], (partner: string, count: number) => Omit<Alarm, 'sinceMs'>>
 > = {
@@ -66,7 +64,7 @@ const troubles: Readonly<
   }),
 } // prettier-ignore
 
-/** Makes alarms of what is known, the worst first; pure. Empty: nothing asks for an operator. */
+/** Returns the alarms that follow from the state of the system, the worst first. An empty list means that no alarm is active. */
 export function alarmsOf(
   { balances, instances, index, trouble }: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'>,
   stages: readonly PartnerStage[],

@@ -6,49 +6,48 @@ import type { Stage, StageSetting } from '../rollout/stage.ts'
 import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'
 import type { ConsoleData } from './data/port.ts'
 
-/** What the console needs of the adapter; each part is handed in. */
 export interface ConsolePorts {
   readonly data: ConsoleData
   readonly stages: StageDesk
   readonly comparison: ComparisonDesk
-  /** What would become of a recorded batch of a partner: the function of `markbridge check`. */
+  /** Returns what the adapter would make of a recorded batch of a partner, by the function of `markbridge check`. */
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
-  /** Which rule made what of a record; undefined: there is no such record. */
+  /** Explains by which rules a record was translated, or returns `undefined` if there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
-  /** The stand-in service; `setFaults` replaces its faults. `undefined` if none runs beside the adapter. */
+  /** The sandbox beside the adapter, or `undefined` if none runs; `setFaults` replaces its faults. */
   readonly sandbox:
     { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
 }
 
-/** What comparisons have found, by the functions of `markbridge compare`. */
+/** The results of comparisons, by the functions of `markbridge compare`. */
 export interface ComparisonDesk {
-  /** The runs of the folder, the newest first, and the files that are none. Error: `ADP_USAGE` for a folder that cannot be read. */
+  /**
+   * Returns the runs in the folder, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read.
+   */
   runs(): Promise<readonly ListedRun[]>
-  /** Runs that have not ended. */
   unfinished(): Promise<readonly UnfinishedRun[]>
-  /** A run of the folder by its id. Error: `ADP_USAGE` where there is none, or no run in its file. */
+  /** Returns a run of the folder by its id. Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
   run(id: string): Promise<RunDocument>
-  /** What live comparison has found of one partner or of each by name, at its latest stage and share. */
+  /** Returns the results of live comparison of one partner, or of all sorted by name, at their latest stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>
 }
 
-/** What live comparison has found of a partner. */
 export interface LiveResult {
   readonly partner: string
   readonly document: RunDocument
-  /** That is judged by the document; undefined where none is. */
+  /** The advice that is based on the document, or `undefined` if there is none. */
   readonly advice: StepAdvice
   readonly trend: readonly TrendDay[]
 }
 
 export interface SandboxState {
-  /** What it has accepted, oldest first. */
+  /** The marks that the sandbox has accepted, oldest first. */
   readonly effects: readonly Readonly<
     Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
   >[]
-  /** The faults that were put, as its control route shows them. */
+  /** The active faults, as the control route of the sandbox returns them. */
   readonly faults: readonly unknown[]
-  /** Ids to try; `from` and `to` are the weeks that the events are in. */
+  /** Ids to try; `from` and `to` are the bounds of the events' times. */
   readonly school: {
     readonly learners: readonly string[]
     readonly events: readonly string[]
@@ -58,35 +57,37 @@ export interface SandboxState {
   }
 }
 
-/** A recorded batch that was tried. */
 export interface TriedBatch {
-  /** Of the body, decompressed. */
+  /** The size of the decompressed body in bytes. */
   readonly bytes: number
-  /** False: the whole request would be refused. */
+  /** False if the adapter would refuse the whole request. */
   readonly isSound: boolean
-  /** The file is the body alone, so that offsets are those of the file. */
+  /** True if the file is a body alone, so that offsets refer to the file. */
   readonly isBody: boolean
   readonly records: readonly TriedRecord[]
   readonly findings: readonly TriedFinding[]
-  /** Undefined: the file is no request that the adapter would answer. */
+  /** The reply, or `undefined` if the file is not a request that the adapter would answer. */
   readonly reply: TriedReply | undefined
 }
 
-/** The reply that the batch would get, as its bytes are: `head`, the parts in their order, `end`. */
+/** The bytes of the reply that the batch would get: `head`, the parts in their order, then `end`. */
 export interface TriedReply {
   readonly head: string
-  /** `ifAccepted`: the part of a record that V3 takes; undefined: the adapter refuses the record. `otherwise`: where V3 refuses it, or the adapter. */
+  /**
+   * `ifAccepted` is the part of a record that V3 accepts, or `undefined` if the adapter refuses the record. `otherwise` is the part of a
+   * refused record.
+   */
   readonly parts: readonly { readonly ifAccepted: string | undefined; readonly otherwise: string }[]
   readonly end: string
-  /** What stands in the parts for the id that V3 assigns. */
+  /** The placeholder in the parts for the id that V3 assigns. */
   readonly v3Id: string
 }
 
 export interface TriedRecord {
-  /** From 1. */
+  /** The number of the part, from 1. */
   readonly part: number
   readonly contentId: string | undefined
-  /** The body that V3 would get; undefined: the record would be refused. */
+  /** The body that V3 would get, or `undefined` if the adapter would refuse the record. */
   readonly v3: string | undefined
 }
 
@@ -99,41 +100,40 @@ export interface TriedFinding {
   readonly offset?: number
 }
 
-/** What became of a record on its way to V3 and back. */
+/** The explanation of a record's translation to V3 and back. */
 export interface Explained {
-  /** What is to be known of the body for V3, or why there is none, as sentences. */
+  /** Notes on the body for V3, or why there is none, one sentence each. */
   readonly notes: readonly string[]
-  /** The members of that body. */
   readonly fields: readonly ExplainedField[]
-  /** The part of the reply that the journal keeps, with the members of the flat record or of each error; undefined: none. */
+  /** The stored part of the reply with the members of its flat record or of its errors, or `undefined` if no part is stored. */
   readonly reply: { readonly status: number; readonly fields: readonly ExplainedField[] } | undefined
 }
 
 /** A member of the body for V3, or of a part of the reply. */
 export interface ExplainedField {
   readonly path: string
-  /** The member of the V2 record, or of V3's answer, that it was made of; undefined: none. */
+  /** The member of the V2 record or of V3's response that it comes from, or `undefined` if there is none. */
   readonly from: string | undefined
   readonly rule: string
-  /** As JSON; of a value that is masked, its form in words. */
+  /** The value as JSON, or the form of a masked value in words. */
   readonly value: string
   readonly isMasked: boolean
 }
 
-/** The stages of partners, by the functions of `markbridge rollout`. Errors: those of the rollout store. */
+/** The stages of partners, by the functions of `markbridge rollout`. Its functions reject with the errors of the rollout store. */
 export interface StageDesk {
   list(): Promise<readonly PartnerStage[]>
-  /** Undefined: neither the configuration nor the journal has the partner. */
+  /** Returns a partner, or `undefined` if neither the configuration nor the journal has it. */
   show(partner: string): Promise<PartnerDetails | undefined>
-  /** Takes a step, or says with `dryRun` what it would do. Whether the actor may is part of the answer. */
+  /** Takes a step, or with `dryRun` reports what it would do. The result also says whether the person may take the step. */
   change(actor: Actor, partner: string, step: Step): Promise<StepResult>
-  /** Rows of the audit trail, newest first. */
+  /** Returns entries of the audit trail, newest first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly AuditEntry[]>
-  /** Adds to the audit trail what an operator did that changes no stage. */
+  /** Adds an action that changes no stage to the audit trail. */
   note(action: NotedAction, by: string, what: string): Promise<void>
 }
 
-/** What a step to canary may change. */
+/** The settings that a step to `canary` may change. */
 type Share = { readonly [Name in keyof Omit<StageSetting, 'stage'>]?: StageSetting[Name] | undefined }
 
 export type Step =
@@ -153,43 +153,42 @@ export type Step =
       readonly reason: string
     }
 
-/** What became of a step: the answer of the command in words and, for programs, as its document. */
+/** The result of a step: the text of the command, and its JSON document for programs. */
 export interface StepResult {
-  /** True, too, where it waits for the approval of another operator. */
+  /** True also if the step waits for the approval of another operator. */
   readonly isDone: boolean
   readonly text: string
   readonly json: unknown
 }
 
-/** The stage of a partner with the advice on its next step. */
 export interface PartnerStage {
   readonly partner: string
   readonly stage: Stage | 'damaged'
-  /** Percentage of the units that V3 serves; undefined: damaged. */
+  /** The percentage of the units that V3 serves, or `undefined` if the stage is damaged. */
   readonly percent: number | undefined
   readonly source: 'file' | 'store'
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
-  /** What else is to be known of it, as sentences. */
+  /** Further notes on the stage, one sentence each. */
   readonly notes: readonly string[]
   readonly pending:
     { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
-  /** Undefined: it is at its last stage, or its stage is damaged. */
+  /** The next stage, or `undefined` if the partner is at its last stage or the stage is damaged. */
   readonly next: Stage | undefined
   readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
-  /** What the guards have found at this stage and share; undefined: nothing. */
+  /** The alarm of the guards at this stage and share, or `undefined` if there is none. */
   readonly guardAlarm: string | undefined
-  /** What live comparison found day by day; empty: nothing yet. */
+  /** The results of live comparison by day, empty if there are none yet. */
   readonly trend: readonly TrendDay[]
 }
 
 export interface PartnerDetails extends PartnerStage {
-  /** The setting of the journal or the file, which a step starts from. */
+  /** The share and the lists in the journal or the file, from which a step starts. */
   readonly canary: Omit<StageSetting, 'stage'>
-  /** What the advice was judged by, one fact a line. */
+  /** The figures that the advice is based on, one fact in each line. */
   readonly evidence: readonly string[]
-  /** As `markbridge config print` shows it: without secrets. Undefined: the file does not have it. */
+  /** The configuration in the form of `markbridge config print`, without secrets, or `undefined` if the file does not have the partner. */
   readonly configuration: string | undefined
 }

@@ -23,41 +23,39 @@ import type { Shown } from './pages/page.ts'
 import type { ConsolePorts } from './ports.ts'
 import { readUpload } from './upload.ts'
 
-/** What the console is made of. */
 export interface ConsoleOptions {
   readonly settings: Omit<ConsoleConfig, 'port' | 'runs'>
-  /** Those of the configuration as it is now; none: the user of the system enters by a link. */
+  /** Returns the operators in the present configuration. If there are none, the user of the system signs in with a link. */
   readonly operators: () => readonly ListedOperator[]
   readonly systemUser: string
   readonly ports: ConsolePorts
   readonly nowMs: () => number
-  /** Default 256. */
+  /** The maximum number of connections. Default 256. */
   readonly maxConnections?: number | undefined
-  /** Called with an unexpected error. */
   readonly onError: (error: unknown) => void
 }
 
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
-/** Bulk actions name each record. */
+/** The maximum number of fields in a form. An action on many records has a field for each record. */
 const MAX_FIELDS = 2_000
-/** Six for each browser of a large team. */
+/** Six connections for each browser of a large team. */
 const MAX_CONNECTIONS = 256
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
-/** Creates the console: every page and every action asks who it is for, and what they may see. */
+/** Creates the console. Every page and every action finds out who sends the request and what they may see. */
 export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
   const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions), {
-    // The process also serves clients: connections to this port must not exhaust its descriptors.
+    // The process also serves clients, and connections to this port must not exhaust its descriptors.
     maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
   })
   return {
-    /** Does not listen yet. */
+    /** The server, which does not listen yet. */
     server,
-    /** The path of a link that signs in the user of the system, once; undefined where operators have tokens. */
+    /** Returns the path of a link that signs in the user of the system once, or `undefined` if operators sign in with tokens. */
     createLink: (): string | undefined => {
       const token = sessions.createLink()
       return token && `/enter?link=${token}`
@@ -99,13 +97,13 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   return app
 }
 
-/** How long one answer of the journal counts for all probes: anybody may send them. */
+/** Milliseconds for which all probes share one answer of the journal, since anyone may send probes. */
 const READY_MS = 1_000
 
-/** For probes, which know neither the name of the console nor a token. */
+/** Adds the routes for probes, which know neither the console's name nor a token. */
 function addHealth(app: Express, { data }: ConsolePorts): void {
   let known = { untilMs: -Infinity, isReady: Promise.resolve(false) }
-  // A row by its number, in the scope of nobody: the cheapest question there is.
+  // A lookup by number with an empty scope is the cheapest query.
   const ask = (): Promise<boolean> =>
     data.batch(1, []).then(
       () => true,
@@ -136,15 +134,15 @@ const secureHeaders = helmet({
     },
   },
   xFrameOptions: { action: 'deny' },
-  // With no-referrer browsers send the forms of these pages with the origin null.
+  // With no-referrer, browsers would send the forms of these pages with the origin null.
   referrerPolicy: { policy: 'same-origin' },
-  // TLS ends in front of the console, and who ends it decides about this.
+  // TLS ends in front of the console, so its operator decides about this header.
   strictTransportSecurity: false,
 })
 
 const OTHER_HOST = 'The console does not answer under this name. Add it to console.hosts.'
 
-/** Refuses what no page needs: other methods, other names of this host, and changes that another site asks for. */
+/** Creates the check that refuses other methods, requests under another host name, and changes that another site sends. */
 function createGate(settings: ConsoleOptions['settings']) {
   const isOwnHost = createHostCheck(settings)
   return (request: Request, response: Response, next: NextFunction): void => {
@@ -160,7 +158,10 @@ function createGate(settings: ConsoleOptions['settings']) {
   }
 }
 
-/** The token of the form is what counts; this is what browsers say themselves, and covers the login, which has no token yet. */
+/**
+ * Checks the headers by which browsers report the sender of a form. The token in the form is the actual protection; this check also covers
+ * the login, which has no token yet.
+ */
 function expectSameSite({ headers }: Request, host: string): void {
   const site = headers['sec-fetch-site']
   const { origin } = headers
@@ -172,7 +173,7 @@ function expectSameSite({ headers }: Request, host: string): void {
 
 type Access = ReturnType<typeof createAccess>
 
-/** Signs in and out, and finds who sends a request. */
+/** Creates the login and logout, and the check of who sends a request. */
 function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<typeof createSessions>) {
   const proxies = createAddressList(settings.trustedProxies)
   const isFromProxy = (request: Request): boolean => proxies.has(peerOf(request))
@@ -185,7 +186,7 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
     response.set('Retry-After', String(waitS))
     throw new TooManyAttempts(waitS)
   }
-  /** Goes on with a session; without one says why there is none. */
+  /** Sets the cookie and redirects, or shows the login page with the error if there is no cookie. */
   const enter = (request: Request, response: Response, cookie: string | undefined, error: string): void => {
     const to = ownPath(queryOf(request).get('to'))
     if (cookie === undefined) {
@@ -241,7 +242,7 @@ class TooManyAttempts extends AdapterError {
   }
 }
 
-/** What the next page of a person says about the last action. */
+/** The maximum number of stored results of actions, one for the next page of each person. */
 const MAX_NOTICES = 500
 
 function addPages(app: Express, access: Access, ports: ConsolePorts): void {
@@ -261,7 +262,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   const keepNotice = ({ csrf }: SignedIn, { isDone, text }: Notice): void => {
     const [oldest] = notices.keys()
     if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
-    // Who sends a token with each request has no next page.
+    // A program that sends a token with each request has no next page.
     if (text !== '' && csrf !== '') notices.set(csrf, { isDone, text })
   }
   const send = (
@@ -274,7 +275,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     if (wantsJson(request)) response.json(shown.json)
     else if (shown.document !== undefined) {
       const { html, policy } = shown.document
-      // Its run shows it in a frame.
+      // The page of the run shows the report in a frame.
       response.set('X-Frame-Options', 'SAMEORIGIN')
       response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
     } else {
@@ -311,7 +312,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   }
 }
 
-/** The fields of a form, or of its JSON. */
+/** Returns the fields of a form, or of a JSON body. */
 function formOf({ body }: Request): URLSearchParams {
   const fields: unknown = body
   if (typeof fields !== 'object' || fields === null) return new URLSearchParams()
@@ -324,13 +325,13 @@ function formOf({ body }: Request): URLSearchParams {
 const isPlain = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value)
 
-/** Express's own parser was turned off: it makes objects of names with brackets. */
+/** Reads the query. The parser of Express is turned off, since it makes objects of names with brackets. */
 const queryOf = ({ originalUrl }: Request): URLSearchParams =>
   new URLSearchParams(originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '')
 
 const wantsJson = (request: Request): boolean => request.accepts(['html', 'json']) === 'json'
 
-/** A path of this console; anything else leads to its first page. */
+/** Returns a path of this console, or `/` for any other address. */
 function ownPath(wanted: string | null): string {
   const base = 'http://console'
   if (wanted === null || !URL.canParse(wanted, base)) return '/'
@@ -338,7 +339,7 @@ function ownPath(wanted: string | null): string {
   return origin === base && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
 
-/** Errors of Express and its parsers have a status; none of their texts is shown. */
+/** Converts an unknown error. Errors of Express and its parsers have a status, and their messages are not shown. */
 function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
@@ -350,6 +351,6 @@ function toKnownError(error: unknown): AdapterError {
 
 function statusOf(error: AdapterError): number {
   if (error instanceof TooManyAttempts) return 429
-  // A form that was filled in wrongly.
+  // The person filled in a form wrongly, so it is not a failure of the server.
   return errorRules[error.code].class === 'configuration' ? 400 : error.status
 }

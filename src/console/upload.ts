@@ -4,26 +4,25 @@ import type { Request } from 'express'
 import { AdapterError } from '../errors.ts'
 import type { Visit } from './access/visit.ts'
 
-/** A form with a file; undefined: none was chosen. */
 type Upload = Pick<Visit, 'form' | 'file'>
 
 const FIELD_BYTES = 4_096
 const MAX_FIELDS = 20
 
-/** Reads a form with one file. Nothing of it is written anywhere. Errors: `ADP_TOO_LARGE`, `ADP_BODY`. */
+/** Reads a form with one file into memory. Throws `ADP_TOO_LARGE` or `ADP_BODY`. */
 export async function readUpload(request: Request, maxBytes: number): Promise<Upload> {
   try {
     return await parse(request, maxBytes)
   } catch (cause) {
     request.unpipe()
-    // What is left of it is read and dropped, so that the browser gets the answer.
+    // The rest of the request is read and dropped, so that the browser receives the response.
     request.resume()
     if (cause instanceof AdapterError) throw cause
     throw new AdapterError('ADP_BODY', 'The form cannot be read.', { cause })
   }
 }
 
-/** Rejects as the parser does, too. */
+/** Rejects also with the errors of the parser. */
 function parse(request: Request, maxBytes: number): Promise<Upload> {
   const { headers } = request
   const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB. Check it on the command line: markbridge check <file>.`
@@ -38,7 +37,7 @@ function parse(request: Request, maxBytes: number): Promise<Upload> {
       file.on('data', (piece: Buffer) => own.push(piece))
       file.on('limit', () => reject(new AdapterError('ADP_TOO_LARGE', tooLarge)))
       file.on('end', () => {
-        // A browser sends a file without a name where none was chosen.
+        // A browser sends a file without a name if none was chosen.
         if (filename !== undefined && filename !== '') pieces = own
       })
     })

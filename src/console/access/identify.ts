@@ -8,15 +8,17 @@ import type { Sessions, SignedIn } from './sessions.ts'
 
 export const COOKIE = 'markbridge_console'
 
-/** What a request says of its sender. */
 interface Identified {
-  /** Undefined: the configuration names no such person. */
+  /** The person who is signed in, or `undefined` if the configuration names no such person. */
   readonly signedIn: SignedIn | undefined
-  /** The token of the request belongs to no operator. */
+  /** True if the request has a token that no operator has. */
   readonly isWrongToken: boolean
 }
 
-/** Finds who sends a request: a token in it first, then what a trusted proxy says, then the cookie. */
+/**
+ * Creates a function that finds the sender of a request: by a token in the request, else by the name that a trusted proxy sets, else by
+ * the cookie.
+ */
 export function createIdentify(
   sessions: Sessions,
   { identity }: Pick<ConsoleConfig, 'identity'>,
@@ -36,15 +38,15 @@ export function createIdentify(
   }
 }
 
-/** The address of the peer, which is that of a proxy where there is one. */
 export const peerOf = ({ socket }: Pick<Request, 'socket'>): string =>
   plainAddress(socket.remoteAddress ?? '')
 
-/** The address that attempts to sign in count for: the peer's, or the one that trusted proxies have the request from. */
+/** Returns the address for which attempts to sign in are counted: the peer's, or the last address that is not a trusted proxy. */
 export function clientOf(request: Request, proxies: AddressList): string {
   const peer = peerOf(request)
   const heard = (request.get('x-forwarded-for') ?? '').split(',').map((one) => plainAddress(one.trim()))
-  // Each proxy adds whom it heard; what is left of the last stranger is the stranger's own text.
+  // Each trusted proxy appends the address of its peer. What stands before the last untrusted address is text that this client may have
+  // forged.
   const client = [...heard, peer].findLast((hop) => !proxies.has(hop)) ?? ''
   return isIP(client) === 0 ? peer : client
 }
@@ -54,13 +56,13 @@ function readCookie(header = ''): string | undefined {
     const [name = '', value = ''] = pair.split('=', 2)
     return name.trim() === COOKIE ? [value.trim()] : []
   })
-  // Another page of the host may have set one too: which is meant is not known.
+  // Another page of the host may have set a cookie of this name too, and the two cannot be told apart.
   return found.length === 1 ? found[0] : undefined
 }
 
 /**
- * The names under which the console answers. A page of another name that resolves to this address must not read it (DNS rebinding), and
- * a peer on this machine reaches it as loopback.
+ * Creates a check of the name under which a request addresses the console. A page of another name that resolves to this address must not
+ * read the console (DNS rebinding). A peer on this machine may use the names of loopback.
  */
 export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'hosts'>) {
   const own = new Set([...hosts, host.includes(':') ? `[${host}]` : host.toLowerCase()])
@@ -71,10 +73,10 @@ export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'h
   }
 }
 
-/** Failed attempts that an address may make at once, and how long one of them counts. */
+/** The failed attempts that one address may make at once, and the milliseconds after which one of them no longer counts. */
 const BURST = 10
 const EACH_MS = 6_000
-/** Of all addresses together. */
+/** The same limits for all addresses together. */
 const TOTAL = 100
 const EACH_OF_ALL_MS = 600
 const MAX_ADDRESSES = 10_000
@@ -84,7 +86,10 @@ interface Bucket {
   atMs: number
 }
 
-/** Creates the limit of failed attempts to sign in, by address and in all: 10 failures at once from one address, then one each 6 s; 100 at once in all, then one each 0.6 s. */
+/**
+ * Creates the limit of failed attempts to sign in. One address may fail 10 times at once, then once in 6 s; all addresses together may
+ * fail 100 times at once, then once in 0.6 s.
+ */
 export function createLoginLimit(nowMs: () => number) {
   const all: Bucket = { failed: 0, atMs: nowMs() }
   const addresses = new Map<string, Bucket>()
@@ -93,12 +98,12 @@ export function createLoginLimit(nowMs: () => number) {
     return Object.assign(bucket, { failed: Math.max(0, bucket.failed - passed), atMs: nowMs() })
   }
   return {
-    /** Seconds to wait before the next attempt of this address; 0: it may try. */
+    /** Returns the seconds that this address must wait before its next attempt; 0 if it may try now. */
     waitOf: (address: string): number => {
       const own = addresses.get(address)
       const ownMs = own === undefined ? 0 : (drained(own, EACH_MS).failed + 1 - BURST) * EACH_MS
       const allMs = (drained(all, EACH_OF_ALL_MS).failed + 1 - TOTAL) * EACH_OF_ALL_MS
-      // One that has not failed yet is let in whatever others do.
+      // An address without a failed attempt may always try, whatever other addresses do.
       return Math.ceil(Math.max(0, ownMs, own === undefined ? 0 : allMs) / 1_000)
     },
     failed: (address: string): void => {

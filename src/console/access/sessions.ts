@@ -3,37 +3,37 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import type { Actor, ListedOperator } from '../../rollout/operators.ts'
 import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts'
 
-/** Who is signed in. */
 export interface SignedIn {
   readonly actor: Actor
-  /** Goes into every form, and comes back with every change. Empty: the request itself has a token, which no other page can send. */
+  /**
+   * The token in every form, which each change must send back. Empty if the request itself has a token, since no other page can send such
+   * a request.
+   */
   readonly csrf: string
-  /** Undefined: a token or a proxy identifies each request. */
+  /** The session of the cookie, or `undefined` if a token or a proxy identifies each request. */
   readonly session: Session | undefined
 }
 
-/** A browser that is signed in. */
 interface Session {
   readonly key: string
   readonly name: string
-  /** That the operator came in with: a session ends when it is replaced. Undefined: by a link. */
+  /** The hash of the operator's token, or `undefined` for a session from a link. The session ends when the token is replaced. */
   readonly tokenSha256: string | undefined
   readonly untilMs: number
 }
 
 const SESSION_MS = 12 * 3_600_000
-/** More than any team has; the oldest gives way. */
+/** More sessions than any team has. Beyond this limit the oldest session is evicted. */
 const MAX_SESSIONS = 500
-/** For a link on a terminal, used once. */
+/** The lifetime in milliseconds of a link that is printed on a terminal and works once. */
 const LINK_MS = 12 * 3_600_000
 
 const newToken = (): string => randomBytes(32).toString('base64url')
 const keyOf = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
-/** The ways into the console, and who is in. */
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Creates the sessions of one console; nothing of them outlives its process. Roles are those of the operators at each request. */
+/** Creates the sessions of one console, which end with its process. The role of a person is read from the configuration at each request. */
 export function createSessions(
   operators: () => readonly ListedOperator[],
   systemUser: string,
@@ -44,7 +44,7 @@ export function createSessions(
   const secret = randomBytes(32)
   const csrfOf = (of: string): string => createHmac('sha256', secret).update(of).digest('base64url')
 
-  /** The person as the configuration has it now; undefined: it no longer has it. */
+  /** Returns the person from the present configuration, or `undefined` if it no longer has the person or has another token for them. */
   const actorOf = (name: string, tokenSha256?: string): Actor | undefined => {
     const list = operators()
     const system = toSystemActor(systemUser)
@@ -63,19 +63,19 @@ export function createSessions(
     return token
   }
   return {
-    /** Signs the operator of a token in; gives the value of the cookie. Undefined: it belongs to none. */
+    /** Signs in the operator with this token and returns the value of the cookie, or `undefined` if no operator has the token. */
     enter: (token: string): string | undefined => {
       const operator = findOperator(operators(), token)
       return operator && open(operator.name, operator.tokenSha256)
     },
-    /** A token for one use, for the user of the system. Undefined where operators are named: each has a token. */
+    /** Returns a token that signs in the user of the system once, or `undefined` if the configuration names operators, who have tokens. */
     createLink: (): string | undefined => {
       if (operators().length > 0) return undefined
       const token = newToken()
       links.set(keyOf(token), nowMs() + LINK_MS)
       return token
     },
-    /** Signs in with such a link; gives the value of the cookie. */
+    /** Signs in with the token of a link and returns the value of the cookie, or `undefined` if the link is not valid. */
     enterByLink: (token: string): string | undefined => {
       const key = keyOf(token)
       const untilMs = links.get(key)
@@ -91,12 +91,12 @@ export function createSessions(
       sessions.delete(session.key)
       return undefined
     },
-    /** The operator whom a proxy names. */
+    /** Returns the operator whom a proxy names, or `undefined` if there is no such operator. */
     findNamed: (name: string): SignedIn | undefined => {
       const actor = operators().length === 0 ? undefined : actorOf(name)
       return actor && { actor, csrf: csrfOf(`named ${name}`), session: undefined }
     },
-    /** The operator of a token that comes with the request itself, so that no other page can send it. */
+    /** Returns the operator with this token. The token comes with the request itself, so its forms need no token of a session. */
     findByToken: (token: string): SignedIn | undefined => {
       const operator = findOperator(operators(), token)
       return operator && { actor: toActor(operator), csrf: '', session: undefined }
@@ -107,7 +107,7 @@ export function createSessions(
   }
 }
 
-/** True for the token of a form that this console has made for this person. */
+/** Returns true for a token that this console made for the forms of this person. */
 export function isOwnForm({ csrf }: SignedIn, given: unknown): boolean {
   if (typeof given !== 'string') return false
   const [own, other] = [Buffer.from(csrf), Buffer.from(given)]

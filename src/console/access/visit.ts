@@ -7,20 +7,17 @@ import type { SignedIn } from './sessions.ts'
 export interface Visit {
   readonly signedIn: SignedIn
   readonly actor: Actor
-  /** The partners whose batches may be seen. */
+  /** The partners that the person may see. */
   readonly scope: Scope
-  /** Parts of the path by name. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
-  /** The fields of a form; none for a page. */
   readonly form: URLSearchParams
   readonly file: Buffer | undefined
 }
 
-/** The scope of an actor. */
 export const scopeOf = ({ partners }: Actor): Scope => partners ?? 'all'
 
-/** A part of the path. Error: `ADP_NOT_FOUND` for a partner outside the scope, as for one that is not there. */
+/** Returns the partner in the path. Throws `ADP_NOT_FOUND` for a partner outside the scope, as for one that does not exist. */
 export function visiblePartner({ actor, params }: Visit): string {
   const { partner = '' } = params
   if (sees(actor, partner) && !partner.includes('\0')) return partner
@@ -29,13 +26,13 @@ export function visiblePartner({ actor, params }: Visit): string {
 
 type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
 
-/** Parameters of an address; a blank one is not given. PostgreSQL takes no text with a NUL. */
+/** Returns parameters of the query; a blank parameter counts as absent. NULs are removed, since PostgreSQL accepts no text with a NUL. */
 export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
   Object.fromEntries(
     names.map((name) => [name, query.get(name)?.replaceAll('\0', '').trim() || undefined]),
   ) as Params<Name>
 
-/** A number in the path, from 1. Error: `ADP_NOT_FOUND`. */
+/** Returns a number in the path, from 1. Throws `ADP_NOT_FOUND` if it is not a number. */
 export function numberOf({ params }: Visit, name: string): number {
   const text = params[name] ?? ''
   if (!/^[1-9]\d{0,14}$/.test(text)) throw notFound(name)
@@ -45,12 +42,11 @@ export function numberOf({ params }: Visit, name: string): number {
 export const notFound = (what: string): AdapterError =>
   new AdapterError('ADP_NOT_FOUND', `There is no such ${what}.`)
 
-/** Something that was typed, or is in an address, cannot be done. */
 export const usageError = (what: string): AdapterError => new AdapterError('ADP_USAGE', what)
 
 export const forbidden = (why: string): AdapterError => new AdapterError('ADP_FORBIDDEN', why)
 
-/** Error: `ADP_FORBIDDEN` unless the actor is an operator. */
+/** Throws `ADP_FORBIDDEN` unless the person has the role `operator`. */
 export function expectOperator({ actor }: Visit): void {
   if (actor.role === 'operator') return
   throw forbidden(`${actor.name} has the role ${actor.role}, which does not allow this; it takes operator.`)
@@ -58,7 +54,7 @@ export function expectOperator({ actor }: Visit): void {
 
 const MAX_REASON = 500
 
-/** The reason of a form, for the audit trail. Error: `ADP_USAGE`. */
+/** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if it is missing or too long. */
 export function reasonOf({ form }: Visit): string {
   const reason = (form.get('reason') ?? '').trim()
   if (reason !== '' && reason.length <= MAX_REASON) return reason

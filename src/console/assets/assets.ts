@@ -5,15 +5,15 @@ import { createRequire } from 'node:module'
 import type { Express } from 'express'
 
 /**
- * The module that a browser runs. Pages are whole without it: it draws charts from the figures that are in the page, and asks for the page
- * again every five seconds, to replace the sections that have changed.
+ * The module for browsers. It draws charts from the figures in the page, and requests the page again every five seconds to replace the
+ * sections that have changed. Pages are complete without it.
  */
 const script = `
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 const clock = (s) => new Date(s * 1_000).toISOString().replace(/^\\d{4}-(\\d\\d)-(\\d\\d)T(.{5}).*$/, (_, month, day, time) => (time === '00:00' ? month + '-' + day : time))
 let uplot
 
-// A browser that runs with a POSIX locale names a language that Intl refuses (en-US@posix), and the module of charts asks for that language.
+// A browser with a POSIX locale reports a language that Intl refuses (en-US@posix), and the charts use that language.
 try {
   Intl.getCanonicalLocales(navigator.language)
 } catch {
@@ -41,7 +41,7 @@ async function draw(root) {
   }
 }
 
-// A form stays as it is, with what is typed into it.
+// A section with a form is not replaced, since the operator may have typed into it.
 const sections = (root) => [...root.querySelectorAll('main[data-live] section')].filter((one) => one.querySelector('form') === null)
 const nameOf = (section) => section.firstElementChild.textContent
 const sent = new Map(sections(document).map((one) => [nameOf(one), one.outerHTML]))
@@ -54,7 +54,7 @@ async function refresh() {
   for (const fresh of sections(next)) {
     const [name, html] = [nameOf(fresh), fresh.outerHTML]
     const old = sections(document).find((one) => nameOf(one) === name)
-    // An element with the focus inside stays as it is.
+    // A section that has the focus is not replaced.
     if (old === undefined || sent.get(name) === html || old.contains(document.activeElement)) continue
     sent.set(name, html)
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
@@ -72,7 +72,6 @@ for (const all of document.querySelectorAll('[data-selects]'))
   })
 `
 
-/** The style sheet of the pages. */
 const styles = `
 :root{color-scheme:light dark;--bg:#fff;--panel:#f6f8fa;--fg:#1b2430;--soft:#4d5a69;--line:#d3d9e0;--code:#eef1f5;--link:#0b57d0;--on:#fff;--good:#13703a;--bad:#b3261e;--note:#7a5700;--goodbg:#e5f4ea;--badbg:#fdeceA;--notebg:#fdf3dc;
 --confirmed:#13703a;--refused:#b45309;--unknown:#9333ea;--parked:#0b57d0;--open:#616c79;--not-applied:#b3261e}
@@ -170,11 +169,11 @@ const files = {
 
 type AssetName = keyof typeof files
 
-/** The path of a file, with a hash of its content: a browser keeps it for good. */
+/** Returns the path of a file with a hash of its content, so that browsers can cache the file without a time limit. */
 export const assetPath = (name: AssetName): string =>
   `/assets/${createHash('sha256').update(files[name].body).digest('hex').slice(0, 16)}/${name}`
 
-/** Serves the files of the pages; they are the same for everyone. */
+/** Serves the files of the pages, which need no login. */
 export function serveAssets(app: Express): void {
   for (const [name, { type, body }] of Object.entries(files))
     app.get(assetPath(name as AssetName), (_request, response) => {

@@ -6,9 +6,12 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { StateCounts } from './port.ts'
 import { type Db, type Dialect, rowsOf, tableOf } from './schema.ts'
 
-/** Batches of one transaction. */
+/** The maximum number of batches in one transaction. */
 const STEP = 100
-/** Batches with active records that were received within this time are looked at in each pass, all others with every `SLOW`th. */
+/**
+ * Batches with active records are checked in each pass if they were received within this time in milliseconds, else in every `SLOW`th
+ * pass.
+ */
 const RECENT_MS = 300_000
 const SLOW = 30
 
@@ -18,14 +21,13 @@ interface CountedBatch extends StateCounts {
   readonly received_ms: number
 }
 
-/** Of no state a record. */
 export const none: StateCounts = ofEachState(() => 0)
 
-/** Creates what counts the records of batches by the time of receipt and by state, and follows them until they are final. */
+/** Counts the records of batches by time of receipt and by state, and updates the counts until the states are final. */
 export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
   let passes = 0
   return {
-    /** Counts the next batches that are new; true: there may be more. */
+    /** Counts the next new batches. Returns true if there may be more. */
     countNew: () =>
       exclusively(async (db) => {
         const heads = await rowsOf<CountedBatch & { active: number }>(db)`
@@ -48,7 +50,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         await sql`update console_index set last_batch = ${last.batch}`.execute(db)
         return heads.length === STEP
       }),
-    /** Counts batches anew whose records have changed; true: there may be more. */
+    /** Counts the batches again whose records have changed. Returns true if there may be more. */
     follow: () =>
       exclusively(async (db) => {
         passes += 1
@@ -61,7 +63,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         if (changed.length === 0) return false
         const states = await readStates(db, dialect, changed)
         const rows = changed.map((before) => {
-          // Denied before anything was applied: the journal counts its records as refused, and keeps nothing else.
+          // V3 denied the credentials before anything was applied. The journal deleted the batch and counts its records as refused.
           const forgotten = { ...before, open: 0, refused: before.refused + before.open }
           const { batch, nowActive: active, confirmed } = before
           const now = active === undefined ? forgotten : (states.get(batch) ?? before)
@@ -86,13 +88,12 @@ const countColumns = Object.fromEntries(
   Object.values(stateColumns).map((column) => [column, 'integer' as const]),
 )
 const stateNames = sql.raw(Object.values(stateColumns).join())
-/** A row with its counts in their columns. */
 const toCounts = <Row extends StateCounts>(row: Row) => ({
   ...row,
   ...Object.fromEntries(recordStates.map((state) => [stateColumns[state], row[state]])),
 })
 
-/** What moves from state to state, as counts of the time of receipt. */
+/** Returns the changes of the counts at the time of receipt. */
 const changesOf = (batch: CountedBatch, before: StateCounts, now: StateCounts): readonly Counted[] =>
   recordStates.map((state) => ({
     atMs: batch.received_ms,
@@ -112,23 +113,23 @@ async function readStates(db: Db, dialect: Dialect, batches: Batches): Promise<M
   return states
 }
 
-/** Others settle what gives way to a newer mark: it is seen here first. */
+/** Records the superseded records of these batches as a step. Other batches supersede them, so no call for their own batch reports it. */
 async function noteSuperseded(db: Db, dialect: Dialect, batches: Batches): Promise<void> {
   const rows = await rowsOf<{ batch: number; position: number }>(db)`
     select r.batch, r.position from ${tableOf(dialect, { batch: 'bigint' }, batches)}
     join journal_records r on r.batch = u.batch where r.superseded = 1 order by r.batch, r.position`
   for (const [batch, records] of Map.groupBy(rows, (row) => row.batch)) {
     const positions = JSON.stringify(toRanges(records.map(({ position }) => position)))
-    // The newest row has all of them.
+    // The new row lists all superseded records of the batch.
     await sql`delete from console_steps where batch = ${batch} and kind = 'superseded' and instance is null`.execute(db) // prettier-ignore
     await sql`insert into console_steps (batch, at_ms, kind, positions) values (${batch}, ${Date.now()}, 'superseded', ${positions})`.execute(db) // prettier-ignore
   }
 }
 
-/** More ranges are kept as a single one, from the first to the last. */
+/** Beyond this number, ranges are stored as a single range from the first position to the last. */
 const MAX_RANGES = 500
 
-/** Positions as ranges, both ends included. */
+/** Converts positions to ranges that include both ends. */
 export function toRanges(positions: Iterable<number>): readonly (readonly [number, number])[] {
   const ranges: [number, number][] = []
   for (const position of [...positions].sort((one, other) => one - other)) {

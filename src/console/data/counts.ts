@@ -3,15 +3,14 @@ import { sql } from 'kysely'
 import { type Db, type Dialect, rowsOf, tableOf } from './schema.ts'
 import type { Range } from './port.ts'
 
-/** Something that was counted at a time. */
 export interface Counted {
   readonly atMs: number
-  /** Words; the last one may have any text without blanks. */
+  /** Words separated by blanks. The last word may be any text without blanks. */
   readonly name: string
   readonly count: number
 }
 
-/** How long counts are kept, by the stretch that they are counted for, seconds. */
+/** How long counts are kept, in seconds, by the length of their interval in seconds. */
 const keptFor = new Map([
   [10, 1_800],
   [60, 10_800],
@@ -19,7 +18,7 @@ const keptFor = new Map([
   [3_600, 691_200],
 ])
 
-/** The points of each range, seconds. */
+/** The length of an interval in seconds, and the number of intervals, of each range. */
 const points: Readonly<Record<Range, { readonly grain: number; readonly count: number }>> = {
   live: { grain: 10, count: 60 },
   hour: { grain: 60, count: 60 },
@@ -27,14 +26,17 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
   week: { grain: 3_600, count: 168 },
 }
 
-/** Adds counts for each stretch that is still kept; `finest`: the shortest that they are known for, seconds. */
+/**
+ * Adds counts to each interval that is still kept. `finest` is the length in seconds of the shortest interval that the counts are known
+ * for.
+ */
 export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[], finest = 10) {
   const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()
   for (const { atMs, name, count } of counted)
     for (const [grain, keptS] of keptFor) {
       const at = Math.floor(atMs / 1_000 / grain) * grain
-      // A change of what is deleted already would be all that is left of it.
+      // A change of an interval that was already deleted would remain as its only count.
       if (grain < finest || count === 0 || at < nowMs / 1_000 - keptS) continue
       const key = `${grain} ${at} ${name}`
       const row = rows.get(key) ?? { grain, at, name, count: 0 }
@@ -42,7 +44,7 @@ export async function addCounts(db: Db, dialect: Dialect, counted: readonly Coun
       rows.set(key, row)
     }
   if (rows.size === 0) return
-  // In one order: instances that add at the same time wait for each other, and never in a ring.
+  // All instances lock the rows in the same order, so that instances which add counts at the same time cannot deadlock.
   const sorted = [...rows.entries()].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => row)
   const table = tableOf(dialect, { grain: 'integer', at: 'bigint', name: 'text', count: 'bigint' }, sorted)
   await sql`insert into console_counts (grain, at, name, count) select grain, at, name, count from ${table} where true
@@ -56,7 +58,7 @@ export async function deleteOldCounts(db: Db): Promise<void> {
   }
 }
 
-/** Counts of a range whose names begin with a word; `index` from 0, oldest first. */
+/** Reads the counts of a range, oldest first. `index` counts the intervals from 0, and `words` is the name. */
 export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
   const own = points[range]
   const grain = Math.max(own.grain, finest)

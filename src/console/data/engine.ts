@@ -16,30 +16,29 @@ import { sweepIndex } from './sweep.ts'
 
 interface EngineOptions extends IndexOptions {
   readonly url: string
-  /** Background work has failed, the first time since it succeeded; it is tried again. */
+  /** Called when background work fails for the first time since it succeeded. The work is retried. */
   readonly onFailure: (cause: unknown) => void
 }
 
-/** What the engine answers, in whatever thread it runs. */
 export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
-  /** Opens the request of a batch and its reply to one record, for those who may see what is in them. */
+  /** Decrypts the stored request of a batch and the stored part for one record. The caller checks that the person may see them. */
   readKept(batch: number, position: number): ReturnType<typeof readKept>
   keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
-  /** Adds what the metrics of a process have grown by until this time. */
+  /** Adds the growth of a process's metrics up to this time. */
   keepFigures(counts: readonly Omit<Counted, 'atMs'>[], atMs: number): Promise<void>
-  /** How long PostgreSQL has worked on the index, ms: processor time that is not this thread's. */
+  /** Returns the milliseconds that PostgreSQL has worked on the index, which the processor time of this thread does not include. */
   servedMs(): number
-  /** Does the background work that is due; resolves true while there may be more. */
+  /** Does the background work that is due. Resolves true if there may be more. */
   work(): Promise<boolean>
-  /** Repeats `work` until `close`. */
+  /** Repeats `work` until `close` is called. */
   start(): void
   close(): Promise<void>
 }
 
-/** Between two passes of the background. */
+/** Milliseconds between two passes of the background work. */
 const EVERY_MS = 1_000
 const RETRY_MS = 10_000
-/** One instance at a time does the work; another one goes on this long after it has stopped. */
+/** The lease in milliseconds of the instance that does the work. Another instance takes over once it has expired. */
 const HELD_MS = 15_000
 const SWEEP_EVERY_MS = 5_000
 const CHECK_EVERY_MS = 60_000
@@ -47,8 +46,8 @@ const CHECK_EVERY_MS = 60_000
 const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
 
 /**
- * Opens what answers the pages of the console, and writes in the background what they need, from the journal's rows. Rejects as the drivers
- * do where there is no journal yet.
+ * Opens the engine: it answers the pages of the console, and derives the console's tables from the journal in the background. Rejects with
+ * the driver's error if there is no journal yet.
  */
 export async function openConsoleEngine(options: EngineOptions): Promise<ConsoleEngine> {
   const { url, how, onFailure } = options
@@ -134,7 +133,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
   }
 }
 
-/** Takes or keeps the background work for this holder; false: another one has it. */
+/** Acquires or renews the lease on the background work. Returns false if another instance holds it. */
 async function hold({ db, nowMs }: ConsoleDatabase, holder: string): Promise<boolean> {
   const { rows } =
     await sql`update console_index set holder = ${holder}, until_ms = ${nowMs()} + ${sql.lit(HELD_MS)}

@@ -2,7 +2,7 @@ import type { MetricsSnapshot } from '../../observability/metrics.ts'
 import type { Counted, readCounts } from './counts.ts'
 import type { Figures, Percentiles } from './port.ts'
 
-/** What is taken of the metrics: values of a name, each under its labels; `kind`: only those of this kind. */
+/** The metrics that are stored: values by their labels, and of one `kind` only where it is given. */
 const taken = [
   { name: 'calls', metric: 'markbridge_v3_call_duration_seconds_count', labels: ['kind', 'status'] },
   { name: 'callMs', metric: 'markbridge_v3_call_duration_seconds_bucket', labels: ['le'] },
@@ -13,14 +13,13 @@ const taken = [
   { name: 'ownDenied', metric: 'markbridge_own_credentials_denied_total', labels: ['partner'] },
 ] as const
 
-/** A value of a metric, as prom-client gives it. */
 interface Value {
   readonly value: number
   readonly labels: Readonly<Record<string, string | number>>
   readonly metricName?: string
 }
 
-/** Creates what makes counts of the metrics of a process: how much each has grown since the call before. */
+/** Creates a function that returns the growth of a process's metrics since its previous call. */
 export function createFigureDeltas() {
   let last = new Map<string, number>()
   return (snapshot: MetricsSnapshot): readonly Omit<Counted, 'atMs'>[] => {
@@ -45,7 +44,7 @@ function readFigures(snapshot: MetricsSnapshot): Map<string, number> {
   return figures
 }
 
-/** The figures of each point of a range that has any. */
+/** Returns the figures of each interval of a range that has any. */
 export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): readonly Figures[] {
   const { fromMs, stepMs, rows } = counted
   const own = rows.filter(({ words: [name] }) => name !== 'marks')
@@ -64,7 +63,7 @@ export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): read
   })
 }
 
-/** Of a histogram: for each upper bound in seconds how many were not longer. */
+/** Computes percentiles from a histogram that has, for each upper bound in seconds, the number of values up to the bound. */
 function toPercentiles(buckets: readonly (readonly [bound: number, count: number])[]): Percentiles {
   const sorted = [...buckets].sort(([one], [other]) => one - other)
   const count = sorted.at(-1)?.[1] ?? 0

@@ -17,10 +17,10 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { HashedKind, UnreadableReason } from './port.ts'
 import { type RowOf, rowsOf, tableOf } from './schema.ts'
 
-/** What a kept request says of itself; texts as its client wrote them. */
+/** The searchable parts of a stored request, as the client wrote them. */
 export interface ReadableRequest {
   readonly boundary: string | undefined
-  /** In the order of the batch; undefined: a record that cannot be read. */
+  /** The records in the order of the batch, `undefined` for a record that cannot be read. */
   readonly records: readonly (ReadableRecord | undefined)[]
 }
 
@@ -28,18 +28,18 @@ type ReadableRecord = Readonly<Record<'contentId' | 'learner' | 'event', string 
 
 export interface IndexOptions {
   readonly how: Unsealing
-  /** Decodes the request of a batch. Rejects with `AdapterError` for one that cannot be read. */
+  /** Decodes the request of a batch. Rejects with an `AdapterError` if it cannot be read. */
   readonly readRequest: (payload: Uint8Array) => Promise<ReadableRequest>
-  /** Resolves when the work of indexing one more batch may begin. */
+  /** Resolves when the index may start on one more batch. */
   readonly begin: () => Promise<void>
 }
 
-/** A keyed hash of 52 bits, which a number holds. */
+/** Returns a keyed hash of 52 bits, which fits into a number. */
 type SearchHash = (kind: HashedKind, id: string) => number
 
 /**
- * Derives the hash of searches from the key that the journal's keys have sealed; without keys from the salt of the journal. Where the key that
- * has sealed it is missing, the hash of a learner or an event throws `ADP_CONFIGURATION`.
+ * Creates the hash for searches. Its key comes from the sealed key of the journal, or from the salt of the journal if it has no keys.
+ * Hashing a learner or an event throws `ADP_CONFIGURATION` if the key that sealed it is missing.
  */
 export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealing): Promise<SearchHash> {
   const salt = await readSalt(db)
@@ -54,7 +54,7 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
       ? opened
       : createKeyHash(createHmac('sha256', opened.key).update('markbridge console search').digest())
   return (kind, id) => {
-    // Of a mark's id the journal keeps this hash.
+    // The journal stores this hash of a mark's id.
     if (kind === 'mark') return toNumber(hashMarkId(hashKeys, id))
     if (hashIds instanceof AdapterError) throw hashIds
     return toNumber(hashIds([`${kind} ${id.toLowerCase()}`])[0] ?? '')
@@ -63,22 +63,21 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
 
 const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** Batches of one round, the newest first: what an operator looks for is mostly new. */
+/** The maximum number of batches in one round. The newest come first, since operators mostly look for recent batches. */
 const STEP = 50
-/** Records of one transaction. */
+/** The maximum number of records in one transaction. */
 const ROWS = 1_000
-/** A batch that is not settled by then is indexed as it is, and once more for its marks. */
+/** Milliseconds after which a batch is indexed although it is not settled. It is indexed once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
-/** Longer texts are not found: a database bounds the entries of its indexes. */
+/** The maximum length of a searchable text in characters, since databases limit the entries of an index. Longer texts are not found. */
 const MAX_TEXT = 200
 
-/** Something sealed as it is kept. */
 interface Pack {
   readonly keyId: string | undefined
   readonly body: Uint8Array
 }
 
-/** The request of a batch as it is kept; without a body: not any longer. */
+/** The stored request of a batch, without a body once it has been deleted. */
 interface KeptRequest extends Partial<Pack> {
   readonly batch: number
   readonly owner: string
@@ -86,11 +85,11 @@ interface KeptRequest extends Partial<Pack> {
 }
 
 interface Todo extends KeptRequest {
-  /** 2: only its marks are to be indexed. */
+  /** 2 if only the marks of the batch are missing in the index. */
   readonly indexed: number
 }
 
-/** Opens a request and reads it, or says why it cannot be read. */
+/** Decrypts and decodes a request, or returns the reason why it cannot be read. */
 async function openRequest<Result>(
   { batch, owner, onV2, keyId, body }: KeptRequest,
   how: Unsealing,
@@ -106,17 +105,16 @@ async function openRequest<Result>(
   }
 }
 
-/** A request of the journal, opened. */
 interface OpenedRequest {
   readonly partner: string
   readonly receivedMs: number
-  /** As `writes` encoded it. */
+  /** The request in the encoding of `writes`. */
   readonly payload: Uint8Array
-  /** The part of the reply of one record, as `writes` encoded it; undefined: none is kept. */
+  /** The part of the reply for one record, in the encoding of `writes`, or `undefined` if none is stored. */
   readonly answer: string | undefined
 }
 
-/** Opens the request of one batch, and what its reply said of one record; undefined: there is no batch of this number. */
+/** Decrypts the request of one batch and the part of its reply for one record. Returns `undefined` if there is no such batch. */
 export async function readKept(
   { db }: ConsoleDatabase,
   how: Unsealing,
@@ -141,7 +139,7 @@ export async function readKept(
   })
 }
 
-/** Creates what makes records findable by what is inside them, batch by batch; resolves true while there may be more. */
+/** Creates a function that indexes the records of the next batches by ids in their requests. It resolves true if there may be more. */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
   { how, readRequest, begin }: IndexOptions,
@@ -152,15 +150,15 @@ export function createRecordIndex(
     todo.indexed === 2
       ? undefined
       : openRequest(todo, how, async (payload) => hashRequest(await readRequest(payload), hash))
-  /** Makes records findable, and notes their batches as done with the last of them. */
+  /** Stores the rows, then marks their batches as done in the last transaction. */
   const keep = async (rows: readonly RecordRow[], done: readonly DoneRow[]): Promise<void> => {
     for (let from = 0; from === 0 || from < rows.length; from += ROWS) {
-      // Questions of pages go in between.
+      // Lets queries of pages run in between.
       await nextTurn()
       const table = tableOf(dialect, recordColumns, rows.slice(from, from + ROWS))
       const sinceMs = performance.now()
       await exclusively(async (at) => {
-        // Where a batch was purged meanwhile, its row is gone.
+        // The join leaves out batches that were purged meanwhile.
         await sql`insert into console_records (batch, position, learner, event, mark, content_id)
           select u.batch, u.position, u.learner, u.event, u.mark, u.content_id from ${table} join console_batches c on c.batch = u.batch
           where true on conflict (batch, position) do update set mark = excluded.mark`.execute(at)
@@ -210,17 +208,15 @@ const recordColumns = {
 } as const
 const doneColumns = { batch: 'bigint', boundary: 'text', unreadable: 'text' } as const
 
-/** A batch that was read, as far as it can be. */
 type DoneRow = RowOf<typeof doneColumns>
 type RecordRow = RowOf<typeof recordColumns>
 
 const nothing = { learner: undefined, event: undefined, content_id: undefined }
 
-/** A request as it is indexed. */
 type IndexedRequest = ReturnType<typeof hashRequest>
 
 function hashRequest({ boundary, records }: ReadableRequest, hash: SearchHash) {
-  // Records of one batch are mostly of one event.
+  // Most records of a batch have the same event, so its hash is computed once.
   const hashes = new Map<string, number>()
   const hashOf = (kind: HashedKind, id: string | undefined): number | undefined => {
     if (id === undefined) return undefined

@@ -8,34 +8,33 @@ import { type JournalTables, sqlitePathOf } from '../../journal/index.ts'
 import { connectPostgres } from '../../journal/postgres/connections.ts'
 import { type Db, type Dialect, prepareTables } from './schema.ts'
 
-/** The tables of the console, and those of the journal beside them. */
+/** The console's tables, with the tables of the journal readable beside them. */
 export interface ConsoleDatabase {
   readonly db: Db
   readonly dialect: Dialect
-  /** Runs work alone among those that write the tables of the console, as one transaction. */
+  /** Runs `work` in a transaction that excludes every other writer of the console's tables. */
   readonly exclusively: <Result>(work: (db: Db) => Promise<Result>) => Promise<Result>
-  /** The time of the database, which leases are measured in; SQL. */
+  /** Returns an SQL expression for the time of the database, by which leases are measured. */
   readonly nowMs: () => RawBuilder<number>
   readonly close: () => Promise<void>
 }
 
-/** Connections to PostgreSQL: one that writes in the background, one that answers. */
+/** The connections to PostgreSQL: one for background work, one for queries of pages. */
 const CONNECTIONS = 2
 const TIMEOUT_MS = 10_000
-/** Pages of the database in memory, KiB: entries in indexes of hashes are spread over all of their pages. */
+/** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so it has to be large. */
 const CACHE_KIB = 16_384
 
-/** Pages that are written before they go from the log into the file: the same ones change again and again. */
+/** The number of pages in the write-ahead log before a checkpoint. The same pages change repeatedly, so a rare checkpoint writes less. */
 const CHECKPOINT_PAGES = 4_000
-/** Statements that stay prepared: preparing costs more than most of them. */
+/** The maximum number of prepared statements. Preparing most statements costs more than running them. */
 const MAX_PREPARED = 200
 
-/** The file of an SQLite journal's console. */
 export const consoleFileOf = (path: string): string => `${path}.console`
 
 /**
- * Opens the tables of a journal that is there, and creates them where they are missing. With SQLite they are in a file of their own, and the
- * journal is attached read-only: whatever is written here holds no lock of the journal. Rejects as the drivers do.
+ * Opens the console's tables beside an existing journal, and creates them if they are missing. With SQLite they are in a file of their
+ * own, and the journal is attached read-only, so that writes here never lock the journal. Rejects with the driver's error.
  */
 export async function openConsoleDatabase(url: string): Promise<ConsoleDatabase> {
   const path = sqlitePathOf(url)
@@ -54,7 +53,7 @@ function openSqlite(journal: string) {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const file = new DatabaseSync(path, { timeout: TIMEOUT_MS })
-  // Derived from the journal: what a crash loses is written anew. What is deleted is overwritten.
+  // Everything here is derived from the journal, so what a crash loses is written again. Deleted content is overwritten.
   file.exec(`pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on;
     pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}; pragma journal_size_limit = 33554432`)
   file.prepare('attach ? as journal').run(`${pathToFileURL(journal).href}?mode=ro`)
@@ -67,7 +66,7 @@ function openSqlite(journal: string) {
           const statement = prepared.get(text) ?? file.prepare(text)
           if (prepared.size >= MAX_PREPARED) prepared.clear()
           prepared.set(text, statement)
-          // What Kysely binds comes from this program.
+          // Kysely binds values from this program only.
           const valuesOf = (values: readonly unknown[]) => values as readonly SQLInputValue[]
           return {
             reader: statement.columns().length > 0,
@@ -79,12 +78,12 @@ function openSqlite(journal: string) {
       },
     }),
   })
-  // What is written first takes the lock of the file.
+  // A write at the beginning of the transaction takes the lock of the file.
   return toDatabase(db, 'sqlite', sql`pragma user_version = 1`)
 }
 
 function openPostgres(url: string) {
-  // A question takes one processor, and a commit waits for no disk: what a crash loses is written anew.
+  // A query uses one processor. A commit does not wait for the disk, since what a crash loses is written again.
   const settings = { max_parallel_workers_per_gather: 0, synchronous_commit: 'off' }
   const own = { timeoutMs: TIMEOUT_MS, connections: CONNECTIONS, name: 'markbridge console', settings }
   const pool = connectPostgres(url, own)
@@ -94,7 +93,7 @@ function openPostgres(url: string) {
 
 const POSTGRES_NOW_MS = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`
 
-/** `lock` keeps others from creating the tables at the same time. */
+/** `lock` prevents others from creating the tables at the same time. */
 const toDatabase = (db: Db, dialect: Dialect, lock: RawBuilder<unknown>) => ({
   ...{ db, dialect },
   nowMs: () => (dialect === 'sqlite' ? sql<number>`${Date.now()}` : POSTGRES_NOW_MS),

@@ -9,9 +9,9 @@ import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, Stat
 import { type Db, rowsOf } from './schema.ts'
 import { readTrouble } from './trouble.ts'
 
-/** Figures are written once a minute, and known for whole ones. */
+/** The interval in seconds at which instances store their figures. */
 export const FIGURES_S = 60
-/** More waiting batches are not counted. */
+/** The maximum number of waiting batches that are counted. */
 const MAX_COUNTED = 100_000
 
 export async function readOverview(database: ConsoleDatabase, range: Range, scope: Scope): Promise<Overview> {
@@ -62,8 +62,8 @@ async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly Partn
 }
 
 /**
- * Checks the totals of partners against the records that are kept: as many in flight, and no more of any state. What is kept was counted
- * from the records themselves, batch by batch.
+ * Checks the totals of each partner against the stored records: as many are in flight, and no state has more records than its total. The
+ * counts in `console_batches` come from the records themselves.
  */
 export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promise<void> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')

@@ -1,72 +1,72 @@
 import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
- * What the console's pages ask of the journal and of all its instances. Every instance gives the same answers, since all that is
- * answered is in the shared store. Nothing of it holds a value of a learner or a mark: learners, events and marks are keyed hashes. Errors of each:
- * `ADP_JOURNAL_UNAVAILABLE`.
+ * The queries of the console's pages about the journal and all its instances. Every instance gives the same answers, since they come from
+ * the shared store. The answers contain keyed hashes instead of learners, events and marks. Each query rejects with
+ * `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
  */
 export interface ConsoleData {
-  /** The first page: traffic, balances, instances, calls. */
+  /** Returns the data of the first page: traffic, balances, instances and calls. */
   overview(range: Range, scope: Scope): Promise<Overview>
   /**
-   * Hashes what an operator typed: only the hash goes into an address, a log or the store. A guid is taken in any case and with braces.
-   * Undefined if it is not a GUID. Error: `ADP_CONFIGURATION` for a learner or an event where the journal's key is missing.
+   * Hashes an id that an operator typed, so that only the hash appears in addresses, logs and the store. Accepts a guid in upper or lower
+   * case, also in braces; returns `undefined` for any other text. Throws `ADP_CONFIGURATION` for a learner or an event if the journal's
+   * key is missing.
    */
   hash(kind: HashedKind, typed: string): Promise<string | undefined>
-  /** Batches and records that fit all members of a search, newest first. */
+  /** Finds the batches or records that match all members of a search, newest first. */
   search(search: Search, scope: Scope): Promise<SearchResult>
-  /** One batch without its records; undefined: it is not kept, or is of a partner outside the scope. */
+  /** Returns a batch without its records, or `undefined` if it is not stored or belongs to a partner outside the scope. */
   batch(batch: number, scope: Scope): Promise<BatchDetails | undefined>
-  /** A page of the records of a batch, in their order. */
+  /** Returns a page of the records of a batch, in the order of the batch. */
   records(batch: number, page: RecordsPage): Promise<RecordRows>
-  /** Dead letters, and records that the background will try again, oldest first, 100 at a time. */
+  /** Returns up to 100 dead letters, or records that are retried in the background, oldest first. */
   waiting(filter: WaitingFilter, scope: Scope): Promise<WaitingRows>
-  /** Makes the waiting records of a batch due now; returns how many. A running instance takes them up within seconds. */
+  /** Makes the waiting records of a batch due now and returns their number. A running instance retries them within seconds. */
   retry(batch: number): Promise<number>
-  /** Takes dead letters of a batch off the list, all of them without positions; returns how many. */
+  /** Removes dead letters of a batch from the list, all of them if no positions are given, and returns their number. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
 }
 
-/** Partners whose batches may be seen; `all`: every one. */
+/** The partners whose batches may be seen, or `all`. */
 export type Scope = 'all' | readonly string[]
 
-/** `live`: the last 10 minutes. Points are 10 s (live), 1 min (hour), 10 min (day), 1 h (week) long. */
+/** A time range up to now: 10 minutes (`live`), an hour, a day or a week. Its intervals are 10 s, 1 min, 10 min or 1 h long. */
 export type Range = 'live' | 'hour' | 'day' | 'week'
 
-/** Marks by state. */
 export type StateCounts = Readonly<Record<RecordState, number>>
 
 export interface Overview {
-  /** When it was read, ms since the epoch by the clock of the store. */
+  /** The time of the query in milliseconds since the epoch, by the clock of the store. */
   readonly atMs: number
   readonly traffic: Traffic
   readonly balances: readonly PartnerBalance[]
   readonly instances: readonly Instance[]
-  /** Calls to V3 and times, of all instances, oldest first; a minute in which no instance wrote its figures is left out. */
+  /** Calls to V3 and durations of all instances, oldest first. Minutes without stored figures are left out. */
   readonly figures: readonly Figures[]
   readonly index: IndexState
   readonly trouble: readonly Trouble[]
 }
 
-/** Something that goes wrong now, or records that wait. */
+/** A failure that is happening now, or records that are waiting. */
 export interface Trouble {
-  /** `denied`: credentials of clients; `ownDenied`: those of the configuration; both within the last minutes. */
+  /** `denied`: V3 denied credentials of clients in the last minutes. `ownDenied`: V3 denied those of the configuration. */
   readonly kind: 'v3Fails' | 'denied' | 'ownDenied' | 'notApplied' | 'unknown' | 'parked' | 'deadLetters'
-  /** Undefined: of all partners. */
+  /** The partner, or `undefined` if the trouble concerns all partners. */
   readonly partner: string | undefined
-  /** Calls, writes or records. */
+  /** The number of calls, writes or records. */
   readonly count: number
-  /** Milliseconds since the epoch. */
+  /** The beginning in milliseconds since the epoch. */
   readonly sinceMs: number
 }
 
-/** Marks by the time of their receipt and by the state that they have now: for each point, too, received is the sum of the states. */
+/** Marks by time of receipt and present state. In each interval, the number of received marks is the sum of the states. */
 export interface Traffic {
-  /** Start of the first point, ms since the epoch. */
+  /** The start of the first interval in milliseconds since the epoch. */
   readonly fromMs: number
   readonly stepMs: number
   readonly points: number
-  /** For each partner and state with a mark in the range: one count for each point, oldest first. */
+  /** One series for each partner and state with a mark in the range: a count for each interval, oldest first. */
   readonly series: readonly {
     readonly partner: string
     readonly state: RecordState
@@ -74,43 +74,42 @@ export interface Traffic {
   }[]
 }
 
-/** The totals of a partner since the journal was created; `open`: in flight. */
+/** The totals of a partner since the journal was created. */
 export interface PartnerBalance extends Balance {
-  /** False: totals and kept records contradict each other, so the journal is damaged. Undefined: not checked yet. */
+  /** False if the totals contradict the stored records, which means that the journal is damaged; `undefined` before the first check. */
   readonly holds: boolean | undefined
-  /** When that was checked, ms since the epoch. */
+  /** The time of the check in milliseconds since the epoch. */
   readonly checkedMs: number | undefined
   readonly deadLetters: number
 }
 
-/** An instance that has a lease, or was lost with one. */
+/** An instance that has a lease, or lost it without a clean end. */
 export interface Instance {
   readonly instance: number
   readonly host: string
   readonly pid: number
   readonly leaseUntilMs: number
-  /** `live`: its lease holds. `expired`: it was not renewed. `lost`: others have taken over from it. */
+  /** `live`: its lease is valid. `expired`: it has not renewed its lease. `lost`: other instances have taken over its batches. */
   readonly state: 'live' | 'expired' | 'lost'
-  /** Batches with records in flight that it owns. */
+  /** The number of its batches with records in flight. */
   readonly openBatches: number
 }
 
-/** The figures of one minute, of all instances together; of a longer step, of all its minutes. */
+/** The figures of all instances together in one interval. */
 export interface Figures {
   readonly atMs: number
   /** Calls to V3 by kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
   readonly calls: readonly { readonly kind: string; readonly status: string; readonly count: number }[]
-  /** Calls that the rate limit turned away. */
   readonly refusedCalls: number
-  /** From a call to V3 to the head of its reply. */
+  /** Milliseconds from a call to V3 to the head of its response. */
   readonly callMs: Percentiles
-  /** From a batch to its answer. */
+  /** Milliseconds from a batch to its reply. */
   readonly batchMs: Percentiles
-  /** The wait of calls for the rate limit. */
+  /** Milliseconds that calls waited for the rate limit. */
   readonly queueMs: Percentiles
 }
 
-/** Upper bounds of the bucket that each percentile falls into, ms; undefined without a value. The largest bucket is 90 s. */
+/** Percentiles in milliseconds, each rounded up to the bound of its bucket (at most 90 s), or `undefined` without a value. */
 export interface Percentiles {
   readonly count: number
   readonly p50: number | undefined
@@ -118,45 +117,47 @@ export interface Percentiles {
   readonly p99: number | undefined
 }
 
-/** How far the background has come: what is newer, or could not be read, is not found by a search for what is inside a request. */
+/** The progress of the background work. A search by the content of requests does not find newer batches or unreadable ones. */
 export interface IndexState {
-  /** Batches that are not counted or searchable yet. */
+  /** The number of batches that are not counted or not searchable yet. */
   readonly waiting: number
-  /** Batches whose records cannot be found by learner, event, Content-ID or the client's batch id, by reason. */
+  /** The number of batches whose records cannot be found by learner, event, Content-ID or batch id of the client, by reason. */
   readonly unreadable: readonly { readonly reason: UnreadableReason; readonly batches: number }[]
-  /** Steps of timelines that were lost, since too many came at once. */
+  /** The number of timeline steps that were dropped because the queue was full. */
   readonly lostSteps: number
 }
 
-/** `onV2`: V2 served it, and its request is not kept. `gone`: its request was past its time. `key`: the key is missing. `damaged`: it cannot be read. */
+/**
+ * Why a request cannot be read. `onV2`: V2 served it, so it is not stored. `gone`: its retention period is over. `key`: the key is
+ * missing. `damaged`: it cannot be decoded.
+ */
 export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
 export type HashedKind = 'learner' | 'event' | 'mark'
 
-/** What is searched; an omitted member does not restrict. Learner and event together find the records of that pair. */
+/** A search; an omitted member does not restrict it. A learner and an event together find the records that have both. */
 export interface Search {
-  /** The number of the batch in the journal. */
   readonly batch?: number | undefined
-  /** The boundary that the client gave its batch, such as `batch_36522ad7…`, whole. */
+  /** The whole boundary that the client gave the batch, such as `batch_36522ad7…`. */
   readonly boundary?: string | undefined
   readonly contentId?: string | undefined
-  /** Hashes of `hash`. */
+  /** The learner as a result of `hash`, like `event` and `mark`. */
   readonly learner?: string | undefined
   readonly event?: string | undefined
   readonly mark?: string | undefined
   readonly partner?: string | undefined
-  /** Of the records; of batches, that one of their records has it. */
+  /** The state of a record. A search for batches finds those with at least one such record. */
   readonly state?: RecordState | undefined
-  /** Received in this time, ms since the epoch; the second is not included. */
+  /** The time of receipt in milliseconds since the epoch; `untilMs` itself is excluded. */
   readonly fromMs?: number | undefined
   readonly untilMs?: number | undefined
-  /** `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string | undefined
-  /** Default 50. */
+  /** The maximum number of results. Default 50. */
   readonly limit?: number | undefined
 }
 
-/** Records where something inside a record was searched for, else batches. */
+/** Records if the search names the content of a record, else batches. */
 export type SearchResult = { readonly next: string | undefined } & (
   | { readonly kind: 'batches'; readonly batches: readonly BatchRow[] }
   | { readonly kind: 'records'; readonly records: readonly RecordRow[] }
@@ -166,57 +167,56 @@ export interface BatchRow extends Pick<
   BatchSummary,
   'batch' | 'partner' | 'receivedMs' | 'records' | 'states'
 > {
-  /** Undefined: not read yet, or unreadable. */
+  /** The boundary of the client, or `undefined` if the request is not read yet or cannot be read. */
   readonly boundary: string | undefined
   readonly servedBy: 'v2' | 'v3'
 }
 
 export interface BatchDetails extends BatchRow {
-  /** The instance that may settle it. */
+  /** The instance that may settle the batch. */
   readonly instance: number
-  /** Its reply was written out whole. */
+  /** True if the reply was written out completely. */
   readonly answered: boolean
-  /** Its request is kept, so that it can be explained and sent again. */
+  /** True if the request is stored, so that it can be explained and sent again. */
   readonly hasRequest: boolean
   readonly deadLetters: number
-  /** Why its records cannot be found by what is inside them; undefined: they can, or will be soon. */
+  /** Why the records cannot be found by their content, or `undefined` if they can be found, now or soon. */
   readonly unreadable: UnreadableReason | undefined
-  /** Exceptional steps, oldest first, at most 500. */
+  /** At most 500 exceptional steps, oldest first. */
   readonly timeline: readonly Step[]
 }
 
 export interface RecordRow extends RecordSummary {
   readonly contentId: string | undefined
-  /** The instance that may settle it. */
+  /** The instance that may settle the record. */
   readonly instance: number
 }
 
 export interface RecordsPage {
-  /** Default 0. */
+  /** The first position. Default 0. */
   readonly from?: number | undefined
-  /** Default 100. */
+  /** The maximum number of records. Default 100. */
   readonly limit?: number | undefined
   readonly state?: RecordState | undefined
 }
 
 export interface RecordRows {
   readonly records: readonly RecordRow[]
-  /** `from` of the next page; undefined: this is the last. */
+  /** The `from` of the next page, or `undefined` for the last page. */
   readonly next: number | undefined
 }
 
 /**
- * An exceptional step on the way of a batch: `replayed`: it came again and was answered from the journal. `joined`: it came again while
- * it was running. `retried`: records were opened again. `readBack`: their outcome was looked up in V3. `unknown`, `parked`: they were settled so.
- * `superseded`: a newer mark took their place. `takenOver`: from another instance. `recovered`: records that had been unknown or parked were
- * settled for good.
+ * An exceptional step of a batch. `replayed`: the batch came again and was answered from the journal. `joined`: it came again while it was
+ * in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3. `unknown` and `parked`:
+ * records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took records over from
+ * another one. `recovered`: unknown or parked records reached their final state.
  */
 export interface Step {
   readonly atMs: number
   readonly kind: StepKind
-  /** The instance that took it. */
   readonly instance: number | undefined
-  /** Positions of the records, as ranges; empty: the whole batch. */
+  /** The positions of the records as ranges, empty for the whole batch. */
   readonly positions: readonly (readonly [from: number, to: number])[]
   readonly reason: string | undefined
 }
@@ -233,7 +233,7 @@ export type StepKind =
   | 'recovered'
 
 export interface WaitingFilter {
-  /** Dead letters, or records that are parked or unknown and due later. */
+  /** Dead letters, or parked and unknown records that are due later. */
   readonly kind: 'deadLetters' | 'parked'
   readonly partner?: string | undefined
   readonly reason?: string | undefined
@@ -242,7 +242,7 @@ export interface WaitingFilter {
 
 export interface WaitingRows {
   readonly records: readonly RecordRow[]
-  /** All that fit, at most 10,000, by reason. */
+  /** The number of matching records by reason, of at most 10,000 records. */
   readonly reasons: readonly { readonly reason: string; readonly records: number }[]
   readonly next: string | undefined
 }

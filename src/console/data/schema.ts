@@ -2,13 +2,17 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 import { type JournalTables, readMeta, stateColumns } from '../../journal/index.ts'
 
-/** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
 
-/** All tables are asked with SQL of their own. */
+/**
+ * A connection with tables of the journal and the console. Queries are written in SQL, so the types of the console's tables are not
+ * declared.
+ */
 export type Db = Kysely<JournalTables>
 
-/** Tables of another version are made anew: what they hold follows from the journal, except timelines and counts. */
+/**
+ * The version of the tables. Tables of another version are dropped and derived from the journal again; only timelines and counts are lost.
+ */
 const VERSION = '3'
 
 const states = Object.values(stateColumns)
@@ -16,15 +20,17 @@ const states = Object.values(stateColumns)
   .join()
 
 /**
- * The tables of the console; what follows from the journal's tables is written in the background. No value of a learner or a mark is in
- * them: learners, events and marks are 52 bits of a keyed hash. Times are ms since the epoch.
+ * Returns the statements that create the console's tables, which background work derives from the journal. Learners, events and marks are
+ * keyed hashes of 52 bits, never values. Times are milliseconds since the epoch.
  */
 const tables = (dialect: Dialect): readonly string[] => [
-  // `last_batch`: all batches up to it are counted. `turn`: its change is the lock of all who write. `holder` writes until `until_ms`.
+  // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` does the
+  // background work until `until_ms`.
   `create table console_index (id integer primary key, version text not null, journal text not null, last_batch bigint not null,
      turn bigint not null, holder text not null, until_ms bigint not null, swept bigint not null, lost_steps bigint not null)`,
-  // Batches of the journal with their records by state as they were counted last. `active`: as in the journal. `indexed`: 1: its records are
-  // in `console_records`, as far as they can be read; 2: except for newer marks; 0: not yet. `unreadable`: why not. `boundary`: as its client wrote it.
+  // One row for each batch of the journal, with the records by state at the last count. `active` is the journal's value. `indexed` is 0
+  // before the batch is indexed, 1 once its readable records are in `console_records`, and 2 if only newer marks are missing there.
+  // `unreadable` is the reason why a request cannot be read. `boundary` is the client's text.
   `create table console_batches (batch bigint primary key, partner text not null, received_ms bigint not null, boundary text,
      ${states}, active integer not null, indexed integer not null default 0, unreadable text)`,
   `create index console_batches_received on console_batches (received_ms, batch)`,
@@ -42,11 +48,11 @@ const tables = (dialect: Dialect): readonly string[] => [
     (column) =>
       `create index console_records_${column} on console_records (${column}, batch, position) where ${column} is not null`,
   ),
-  // `positions`: ranges in a JSON array.
+  // `positions` is a JSON array of ranges.
   `create table console_steps (batch bigint not null, at_ms bigint not null, kind text not null, instance bigint,
      positions text not null, reason text)`,
   `create index console_steps_batch on console_steps (batch, at_ms)`,
-  // What is counted, by name, for each stretch of `grain` seconds that begins at `at` (seconds).
+  // Counts by name, for each interval of `grain` seconds that begins at `at` (in seconds).
   `create table console_counts (grain integer not null, at bigint not null, name text not null, count bigint not null,
      primary key (grain, at, name)) ${dialect === 'sqlite' ? 'without rowid' : ''}`,
   `create table console_checks (partner text primary key, holds integer not null, checked_ms bigint not null)`,
@@ -54,7 +60,10 @@ const tables = (dialect: Dialect): readonly string[] => [
 
 const names = ['index', 'batches', 'records', 'steps', 'counts', 'checks']
 
-/** Creates the tables of a journal, to be called alone; those of another version or another journal are dropped before. */
+/**
+ * Creates the console's tables for a journal, and first drops tables of another version or of another journal. Nothing else may do so at
+ * the same time.
+ */
 export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
   const journal = (await readMeta(db, 'identity')) ?? ''
   const isThere =
@@ -72,7 +81,7 @@ export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
     values (1, ${VERSION}, ${journal}, 0, 0, '', 0, 0, 0)`.execute(db)
 }
 
-/** Asks for the rows of a statement; a NULL is undefined in them. */
+/** Runs a statement and returns its rows, with `undefined` in place of NULL. */
 export const rowsOf =
   <Row extends object>(db: Db) =>
   async (...statement: Parameters<typeof sql>): Promise<readonly Row[]> => {
@@ -84,10 +93,9 @@ export const rowsOf =
 
 type Columns = Readonly<Record<string, 'bigint' | 'integer' | 'text'>>
 
-/** A row of a table with these columns, perhaps with more. */
 export type RowOf<Own extends Columns> = { readonly [Name in keyof Own]: number | string | null | undefined }
 
-/** Rows as the table `u` of a statement, with one parameter for all. */
+/** Formats rows as the table `u` of a statement, in a single parameter. */
 export function tableOf<const Own extends Columns>(
   dialect: Dialect,
   columns: Own,

@@ -30,14 +30,13 @@ import { type Db, rowsOf } from './schema.ts'
 
 type Condition = RawBuilder<unknown>
 
-/** Rows of a page of what was searched, and of a list. */
+/** The rows of a page of search results, and of a list. */
 const [SEARCHED, LISTED] = [50, 100]
 const MAX_STEPS = 500
 const MAX_COUNTED = 10_000
-/** The largest number of an `integer`. */
+/** The largest value of an `integer` column. */
 const MAX_POSITION = 2_147_483_647
 
-/** Finds batches or records, newest first. */
 export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Scope): Promise<SearchResult> {
   const { limit = SEARCHED } = search
   const isInside = [search.contentId, search.learner, search.event, search.mark].some((one) => one !== undefined) // prettier-ignore
@@ -50,16 +49,16 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
   return { kind: 'batches', batches: batches.slice(0, limit), next: nextOf(batches, limit) }
 }
 
-/** Batch and position of the last row of the page before. */
+/** The batch and the position of the last row of the previous page. */
 type After = readonly [number, number] | undefined
 
 function placeIn(after = ''): After {
-  // An address may hold anything, and PostgreSQL refuses what is no number of its type.
+  // An address may hold any text, and PostgreSQL rejects a value that is not a number of the column's type.
   const [, batch, position] = /^(\d{1,15})\.(\d{1,9})$/.exec(after) ?? []
   return batch === undefined ? undefined : [Number(batch), Number(position)]
 }
 
-/** What the next page is after, where there are more rows than its limit. */
+/** Returns the value of `after` for the next page, or `undefined` if this is the last page. */
 function nextOf(
   rows: readonly { readonly batch: number; readonly position?: number }[],
   limit: number,
@@ -93,8 +92,8 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
 }
 
 /**
- * That `received_ms` of a table is within a time, with the numbers that batches of that time have: these stand in the order of the list, so
- * that the database begins and ends there. `+ 0` keeps it from going through all batches in the order of their numbers instead.
+ * Restricts `received_ms` of a table to a time, and the batch numbers to those received in this time. The list is ordered by these
+ * numbers, so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
  */
 function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const timeOf = (name: string): readonly Condition[] => [
@@ -118,7 +117,7 @@ function toBatchRow<Head extends HeadRow>({ onV2, ...head }: Head, states: State
 function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: number) {
   const { batch, boundary, contentId, learner, event, mark, state, partner } = search
   const hashes = Object.entries({ mark, learner, event }).flatMap(([name, hash]) => (hash === undefined ? [] : [[name, toHash(hash)] as const])) // prettier-ignore
-  // Hashes are rare, Content-IDs are not: an expression that is no column keeps the database from their index, as it keeps it from a second hash.
+  // Wraps the column in an expression so that the planner uses the selective hash index, and only one of them.
   const notByIndex = (column: string, value: number | string): Condition =>
     typeof value === 'string'
       ? sql`${sql.ref(column)} || '' = ${value}`
@@ -134,10 +133,11 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(stateColumns[name])} > 0`),
     ...within('b', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
-    // Erased, and still to be erased here.
+    // The journal has erased these records, and the console has not erased their hashes yet.
     ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
   ]
-  // Batches without a record of the state are passed over. `+ 0`: records of the journal are looked up one by one, never gone through.
+  // Batches without a record in this state are skipped. `+ 0` makes the planner look up records of the journal one by one instead of
+  // scanning them.
   const from = sql`console_records k ${state === undefined ? sql`` : sql`join console_batches c on c.batch = k.batch`}
     join journal_records r on r.batch = k.batch + 0 and r.position = k.position
     join journal_batches b on b.id = k.batch`
@@ -161,7 +161,6 @@ async function readRecords(
 
 const listed = sql`journal_records r join journal_batches b on b.id = r.batch`
 
-/** A page of the records of a batch. */
 export async function readPage(
   { db }: ConsoleDatabase,
   batch: number,
@@ -213,11 +212,11 @@ async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
   const rows = await rowsOf<Omit<Step, 'positions'> & { readonly positions: string }>(db)`
     select at_ms as "atMs", kind, instance, positions, reason from console_steps where batch = ${batch}
     order by at_ms limit ${MAX_STEPS}`
-  // As `keepSteps` wrote it.
+  // `keepSteps` wrote this JSON.
   return rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
 }
 
-/** Dead letters, or records that wait for a time, oldest first. */
+/** Returns dead letters, or records that wait for their retry, oldest first. */
 export async function readWaiting(
   { db }: ConsoleDatabase,
   { kind, partner, reason, after }: WaitingFilter,
@@ -225,7 +224,7 @@ export async function readWaiting(
 ): Promise<WaitingRows> {
   const seen = all('b.partner', scope, partner)
   const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...seen]
-  // Batches of all that wait are looked up only where it takes them to tell which are shown.
+  // The join with the batches is needed only to restrict the partners.
   const waiting = seen.length === 0 ? sql`journal_records r` : listed
   const conditions = [
     ...own,
@@ -250,7 +249,7 @@ function when<Value>(value: Value | undefined, condition: (value: Value) => Cond
   return value === undefined ? [] : [condition(value)]
 }
 
-/** That a partner is the one that is asked for, and in the scope. */
+/** Restricts a column to the given partner and to the scope. */
 function all(column: string, scope: Scope, partner: string | undefined): readonly Condition[] {
   const own = when(partner, (id) => sql`${sql.ref(column)} = ${id}`)
   if (scope === 'all') return own

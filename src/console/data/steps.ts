@@ -6,7 +6,6 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { StepKind } from './port.ts'
 import { tableOf } from './schema.ts'
 
-/** A step as it is handed to the store. */
 export interface NewStep {
   readonly batch: number
   readonly atMs: number
@@ -16,12 +15,12 @@ export interface NewStep {
   readonly reason: string | undefined
 }
 
-/** Steps that wait for the store; of one batch, kind and reason all are one. */
+/** The maximum number of queued steps. Steps of the same batch, kind and reason share one place. */
 const MAX_WAITING = 5_000
-/** Batches whose end is a step, too. */
+/** The maximum number of batches whose later settlement is recorded as a step. */
 const MAX_FOLLOWED = 10_000
 
-/** Creates the bounded queue of steps between the journal's calls and the background that writes them. */
+/** Creates the bounded queue between the calls of the journal and the background work that stores steps. */
 export function createStepQueue(nowMs: () => number) {
   type Waiting = Omit<NewStep, 'ranges'> & { readonly positions: Set<number> }
   let waiting = new Map<string, Waiting>()
@@ -41,7 +40,7 @@ export function createStepQueue(nowMs: () => number) {
     lose: (count: number): void => {
       lost += count
     },
-    /** What waits, and how many found no room since the last call. */
+    /** Removes and returns the queued steps, and the number of steps that were dropped since the last call. */
     take: (): { readonly steps: readonly NewStep[]; readonly lost: number } => {
       const steps = [...waiting.values()].map(({ positions, ...step }) => ({ ...step, ranges: toRanges(positions) })) // prettier-ignore
       const taken = { steps, lost }
@@ -53,8 +52,8 @@ export function createStepQueue(nowMs: () => number) {
 }
 
 /**
- * Observes the calls of a journal for exceptional steps: what is called and returned is as without it. Read-backs ask for the marks of a
- * record that the journal knows before they decide.
+ * Wraps a journal and records its exceptional steps; arguments and results stay the same. A call of `knownMarks` counts as a read-back,
+ * since every read-back makes it before it decides.
  */
 export function observeJournal(
   journal: Journal,
@@ -80,7 +79,7 @@ export function observeJournal(
     settle: async (batch, outcomes, lease) => {
       await journal.settle(batch, outcomes, lease)
       const isFollowed = followed.has(batch)
-      // Hardly any outcome is a step, and this is the way of each record.
+      // Few outcomes are steps, and every record passes here, so this check saves the grouping.
       if (!isFollowed && outcomes.every((outcome) => stepOf(outcome, false) === undefined)) return
       const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
       for (const [step, own] of byStep) {
@@ -112,7 +111,6 @@ function stepOf({ state, superseded }: Settled, isFollowed: boolean): StepKind |
   return isFollowed ? 'recovered' : undefined
 }
 
-/** Keeps steps, and counts those that were lost. */
 export async function keepSteps(
   { dialect, exclusively }: ConsoleDatabase,
   steps: readonly NewStep[],

@@ -7,12 +7,12 @@ import { deleteOldCounts } from './counts.ts'
 import { type ConsoleDatabase, consoleFileOf, openConsoleDatabase } from './open-database.ts'
 import { rowsOf } from './schema.ts'
 
-/** Batches that one round looks at. */
+/** The maximum number of batches in one round. */
 const STEP = 2_000
 
 /**
- * Deletes what the journal has deleted: rows of purged batches, and the hashes of learners and events where those of its keys were erased.
- * One round goes through some of the batches, the next one goes on from there; returns whether it has come to the end of all.
+ * Deletes what the journal has deleted: the rows of purged batches, and the hashes of erased learners and events. One round checks some of
+ * the batches, and the next round continues after them. Returns true when a round reaches the last batch.
  */
 export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   return exclusively(async (db) => {
@@ -43,7 +43,9 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   })
 }
 
-/** Goes through all batches, and rewrites the files without the remains; false: others kept them from that. */
+/**
+ * Sweeps all batches, and rewrites the files so that no deleted content remains. Returns false if other connections prevented the rewrite.
+ */
 async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
@@ -52,14 +54,15 @@ async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
     await sql`vacuum full console_records`.execute(db)
     return true
   }
-  // What is deleted in the file is overwritten; its log still has the pages as they were. That of the journal is not ours to write.
+  // Deleted content is overwritten in the file, but the write-ahead log still has the old pages. The log of the journal belongs to the
+  // adapter.
   const { rows } = await sql<{ readonly busy: number }>`pragma main.wal_checkpoint(truncate)`.execute(db)
   return rows[0]?.busy === 0
 }
 
 /**
- * Deletes from the tables of the console what was just erased from the journal, whether a console runs or not. Resolves false where others
- * kept the database from rewriting its files: it can be repeated. Rejects as the drivers do.
+ * Deletes from the console's tables what was erased from the journal, whether or not a console is running. Returns false if other
+ * connections prevented the rewrite of the files; the call can be repeated. Rejects with the driver's error.
  */
 export async function eraseFromConsole(url: string): Promise<boolean> {
   const path = sqlitePathOf(url)

@@ -5,11 +5,10 @@ import { readCounts } from './counts.ts'
 import type { Scope, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
-/** Without a call to V3, or a denial, for so many minutes nothing is said of them. */
+/** Minutes without a call to V3, or without a denial, after which the trouble is no longer reported. */
 const LATELY = 5
 const MINUTE_S = 60
 
-/** Reads what goes wrong now or waits, each with its beginning: the facts that `alarmsOf` makes alarms of. */
 export async function readTrouble(db: Db, nowMs: number, scope: Scope): Promise<readonly Trouble[]> {
   const [counted, waiting] = [await readCounts(db, 'hour', nowMs, MINUTE_S), await readWaiting(db)]
   const all = [...v3Troubles(counted), ...denials(counted), ...waiting]
@@ -18,7 +17,10 @@ export async function readTrouble(db: Db, nowMs: number, scope: Scope): Promise<
 
 type Counted = Awaited<ReturnType<typeof readCounts>>
 
-/** V3 fails while more than half of the calls of the latest minute did; since the first minute of which all later ones did. */
+/**
+ * Reports that V3 fails if more than half of the calls in the latest minute failed. The failure began with the first minute since which
+ * every minute was like this.
+ */
 function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
   const calls = rows.filter(({ words: [name] }) => name === 'calls')
   let [count, first] = [0, points]
@@ -32,7 +34,7 @@ function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble
   return count === 0 ? [] : [{ kind: 'v3Fails', partner: undefined, count, sinceMs: fromMs + first * stepMs }]
 } // prettier-ignore
 
-/** Credentials that V3 denied lately, since the first time within the hour. */
+/** Reports credentials that V3 denied in the last minutes. The beginning is the first denial within the hour. */
 function denials({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
   const kinds = { denied: 'denied', ownDenied: 'ownDenied' } as const
   return Object.values(kinds).flatMap((kind) => {
@@ -45,7 +47,7 @@ function denials({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] 
   })
 }
 
-/** Records that are still to be settled, and dead letters. */
+/** Reports unsettled records and dead letters. */
 async function readWaiting(db: Db): Promise<readonly Trouble[]> {
   interface Row {
     readonly partner: string

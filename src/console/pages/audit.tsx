@@ -6,12 +6,11 @@ import { Section, table, Time } from './parts.tsx'
 
 const ENTRIES = 500
 
-/** Who did what: the newest rows of the audit trail. */
 export const audit: Page = {
   path: '/audit',
   show: async ({ actor }, { stages }) => {
     const all = await stages.history({ limit: ENTRIES })
-    // Rows about no partner are about all of them.
+    // Entries without a partner concern all partners, so only people who see all partners may see them.
     const entries = all.filter(({ partner }) => sees(actor, partner))
     return {
       title: 'Audit trail',
@@ -26,7 +25,6 @@ export const audit: Page = {
   },
 }
 
-/** Rows of the audit trail, as they are given. */
 export const auditTable = table<AuditEntry>('Audit trail', 'The audit trail has no entry.', [
   ['Entry', ({ entry }) => String(entry)],
   ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],

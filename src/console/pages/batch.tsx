@@ -6,7 +6,6 @@ import { countsOf, isState, Outcomes, recordColumns } from './records.tsx'
 
 const PAGE = 100
 
-/** One batch: its records, a page at a time, and what happened on its way. */
 export const batch: Page = {
   path: '/batches/:batch',
   isLive: true,

@@ -5,7 +5,10 @@ import type { Page } from './page.ts'
 import { type Field, Form, Id, Pager, Section, table, Time } from './parts.tsx'
 import { BatchLink, isState, Outcomes, recordColumns, states } from './records.tsx'
 
-/** Finds batches and records. What is typed of a learner, an event or a mark becomes a hash before it is in an address. */
+/**
+ * The page that searches batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an
+ * address.
+ */
 export const batches: Page = {
   path: '/batches',
   isLive: true,
@@ -49,11 +52,11 @@ export const batches: Page = {
 
 const allBatches = <a href="/batches">All batches</a>
 
-/** Of these ids only hashes go on. */
+/** The ids that are searched by their hashes only. */
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
 const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
 
-/** What a search is typed into; fields of ids are always empty. */
+/** Returns the fields of the search form. Fields for ids are always empty. */
 function fieldsOf(query: URLSearchParams): readonly Field[] {
   const field = (name: string, label: string, type?: string): Field => ({
     ...{ name, label, value: query.get(name) ?? '', ...(type !== undefined && { type }) },
@@ -71,7 +74,7 @@ function fieldsOf(query: URLSearchParams): readonly Field[] {
   ]
 }
 
-/** The search that an address asks for. Error: `ADP_USAGE`. */
+/** Returns the search in an address. Throws `ADP_USAGE` if a parameter is not valid. */
 function searchOf({ query }: Visit): Search {
   const names = [
     ...hashedNames,
@@ -100,7 +103,7 @@ function hashIn(text: string | undefined): string | undefined {
   throw usageError('An address holds the hash of an id, never the id: type it into the page.')
 }
 
-/** Fields of a time have no zone; the console's is UTC. */
+/** Reads a time in an address. The form fields for a time have no time zone, and the console uses UTC. */
 function timeIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)

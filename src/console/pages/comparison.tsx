@@ -11,19 +11,22 @@ import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, counted, Facts, formatCount, Section, table, Time, Trend } from './parts.tsx'
 
-/** As reports are printed: a small count may point to a single child. */
+/** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
 const MAX_RUNS = 100
-/** Largest classes of difference of a list, of a page and of its JSON: to explain one takes 50 µs of the process that serves clients. */
+/**
+ * The number of largest classes of difference in a list, on a page and in its JSON. Explaining one class takes 50 µs of the process that
+ * serves clients.
+ */
 const [LISTED, SHOWN, EXPLAINED] = [5, 10, 500]
 
-/** What live comparison has found of each partner, and the runs of `markbridge compare run`. */
+/** The page with the results of live comparison by partner, and the runs of `markbridge compare run`. */
 export const comparison: Page = {
   path: '/comparison',
   isLive: true,
   show: async ({ actor }, { comparison: desk }) => {
     const live = (await desk.live()).filter(({ partner }) => sees(actor, partner))
-    // Runs belong to no partner: who is limited to some does not see them.
+    // A run has no partner, so people who are limited to some partners do not see runs.
     const isLimited = actor.partners !== undefined
     const [unfinished, runs] = isLimited ? [[], []] : await Promise.all([desk.unfinished(), desk.runs()])
     const found = live.map((one) => ({
@@ -51,7 +54,7 @@ export const comparison: Page = {
   },
 }
 
-/** A document with its largest classes alone; they stand in this order. */
+/** Returns a document with its largest classes only, which come first in `differences`. */
 const clip = (document: RunDocument, most: number): RunDocument => ({
   ...document,
   differences: document.differences.slice(0, most),
@@ -77,7 +80,7 @@ const daysOf = ({ from, to }: Pick<RunDocument, 'from' | 'to'>): string =>
 
 type ClassOfDifference = Report['classes'][number]
 
-/** Those with the most records first; `classes` has the gravest first. */
+/** Sorts classes by their number of records; `classes` has the most severe ones first. */
 const largestOf = ({ classes }: Report): readonly ClassOfDifference[] =>
   classes.toSorted((one, other) => other.count - one.count)
 
@@ -99,7 +102,7 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   ],
 )
 
-/** A run of the folder, or one that has not ended. */
+/** A finished run of the folder, or one that is still in progress. */
 type ShownRun = ListedRun & { readonly unfinished?: UnfinishedRun }
 
 const runTable = table<ShownRun>('Runs, the newest first', NO_RUN, [
@@ -131,7 +134,7 @@ const toShown = (unfinished: UnfinishedRun): ShownRun => {
   return { run: id, unfinished, summary: { ...document, outcome: outcomeOf(document) } }
 }
 
-/** One run, or `live:<partner>`: what it found in short, and its report. */
+/** The page of one run, or of `live:<partner>`: a summary and the report. */
 export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
@@ -189,7 +192,7 @@ const classTable = table<ClassOfDifference>('Largest differences', 'No record di
   ['V2 → V3', ({ v2Class, v3Class }) => `${v2Class} → ${v3Class}`],
 ])
 
-/** The report of `markbridge compare report` as it is. */
+/** The page that serves the report of `markbridge compare report` unchanged. */
 export const report: Page = {
   path: '/comparison/:run/report',
   show: async (visit, ports) => {
@@ -204,7 +207,6 @@ export const report: Page = {
   },
 }
 
-/** The document of the run with what it says, each class with its explanation. */
 const toJson = ({ run: shown, outcome, doubts, headline, classes }: Report): object => ({
   ...{ outcome, doubts, headline, ...shown, classes },
 })
@@ -217,7 +219,7 @@ interface FoundRun {
 
 const LIVE = 'live:'
 
-/** The run of an address. Error: `ADP_NOT_FOUND` where there is none, and for those who may not see it. */
+/** Returns the run that an address names. Throws `ADP_NOT_FOUND` if there is none or the person may not see it. */
 async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePorts): Promise<FoundRun> {
   const { run: id = '' } = params
   if (id.startsWith(LIVE)) {

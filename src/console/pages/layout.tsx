@@ -6,19 +6,19 @@ import type { SignedIn } from '../access/sessions.ts'
 import { assetPath } from '../assets/assets.ts'
 import type { Shown } from './page.ts'
 
-/** What the page says about the last action. */
+/** The result of the last action, which the next page shows. */
 export interface Notice {
   readonly isDone: boolean
   readonly text: string
 }
 
-/** What is around a page. */
+/** The context in which a page is rendered. */
 interface Place {
-  /** Undefined: the page is for everybody, and leads nowhere. */
+  /** The person who sees the page, or `undefined` for a page without a login, which has no navigation. */
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
-  /** Its sections are replaced where they change. */
+  /** True if the sections of the page are refreshed when they change. */
   readonly isLive?: boolean
   readonly notice?: Notice | undefined
 }
@@ -34,10 +34,9 @@ const places = [
   ['/audit', 'Audit trail'],
 ] as const
 
-/** A page for a browser. */
 export const renderPage = ({ title, body }: Shown, place: Place): string => render(title, body, place)
 
-/** A request that was refused, or has failed. */
+/** Renders the error of a request that was refused or failed. */
 export function renderError({ status, code, message }: AdapterError, signedIn: SignedIn | undefined): string {
   const isInternal = code === 'ADP_INTERNAL'
   const body = (
@@ -58,7 +57,7 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-/** The page on which an operator gives a token; `to`: the path that follows. */
+/** Renders the page on which an operator enters a token; `to` is the path after the login. */
 export function renderLogin(to: string, error?: string): string {
   const body = (
     <>

@@ -8,7 +8,7 @@ import { recordColumns } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
 
-/** What a list is of, what is to be done with it, and what is done when it is asked for. */
+/** The two kinds of lists, with their texts and their action. */
 const kinds = {
   deadLetters: {
     title: 'Dead letters',
@@ -35,7 +35,7 @@ const kinds = {
 
 const isKind = (text: string): text is Kind => Object.hasOwn(kinds, text)
 
-/** Records whose outcome is an operator's to see to, and those that the background tries again. */
+/** The page with dead letters, which need an operator, and with records that are retried in the background. */
 export const letters: Page = {
   path: '/letters',
   isLive: true,
@@ -82,7 +82,7 @@ export const letters: Page = {
     for (const [batch, records] of Map.groupBy(chosen, (record) => record.batch)) {
       const positions = records.map(({ position }) => position)
       const parts = noted(positions.map((position) => position + 1).join(', '))
-      // What is not in the audit trail is not done.
+      // The entry of the audit trail comes first: an action without an entry must not happen.
       await ports.stages.note(
         note,
         visit.actor.name,
@@ -101,7 +101,7 @@ function filterOf(query: URLSearchParams): WaitingFilter {
   return { kind: isKind(kind) ? kind : 'deadLetters', ...more }
 }
 
-/** The records that a form names; each is one that the actor may see. Error: `ADP_USAGE`. */
+/** Returns the records that a form selects. Throws `ADP_USAGE` if none is in the list, or if the person may not see one of them. */
 async function chosenOf(
   { form, scope, actor }: Visit,
   filter: WaitingFilter,

@@ -12,7 +12,7 @@ const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as con
 
 const isRange = (text: string): text is Range => Object.hasOwn(ranges, text)
 
-/** Whether all is well, and if not where. */
+/** The dashboard: overall health and active alarms. */
 export const overview: Page = {
   path: '/',
   isLive: true,
@@ -120,7 +120,7 @@ function unitOf(stepMs: number): string {
   return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
 }
 
-/** The classes of status of each line. */
+/** The lines of the chart, each with the classes of status that it counts. */
 const answers = [
   [['2xx', '3xx'], 'Answered 2xx', '--confirmed'],
   [['4xx'], 'Refused 4xx', '--refused'],
@@ -175,7 +175,7 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Open batches', ({ openBatches }) => openBatches],
 ])
 
-/** A line of a chart; `color`: a name of the style sheet. */
+/** A line of a chart; `color` is a custom property of the style sheet. */
 type Line<Name> = readonly [name: Name, label: string, color: string]
 
 interface ChartProps<Name> {
@@ -193,10 +193,10 @@ interface Point {
 }
 
 const MAX_ROWS = 100
-/** The lines differ in more than colour. */
+/** Lines also differ in their dashes, for people who cannot tell the colours apart. */
 const dashes = [undefined, [8, 4], [6, 2, 2, 2], [2, 3], [12, 4, 2, 4], [4, 4]]
 
-/** Figures over time, drawn where a browser runs scripts and as a table in any. */
+/** Shows figures over time, as a chart if the browser runs scripts and always as a table. */
 function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartProps<Name>) {
   const rows = Array.from({ length: points }, (_, at): Point => {
     return { ms: fromMs + at * stepMs, values: lines.map(([name]) => valueOf(name, at)) }

@@ -6,7 +6,6 @@ import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
 import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
 
-/** All partners with their stages. */
 export const partners: Page = {
   path: '/partners',
   isLive: true,
@@ -22,7 +21,7 @@ export const partners: Page = {
 
 const HISTORY = 50
 
-/** One partner: where it is, what speaks for its next step, and the steps. */
+/** The page of one partner: its stage, the evidence for its next step, and the forms for steps. */
 export const partner: Page = {
   path: '/partners/:partner',
   show: async (visit, { stages }) => {
@@ -72,7 +71,7 @@ export const partner: Page = {
   },
 }
 
-/** The step that a form asks for. Error: `ADP_USAGE`. */
+/** Returns the step in a form. Throws `ADP_USAGE` if a field is not valid. */
 function stepOf(visit: Visit): Step {
   const { form } = visit
   const kind = form.get('step')
@@ -181,7 +180,7 @@ const despite: readonly Field[] = [
   { name: 'despiteAdvice', type: 'checkbox', label: 'Also where the advice does not call the step ready' },
 ]
 
-/** The forms of the steps that a role allows. */
+/** Returns the forms of the steps that a role may take. */
 function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
   const { stage, pending, next } = details
   const back = stage === 'damaged' ? 'shadow' : backOf(stage)

@@ -4,7 +4,7 @@ import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
 import { formatLongDay, formatShare } from '../../compare/report/format.ts'
 import type { Visit } from '../access/visit.ts'
 
-/** A time in UTC, to the second. */
+/** Shows a time in UTC, to the second. */
 export function Time({ ms }: { readonly ms: number | undefined }) {
   if (ms === undefined) return <>–</>
   const iso = new Date(ms).toISOString()
@@ -13,19 +13,19 @@ export function Time({ ms }: { readonly ms: number | undefined }) {
 
 export const formatCount = (count: number): string => count.toLocaleString('en')
 
-/** `1 mark`, `1,200 marks`. */
+/** Formats a count such as `1 mark` or `1,200 marks`. */
 export const counted = (count: number, one: string): string =>
   `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
 
-/** Numbers have their thousands apart, and a dash stands for nothing. */
+/** Formats numbers with thousands separators, and shows a dash for an empty value. */
 const shownAs = (value: ComponentChildren): ComponentChildren =>
   typeof value === 'number' ? formatCount(value) : (value ?? '') === '' ? '–' : value
 
 export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren]
 
 /**
- * Creates a kind of table; the first column names its rows, and numbers are aligned to the right. It scrolls on its own where it is too
- * wide, by keyboard too. `empty` is shown in place of a table without a row.
+ * Creates a component for tables. The first column is the heading of each row, and numbers are aligned right. A wide table scrolls on its
+ * own, also with the keyboard. `empty` replaces a table without rows.
  */
 export function table<Row>(caption: string, empty: string, columns: readonly Column<Row>[]) {
   return (rows: readonly Row[]) => {
@@ -61,7 +61,7 @@ export function table<Row>(caption: string, empty: string, columns: readonly Col
   }
 }
 
-/** Names with their values; a value of `false` is left out with its name. */
+/** Shows names with their values. A value of `false` hides its name as well. */
 export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
   const shown = of.filter(([, value]) => value !== false)
   return (
@@ -76,7 +76,6 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
   )
 }
 
-/** Sentences, one below the other. */
 export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
   if (of.length === 0) return null
   return (
@@ -88,7 +87,7 @@ export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
   )
 }
 
-/** A part of a page below a heading of its own, which is the only one of this name. */
+/** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by them. */
 export function Section({ title, children }: SectionProps) {
   return (
     <section>
@@ -105,16 +104,15 @@ interface SectionProps {
 
 interface TabsProps {
   readonly label: string
-  /** The parameter of the address that each of them sets. */
+  /** The parameter of the address that the tabs set. */
   readonly name: string
-  /** Values of the parameter; undefined: none. */
+  /** The tabs; an `undefined` value removes the parameter. */
   readonly tabs: readonly (readonly [value: string | undefined, text: string])[]
   readonly current?: string | undefined
-  /** Parameters that stay. */
+  /** Parameters that the links keep. */
   readonly query?: Readonly<Record<string, string>>
 }
 
-/** Links to other views of the same page. */
 export function Tabs({ label, name, tabs, current, query = {} }: TabsProps) {
   const hrefOf = (value: string | undefined): string =>
     `?${new URLSearchParams({ ...query, ...(value !== undefined && { [name]: value }) }).toString()}`
@@ -131,11 +129,11 @@ export function Tabs({ label, name, tabs, current, query = {} }: TabsProps) {
 
 interface PagerProps {
   readonly query: URLSearchParams
-  /** Where the next page begins; undefined: this is the last. */
+  /** The start of the next page, or `undefined` on the last page. */
   readonly next: string | number | undefined
 }
 
-/** Links to the first and the next page of a list; the parameter `after` says where a page begins. */
+/** Shows links to the first and the next page of a list. The parameter `after` selects the page. */
 export function Pager({ query, next }: PagerProps) {
   const { after, ...rest } = Object.fromEntries(query)
   const first = after === undefined ? [] : [[undefined, 'First page'] as const]
@@ -146,16 +144,15 @@ export function Pager({ query, next }: PagerProps) {
   )
 }
 
-/** A link to the page of a partner. */
 export const PartnerLink = ({ id }: { readonly id: string }) => (
   <a href={`/partners/${encodeURIComponent(id)}`}>{id}</a>
 )
 
-/** An id, or that there is none. */
+/** Shows an id, or a dash if there is none. */
 export const Id = ({ of }: { readonly of: string | undefined }) =>
   of === undefined ? <>–</> : <span class="mono">{of}</span>
 
-/** A word with a colour; the word alone says what the colour does. */
+/** Shows a word with a colour. The word carries the whole meaning. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>
 }
@@ -164,21 +161,20 @@ export type Tone = 'good' | 'bad' | 'note' | 'plain'
 
 export interface FormProps {
   readonly visit: Visit
-  /** What the ids of its fields begin with. */
+  /** The prefix of the ids of its fields. */
   readonly id: string
-  /** What it does, which its button says. */
+  /** The text of the button. */
   readonly label: string
   readonly tone?: 'danger' | undefined
-  /** What is posted besides. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]
-  /** Above its fields. */
+  /** Content above the fields. */
   readonly children?: ComponentChildren
-  /** Beside its button. */
+  /** Content beside the button. */
   readonly beside?: ComponentChildren
 }
 
-/** A form that is posted to the page that it is on, with the token of its session. */
+/** Shows a form that is posted to the present page with the token of the session. */
 export function Form({ visit, id, label, tone, hidden = {}, fields = [], children, beside }: FormProps) {
   const hasFile = fields.some(({ type }) => type === 'file')
   return (
@@ -201,19 +197,19 @@ export function Form({ visit, id, label, tone, hidden = {}, fields = [], childre
   )
 }
 
-/** What shows that a form is one of this session. */
+/** Shows the hidden field with the token that proves that a form belongs to this session. */
 export const Token = ({ visit }: { readonly visit: Visit }) => (
   <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
 )
 
-/** A field of a form: a choice where it has options, else an input. */
+/** A field of a form: a choice if it has options, else an input. */
 export interface Field {
   readonly name: string
   readonly label: string
   readonly type?: string
   readonly value?: string | number
   readonly options?: readonly (readonly [value: string, text: string])[]
-  /** What else an input may have. */
+  /** Further attributes of the input. */
   readonly more?: Readonly<Record<string, string | number | boolean>>
 }
 
@@ -249,17 +245,20 @@ export const reasonField: Field = {
   more: { required: true, maxLength: 500 },
 }
 
-/** Days of the small chart. */
+/** The number of days in the small chart. */
 const SHOWN = 14
 const [HEIGHT, STEP, BAR] = [24, 8, 6]
 
-/** The share of differing records of some days, on one line. */
+/** Formats the share of differing records over some days on one line. */
 function shareOf(days: readonly TrendDay[]): string | undefined {
   const sum = (name: 'differing' | 'compared'): number => days.reduce((all, day) => all + day[name], 0)
   return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
 }
 
-/** What live comparison found on the last days: a bar for the share of each, and in words the last day and those before it. */
+/**
+ * Shows the results of live comparison on the last days: a bar for the share of each day, and the share of the last day and of the days
+ * before it in words.
+ */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shown = days.slice(-SHOWN)
   const last = shown.at(-1)

@@ -6,7 +6,7 @@ import type { Page, Shown } from './page.ts'
 import { Facts, Form, List, reasonField, Section, table } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
-/** One record: its outcome, and which rule made what of it. */
+/** The page of one record: its outcome, and the rule behind each member of its V3 body and its reply. */
 export const record: Page = {
   path: '/batches/:batch/:part',
   show: (visit, ports) => showRecord(visit, ports, false),
@@ -70,7 +70,7 @@ const unknown: Explained = { notes: ['Nothing is known of its request.'], fields
 const { batch, partner, state, reason, contentId, received, settled, attempts, instance } = recordColumns
 const facts = [batch, partner, state, reason, contentId, received, settled, attempts, instance]
 
-/** By which rule the client got its part (writes/reply). */
+/** Describes the rule by which the client got its part (writes/reply). */
 function replyOf({ state: own, reason: cause = 'none', superseded }: RecordRow): string {
   if (superseded) return '409: a newer mark of the same learner and event took its place.'
   return replies[own](cause)

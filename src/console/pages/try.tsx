@@ -4,10 +4,10 @@ import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } 
 import type { Page } from './page.ts'
 import { Badge, counted, Form, formatCount, Id, List, Section, table } from './parts.tsx'
 
-/** The largest recording that is taken: it is decoded at once. */
+/** The maximum size of a recording in bytes. It is decoded while the page waits. */
 const MAX_BYTES = 4 * 1_048_576
 
-/** What would become of a recorded batch; nothing of it is posted or kept. */
+/** The page that shows what the adapter would make of a recorded batch. Nothing is posted or stored. */
 export const tryIt: Page = {
   path: '/try',
   takesFile: MAX_BYTES,
@@ -62,10 +62,10 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
 }
 
 const SHOWN = 500
-/** Characters of one value: a page of megabytes would take long to write. */
+/** The maximum number of characters of one value, since a page of several megabytes would take long to write. */
 const SHOWN_CHARACTERS = 4_096
 
-/** A value, or its beginning and how much of it is left out. */
+/** Returns a value, or its beginning and the number of characters that are left out. */
 function shortened(text: string): string {
   const more = text.length - SHOWN_CHARACTERS
   return more <= 0
@@ -102,7 +102,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
-/** `file`: undefined where offsets are not those of the file. */
+/** Creates the table of findings. `file` is `undefined` if the offsets are not those of the file. */
 const findingTable = (file: Buffer | undefined) =>
   table<TriedFinding>('Findings', 'None.', [
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
@@ -116,7 +116,7 @@ const findingTable = (file: Buffer | undefined) =>
 
 const AROUND = 80
 
-/** The text of the file around an offset, which is marked. */
+/** Shows the text of the file around an offset, and marks the offset. */
 function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: number }) {
   const textOf = (from: number, to: number): string => file.subarray(Math.max(0, from), to).toString('utf8')
   return (
@@ -144,7 +144,7 @@ const replyNotes = [
   'Boundaries and SequenceID are new in each reply, and @odata.context has the address that the client asked.',
 ]
 
-/** The reply as the client would get it, and what of it V3 decides. */
+/** Shows the reply that the client would get, and what in it depends on V3. */
 function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
   return (
     <>
@@ -173,7 +173,7 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
 
 const statusIn = (part: string): string => /^HTTP\/1\.1 (\d+)/m.exec(part)?.[1] ?? ''
 
-/** The part with the id of V3 marked, wherever it stands. */
+/** Marks every occurrence of the id that V3 assigns. */
 const marked = (part: string, id: string) =>
   shortened(part.trimEnd())
     .split(id)
