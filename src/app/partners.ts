@@ -64,7 +64,6 @@ export function toPartner(
     guard: partner.guard,
     unit: { claim: canary.claim, header: canary.header?.toLowerCase() },
     v2: partner.v2.baseUrl ?? upstreams.v2?.baseUrl,
-    replaysV2: partner.v2.replay === 'stored',
     identityClaims: partner.identity.claims,
     layout: partner.layout,
     serviceHosts: partner.serviceHosts,

@@ -312,10 +312,6 @@ export const partnerSchema = z.strictObject({
     z
       .strictObject({
         baseUrl: key('Address of V2 for this partner (default: upstreams.v2.baseUrl).', httpUrl.optional()),
-        replay: key(
-          'A repeated batch at shadow and canary: stored gives the whole reply that V2 gave to it, where the journal has it; relay sends V2 every batch, which then writes its marks again.',
-          z.enum(['stored', 'relay']).default('stored'),
-        ),
       })
       .prefault({}),
   ),

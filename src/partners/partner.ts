@@ -25,8 +25,6 @@ export interface Partner {
   readonly unit: { readonly claim: string; readonly header: string | undefined }
   /** The base address of V2, or `undefined` if there is none and V3 serves all requests. */
   readonly v2: URL | undefined
-  /** True if a batch that is resent while V2 serves gets V2's stored final reply. False if each copy is sent to V2. */
-  readonly replaysV2: boolean
   /** Claims of the bearer token, if it is a JWT, that separate one owner from another. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'

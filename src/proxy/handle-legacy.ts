@@ -79,8 +79,8 @@ function toForwardCall(
 /**
  * Reads a write whole and sends it on to V2. Once the journal knows a write, V3 does not post it again, gives V2's reply if it comes again, and keeps
  * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
- * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, unless its partner or its
- * stage wants every batch sent on. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
+ * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, except at
+ * `legacy`. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
  * of its keys stay unsettled on V3, and those of `replayBatch` and `replayOnV2`.
  */
 async function relayWrite(
@@ -182,7 +182,7 @@ async function relayKnown(
       reading,
     })
   // At `legacy` nothing that V2 was sent is looked up.
-  let begun = await begin(entry.stage !== 'legacy' && partner.replaysV2 ? 0 : undefined)
+  let begun = await begin(entry.stage === 'legacy' ? undefined : 0)
   while (begun.kind === 'sent') {
     const { batches } = begun
     const answered = await replayOnV2(context, { client, plan, batches, readMark, reading })

@@ -51,15 +51,6 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     await journal.close()
   })
 
-  it('is sent to V2 each time where the partner asks for that', async () => {
-    const faces = await start()
-    const relaying = { ...faces.partner, v2: { ...v2Of(faces), replay: 'relay' } }
-    const adapter = await faces.start({}, { partners: [relaying] })
-    const batch = faces.batch([1], 'one')
-    for (let time = 0; time < 3; time += 1) expect((await faces.post(adapter, batch)).status).toBe(200)
-    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one', 'V2 1 one'])
-  })
-
   it('is a new one where its ids were used for other bytes after its reply was written out', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
@@ -167,8 +158,6 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     expect(await metric(adapter, /stage_unrecorded_total\{[^}]*\} [1-9]/)).toBe(false)
   })
 })
-
-const v2Of = ({ partner }: TwoFaces): object => (partner as { readonly v2: object }).v2
 
 it('a batch at legacy is sent to V2 as often as it comes', async () => {
   const faces = await startTwoFaces()

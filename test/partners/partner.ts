@@ -39,7 +39,6 @@ export function partner(id: string, match: PartnerMatch, subscriptionKey?: () =>
     callsPerSecond: undefined,
     compare: { percent: 100, settleMs: 30_000 },
     checkV2Percent: 0,
-    replaysV2: true,
     tokens: undefined,
   }
 }
