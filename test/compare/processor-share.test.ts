@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createProcessorShare } from '../../src/compare/processor-share.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** A thread whose processor time the test spends; the others of its process use `busy` processors. */
+/** Creates a thread whose processor time the test spends. The other threads of the process use `busy` processors. */
 function createThread(busy = 0) {
   const clock = createManualClock()
   const stop = new AbortController()
@@ -23,30 +23,33 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 it.each([
   ['a tenth', 'are idle', 0, 6_000],
   ['less', 'are half busy', 0.5, 3_600],
-  ['a fiftieth', 'use a whole one', 1, 1_200],
-  ['a fiftieth', 'use several', 3, 1_200],
-])('is %s of a processor while the other threads %s', async (_share, _others, busy, expectedMs) => {
-  const { clock, stop, work } = createThread(busy)
-  let pieces = 0
-  const working = (async () => {
-    while (!stop.signal.aborted) {
-      await work(5)
-      pieces += 1
+  ['a fiftieth', 'use a whole processor', 1, 1_200],
+  ['a fiftieth', 'use several processors', 3, 1_200],
+])(
+  'gives background work %s of a processor while the other threads %s',
+  async (_share, _others, busy, expectedMs) => {
+    const { clock, stop, work } = createThread(busy)
+    let pieces = 0
+    const working = (async () => {
+      while (!stop.signal.aborted) {
+        await work(5)
+        pieces += 1
+      }
+    })()
+    for (let past = 0; past < 60_000; past += 10) {
+      await clock.pass(10)
+      await turn()
+      await turn()
     }
-  })()
-  for (let past = 0; past < 60_000; past += 10) {
+    expect((pieces * 5) / expectedMs).toBeGreaterThan(0.94)
+    expect((pieces * 5) / expectedMs).toBeLessThan(1.06)
+    stop.abort()
     await clock.pass(10)
-    await turn()
-    await turn()
-  }
-  expect((pieces * 5) / expectedMs).toBeGreaterThan(0.94)
-  expect((pieces * 5) / expectedMs).toBeLessThan(1.06)
-  stop.abort()
-  await clock.pass(10)
-  await working
-})
+    await working
+  },
+)
 
-it('saves little, and owes what one piece of work took', async () => {
+it('carries over little unused time, and deducts all the time that earlier work used', async () => {
   const { clock, share, work } = createThread()
   await clock.pass(60_000)
   await work(1_050)
@@ -60,7 +63,7 @@ it('saves little, and owes what one piece of work took', async () => {
   expect(await begun).toBe(true)
 })
 
-it('lets all that waits go on at the end of the adapter', async () => {
+it('releases all waiting work when the adapter stops', async () => {
   const { stop, share, work } = createThread()
   await work(1_000_000)
   const waiting = [share.begin(), share.begin()]

@@ -8,13 +8,13 @@ import { writeReport } from '../../src/compare/report/write-report.ts'
 import { emptyRun, hostileRun, liveRun, schoolRun, termRun } from './report/sample-runs.ts'
 
 test.each([emptyRun, termRun(), schoolRun(), liveRun(), hostileRun()])(
-  'reads what was written, document %#',
+  'reads a document that was written, sample %#',
   (document) => {
     expect(readRunDocument(JSON.stringify(document), 'a run')).toEqual(document)
   },
 )
 
-test('leaves out members that the form does not have', () => {
+test('drops members that the format does not define', () => {
   const text = `{"__proto__":{"polluted":1},"rows":[{"Comment":"late"}],${JSON.stringify(emptyRun).slice(1)}`
   expect(readRunDocument(text, 'a run')).toEqual(emptyRun)
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
@@ -56,7 +56,7 @@ test.each([
   )
 })
 
-test('reads or refuses any JSON, and quotes none of it', () => {
+test('reads or refuses any JSON and never quotes it', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(30), (text, at) => {
       const names = Object.keys(emptyRun)

@@ -27,7 +27,7 @@ const comment: FieldDifference = {
 const minutes: FieldDifference = { path: 'MinutesLate', kind: 'null', v2Class: 'number:0', v3Class: 'null' }
 
 describe('createTally', () => {
-  it('goes on from a checkpoint with the same document', () => {
+  it('builds the same document after a resume from a checkpoint', () => {
     const [whole, first, second] = [createTally(), createTally(), createTally()]
     const groups = { kind: 'marks', day: '2026-01-02', codeClass: 'code:present' }
     for (const tally of [whole, first]) {
@@ -57,7 +57,7 @@ describe('createTally', () => {
     })
   })
 
-  it('keeps a bounded number of classes and loses no count', () => {
+  it('limits the number of classes and loses no count', () => {
     const tally = createTally()
     const days = Array.from({ length: 6_000 }, (_, at) =>
       new Date(at * 86_400_000).toISOString().slice(0, 10),
@@ -74,12 +74,12 @@ describe('createTally', () => {
       v3Class: '(other)',
       count: 5_000,
     })
-    // One more has all others.
+    // The additional class `(other)` has all other counts.
     expect([kinds.length, grouped.length, compared]).toEqual([1_001, 6_000, 6_000])
     expect(JSON.stringify(tally.counts()).length).toBeLessThan(1_000_000)
   })
 
-  it('refuses counts that are none', () => {
+  it('refuses malformed counts', () => {
     for (const damaged of [
       null,
       {},

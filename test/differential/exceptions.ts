@@ -4,20 +4,20 @@ import { MAX_PAGES, type Pages, type Reply } from './exchange.ts'
 import { type Read, targetOf } from './grammar/read.ts'
 import { NO_MARK, noMarkDay, type Samples } from './grammar/samples.ts'
 
-/** What two faces answered to one read. */
+/** The answers of two faces to one read. */
 export interface Pair {
   readonly legacy: Pages
   readonly adapter: Pages
-  /** What a legacy face answers that takes ranges of any length; undefined where the legacy face did not refuse one. */
+  /** The answer of a legacy face without a limit on ranges, or `undefined` if the legacy face did not refuse the range. */
   readonly wide: Pages | undefined
 }
 
-/** A difference that is meant. Users read of it, and why it is there, under its name in docs/protocol.md, section 7. */
+/** An intended difference. docs/protocol.md, section 7, explains it to users under its name. */
 export interface Exception {
   readonly name: string
-  /** A read that has this difference, sent in every run: without one the exception is stale. */
+  /** A read that shows this difference. Every run sends the read; if it shows the difference no longer, the exception is stale. */
   readonly example: (samples: Samples) => Partial<Read>
-  /** The pair with this difference taken out; undefined where it does not have it. */
+  /** Returns the pair without this difference, or `undefined` if the pair does not show it. */
   readonly settle: (pair: Pair, read: Read) => Pair | undefined
 }
 
@@ -28,30 +28,29 @@ const filter = (text: string, ...others: readonly (readonly [string, string])[])
 })
 const learnerOf = ({ learners }: Samples): string => `Learner eq ${learners[0] ?? ''}`
 
-/** The code of an OData error. */
+/** Returns the code of an OData error. */
 function codeOf(pages: Pages): string | undefined {
   return /^\{"error":\{"code":"([^"]*)"/.exec(pages[0]?.body ?? '')?.[1]
 }
 const messageOf = (pages: Pages): string => pages[0]?.body ?? ''
 const statusOf = (pages: Pages): number => pages[0]?.status ?? 0
-/** The adapter's answer as it is: the whole difference is meant. */
+/** Accepts the adapter's answer unchanged, since the whole difference is intended. */
 const agreed = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
 
-/** Codes that the two faces have for one fault. */
+/** The codes of both faces for the same fault. */
 const codes: Readonly<Record<string, string>> = {
   InvalidQuery: 'ADP_QUERY',
   FilterRequired: 'ADP_QUERY',
   DateRangeRequired: 'ADP_UPSTREAM_REFUSED',
 }
 
-/** An OData error with the adapter's code, and without the headers that it has on one face only. */
+/** Returns an OData error with the adapter's code and without the headers that only one face sends. */
 function plainError({ status, headers, body }: Reply): Reply {
   const kept = Object.entries(headers).filter(([name]) => !['content-type', 'odata-version'].includes(name))
   const plain = body.replaceAll(/"code":"(\w+)"/g, (_text, code: string) => `"code":"${codes[code] ?? code}"`)
   return { status, headers: Object.fromEntries(kept), body: plain }
 }
 
-/** Every difference that is meant. */
 export const exceptions: readonly Exception[] = [
   {
     name: 'wide range',
@@ -101,7 +100,7 @@ export const exceptions: readonly Exception[] = [
     name: 'recorded code for no mark',
     example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
     settle: (pair) => {
-      // The histories of other marks of the session name it as well, on both faces.
+      // On both faces, the histories of other marks of the session contain the comment too.
       if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
       const legacy = pair.legacy.map(withoutNoMark)
       return JSON.stringify(legacy) === JSON.stringify(pair.legacy) ? undefined : { ...pair, legacy }
@@ -219,14 +218,14 @@ const wideRange =
 const hasOption = ({ options }: Read, name: RegExp): boolean =>
   options.some((option) => name.test(unescape(option.name)))
 
-/** The page without the mark whose code says that there is none. */
+/** Returns the page without the mark whose code means "no mark". */
 function withoutNoMark(page: Reply): Reply {
   const { value, ...others } = JSON.parse(page.body) as { value: { Comment: string | null }[] }
   const rows = value.filter(({ Comment }) => Comment !== NO_MARK)
   return { ...page, body: JSON.stringify({ ...others, value: rows }) }
 }
 
-/** All pages as one, in no order; without the rows where `$top` or `$skip` chose among them. */
+/** Merges all pages into one, in sorted order. Omits the rows if `$top` or `$skip` chose among them. */
 function withoutOrder(pages: Pages, read: Read): Pages {
   const [first] = pages
   if (first?.body.startsWith('{') !== true) return pages

@@ -5,19 +5,18 @@ import { Pool } from 'undici'
 import { credentials } from './grammar/samples.ts'
 import { type Read, targetOf } from './grammar/read.ts'
 
-/** What of a reply is compared. */
+/** The compared parts of a reply. */
 export interface Reply {
   readonly status: number
   /** Header fields that matter to a client, by name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as text, so that the order of members counts; the server's own address and the next link's query left out. */
+  /** The body as text, so that the order of members counts, without the address of the server and the query of the next link. */
   readonly body: string
 }
 
-/** All pages of a read, the last one first refused or without a next link. */
+/** All pages of a read, up to the first refusal or the first page without a next link. */
 export type Pages = readonly Reply[]
 
-/** One of the two servers that are compared. */
 export interface Face {
   readAll(read: Read): Promise<Pages>
   close(): Promise<void>
@@ -31,10 +30,10 @@ const compared = [
   'location',
   'retry-after',
 ] as const
-/** Pages of one read at most, of both faces. */
+/** The maximum number of pages per read, for both faces. */
 export const MAX_PAGES = 60
 
-/** A client of the server at `url`. */
+/** Opens a client of the server at `url`. */
 export function openFace(url: string): Face {
   const pool = new Pool(url, { connections: 4 })
   const ask = async (
@@ -64,7 +63,7 @@ export function openFace(url: string): Face {
   return {
     readAll: async (read) => {
       const pages: Reply[] = []
-      // HEAD is to be GET without its body, so GET is what is compared.
+      // HEAD must equal GET without a body, so the answers to GET are compared.
       if (read.method === 'HEAD') {
         const [head, get] = [await ask('HEAD', targetOf(read), read), await ask('GET', targetOf(read), read)]
         const isSame =

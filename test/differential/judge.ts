@@ -3,13 +3,12 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Exception, exceptions, type Pair } from './exceptions.ts'
 import type { Read } from './grammar/read.ts'
 
-/** What a pair of answers is: the same, the same but for exceptions, or different. */
+/** The result of comparing two answers: equal, equal except for exceptions, or different. */
 export type Verdict =
   | { readonly kind: 'equal' }
   | { readonly kind: 'excepted'; readonly by: readonly Exception[] }
   | { readonly kind: 'different'; readonly rest: Pair }
 
-/** Compares the answers to a read. */
 export function judge(pair: Pair, read: Read): Verdict {
   const by: Exception[] = []
   let rest = pair

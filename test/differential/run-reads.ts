@@ -8,33 +8,32 @@ import { createReads } from './grammar/reads.ts'
 import { judge } from './judge.ts'
 import { type Faces, startFaces } from './start-faces.ts'
 
-/** How many reads, which ones, and of what school. */
 export interface ReadsOptions {
   readonly reads: number
   readonly seed: number
   readonly school?: SandboxOptions
-  /** Differences that are shrunk to small reads; the others are told as they were found. Default 5. */
+  /** The maximum number of differences that are shrunk to small reads. The default is 5. */
   readonly shrink?: number
 }
 
-/** A read that the two faces answer differently, and what remains after the exceptions. */
+/** A read that the two faces answer differently, with the difference that remains after the exceptions. */
 export interface Difference extends Pair {
-  /** Which of the generated reads it is, from 0. */
+  /** The index of the generated read, from 0. */
   readonly index: number
   readonly read: string
 }
 
-/** The counts of a run: `reads` is the sum of the next three. */
+/** The counts of a run. `reads` is the sum of the next three. */
 export interface ReadsReport {
   readonly reads: number
   readonly equal: number
   readonly excepted: number
   readonly different: number
-  /** Generated reads that each exception was needed for, by its name. */
+  /** The number of generated reads that needed each exception, by its name. */
   readonly exceptions: Readonly<Record<string, number>>
-  /** Exceptions whose example no longer shows them. */
+  /** The exceptions whose example no longer shows them. */
   readonly stale: readonly string[]
-  /** How the legacy face answered. */
+  /** The number of answers of the legacy face, by kind. */
   readonly answers: Readonly<Record<string, number>>
   readonly differences: readonly Difference[]
 }
@@ -82,7 +81,7 @@ async function findStale({ ask, samples }: Faces): Promise<string[]> {
   return stale
 }
 
-/** Shrinks the read of this index as far as the faces still differ. */
+/** Shrinks a generated read while the faces still differ. */
 async function smallest(faces: Faces, generated: Reads, seed: number, index: number): Promise<Read> {
   let found: Read | undefined
   const property = fc.asyncProperty(generated, async (read) => {

@@ -5,10 +5,10 @@ import { describeDifference } from './print-report.ts'
 import { runReads } from './run-reads.ts'
 
 /**
- * `npm run test:reads`: two thousand V2 reads from OData's grammar, a third of them broken, against the sandbox's legacy face and
- * the adapter in front of its V3 face. `-- --reads n` sends more or fewer, `--seed s` draws the same again, `--scale school` has
- * 720 learners instead of 30, `--shrink n` differences are made small. Exit status 1 for a difference that no exception
- * (exceptions.ts) names, and for an exception that is stale.
+ * `npm run test:reads`: sends 2,000 V2 reads from OData's grammar, a third of them broken, to the sandbox's legacy face and to the adapter
+ * in front of its V3 face. `-- --reads n` sets the number of reads, `--seed s` repeats a draw, `--scale school` uses 720 learners instead
+ * of 30, and `--shrink n` limits the differences that are shrunk. The exit status is 1 if a difference has no exception (exceptions.ts) or
+ * an exception is stale.
  */
 const { values } = parseArgs({
   options: {

@@ -6,7 +6,6 @@ import { openFace } from './exchange.ts'
 import type { Read } from './grammar/read.ts'
 import { type Samples, startSchool } from './grammar/samples.ts'
 
-/** The servers of a run. */
 export interface Faces {
   readonly samples: Samples
   readonly ask: (read: Read) => Promise<Pair>
@@ -14,8 +13,8 @@ export interface Faces {
 }
 
 /**
- * Starts a sandbox whose legacy face is the measure, the adapter in front of its V3 face, and a sandbox of the same content
- * whose legacy face takes ranges of any length.
+ * Starts a sandbox whose legacy face is the reference, the adapter in front of its V3 face, and an equal sandbox whose legacy face does not
+ * limit ranges.
  */
 export async function startFaces(options: SandboxOptions = {}): Promise<Faces> {
   const school = await startSchool(options)

@@ -8,7 +8,7 @@ const START = '2026-03-02T08:45:00Z'
 const [CODE, LEARNER, LETTERS] = [guid(0xe, 1), guid(0xc, 1), 'abcdef00-0000-4000-8000-000000000001']
 const history = [{ ExternalID: guid(1, 1) }]
 
-/** A member, what is to be found of it, and its value on V2 and on V3; undefined: that side does not have it. */
+/** A member, the expected finding, and the values on V2 and V3. `undefined` means that the side lacks the member. */
 type Row = readonly [member: string, found: string, v2: unknown, v3: unknown]
 
 const differing: readonly Row[] = [
@@ -16,7 +16,7 @@ const differing: readonly Row[] = [
   ['RecordedOn', 'value time time:-1-60s', TIME, '2026-03-02T09:05:04Z'],
   ['RecordedOn', 'value time length:10-20', TIME, '2026-03-02T09:05:11'],
   ['AttendableEventStart', 'value time time:+>7d', START, '2026-04-02T08:45:00Z'],
-  // The class is that of the code, by the booleans of the mark.
+  // The class describes the code by the booleans of the mark.
   ['SchoolAttendanceCode', 'value code:present code:present', CODE, guid(0xe, 2)],
   ['SchoolAttendanceCode', 'type guid number:6-15', CODE, 7],
   ['Learner', 'value guid guid', LEARNER, guid(0xc, 99)],
@@ -26,7 +26,7 @@ const differing: readonly Row[] = [
   ['Comment', 'value length:1-9 length:1-9 normalised', 'Zo\u00eb', 'Zoe\u0308'],
   ['Comment', 'value length:1-9 length:1-9', 'dentist', 'ill'],
   ['Comment', 'null length:0 null', '', null],
-  // What a person wrote is neither a guid nor a time.
+  // Text that a person wrote is never taken for a GUID or a time.
   ['Comment', 'value length:21-50 length:21-50 case', LETTERS.toUpperCase(), LETTERS],
   ['Comment', 'value length:10-20 length:21-50', TIME, '2026-03-02T09:05:11.0Z'],
   ['Comment', 'missing length:1-9 missing', 'dentist', undefined],
@@ -44,7 +44,7 @@ const differing: readonly Row[] = [
 const equivalent: readonly Row[] = [
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T10:05:11+01:00'],
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T09:05:11.000Z'],
-  // Digits that were cut off, and digits that were rounded away.
+  // Digits that were cut off, and digits that were rounded.
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:11.9876543Z', '2026-03-02T09:05:11.987Z'],
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:10.5Z', TIME],
   ['Learner', 'guid-case', LETTERS.toUpperCase(), LETTERS],
@@ -54,15 +54,15 @@ const equivalent: readonly Row[] = [
   ['AttendanceHistorys', 'missing-null', undefined, []],
 ]
 
-/** As JSON gives it: a member that is undefined is not there. */
+/** Returns a row as JSON would: members that are `undefined` are absent. */
 const toRow = (change: Readonly<Record<string, unknown>>): unknown =>
   JSON.parse(JSON.stringify(markRow(1, change)))
 
-/** The name of a member that is not of the service's model is not shown. */
+/** Returns false for a name that the model of the service does not define, which is never shown. */
 const isShown = (member: string): boolean => Object.hasOwn(markRow(1), member)
 
 describe('compareMark', () => {
-  it.each(differing)('finds %s: %s', (member, found, v2, v3) => {
+  it.each(differing)('finds the difference in %s: %s', (member, found, v2, v3) => {
     const { verdict, differences } = compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))
     const lines = differences.map(
       ({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`,
@@ -71,7 +71,7 @@ describe('compareMark', () => {
     expect({ verdict, lines }).toEqual({ verdict: 'differs', lines: [`${path} ${found}`] })
   })
 
-  it.each(equivalent)('accepts %s: %s', (member, rule, v2, v3) => {
+  it.each(equivalent)('accepts %s by the rule %s', (member, rule, v2, v3) => {
     expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
       verdict: 'equivalent',
       differences: [],
@@ -79,19 +79,19 @@ describe('compareMark', () => {
     })
   })
 
-  it('tells times apart that differ within their precision', () => {
+  it('reports times as different if they differ within their precision', () => {
     const at = (fraction: string): unknown => toRow({ RecordedOn: `2026-03-02T09:05:11.${fraction}Z` })
     expect(compareMark(at('1234567'), at('1234568')).verdict).toBe('differs')
     expect(compareMark(at('123'), at('124')).verdict).toBe('differs')
     expect(compareMark(at('1236'), at('122')).verdict).toBe('differs')
   })
 
-  it('leaves out control information and members that are not to be compared', () => {
+  it('ignores control information and excluded members', () => {
     const v3 = { ...markRow(1, { RecordedOn: null }), '@odata.context': 'x', 'Comment@odata.type': 'y' }
     expect(compareMark(markRow(1), v3, { without: new Set(['RecordedOn']) }).verdict).toBe('same')
   })
 
-  it('counts 5 and 5.0 as the same number, and members in any order', () => {
+  it('treats 5 and 5.0 as equal, and members in any order', () => {
     const text = JSON.stringify(markRow(1, { MinutesLate: 5 }))
     const other: unknown = JSON.parse(text.replace('"MinutesLate":5', '"MinutesLate":5.0'))
     const reversed = Object.fromEntries(Object.entries(other as object).reverse())
@@ -103,12 +103,12 @@ describe('compareMark', () => {
     ['a list', []],
     ['a text', 'x'],
     ['null', null],
-  ])('cannot compare %s', (_, row) => {
+  ])('reports %s as unknown', (_, row) => {
     expect(compareMark(markRow(1), row).verdict).toBe('unknown')
     expect(compareMark(row, markRow(1)).verdict).toBe('unknown')
   })
 
-  it('cannot compare a document that is too deep, and says so instead of running out of stack', () => {
+  it('reports a document that is nested too deeply as unknown without exhausting the stack', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(50_000)}1${']'.repeat(50_000)}`)
     const other: unknown = JSON.parse(`${'['.repeat(50_000)}2${']'.repeat(50_000)}`)
     expect(compareMark(markRow(1, { Comment: deep }), markRow(1, { Comment: other })).verdict).toBe('unknown')

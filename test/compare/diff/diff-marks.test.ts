@@ -10,13 +10,13 @@ const zero = '00000000-0000-0000-0000-000000000000'
 const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
 
 describe('comparePair, for marks', () => {
-  it('aligns by mark id, wherever a row stands', () => {
+  it('aligns marks by id, whatever their order', () => {
     const v3 = [markRow(9), ...rows(1, 2, 3)]
     expect(outline(diffMarks(rows(1, 2, 3), v3))).toEqual(['same', 'same', 'same', 'onlyV3'])
     expect(outline(diffMarks(v3, rows(1, 2, 3)))).toEqual(['onlyV2', 'same', 'same', 'same'])
   })
 
-  it('aligns by learner and session where ids differ, and says that they do', () => {
+  it('aligns marks by learner and session if their ids differ, and reports the difference', () => {
     const v3 = [markRow(1, { ExternalID: guid(0xf, 1) })]
     expect(outline(diffMarks(rows(1), v3))).toEqual(['differs, ExternalID value guid guid'])
   })
@@ -25,12 +25,12 @@ describe('comparePair, for marks', () => {
     ['a zero guid', zero, 'ExternalID value guid:zero guid'],
     ['null', null, 'ExternalID null null guid'],
     ['an empty text', '', 'ExternalID value length:0 guid'],
-  ])('aligns a mark whose id is %s by learner and session', (_, ExternalID, found) => {
+  ])('aligns a mark by learner and session if its id is %s', (_, ExternalID, found) => {
     expect(outline(diffMarks([markRow(1, { ExternalID })], rows(1)))).toEqual([`differs, ${found}`])
     expect(outline(diffMarks([markRow(1, { ExternalID })], [markRow(1, { ExternalID })]))).toEqual(['same'])
   })
 
-  it('lets the id decide where learner or session say something else', () => {
+  it('aligns marks by id even if learner or session differ', () => {
     const v3 = [markRow(1, { Learner: guid(0xc, 2), AttendableEvent: guid(0xd, 2) }), markRow(3)]
     expect(outline(diffMarks(rows(1, 3), v3))).toEqual([
       'differs, Learner value guid guid, AttendableEvent value guid guid',
@@ -38,7 +38,7 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('counts rows with one key as one record', () => {
+  it('counts rows with the same key as one record', () => {
     expect(outline(diffMarks(rows(1, 2), rows(1, 1, 2)))).toEqual([
       'differs, (row) count count:1 count:2',
       'same',
@@ -51,14 +51,14 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('shows a second mark of one learner and session with an id of its own as a mark of one side', () => {
+  it('reports a second mark of a learner and session with its own id as a record of one side', () => {
     const doubled = [markRow(1), markRow(1, { ExternalID: guid(0xf, 1) })]
     expect(outline(diffMarks(rows(1), doubled))).toEqual(['same', 'onlyV3'])
     const others = doubled.map((row, index) => ({ ...row, ExternalID: guid(0xf, index + 5) }))
     expect(outline(diffMarks(rows(1), others))).toEqual(['differs, ExternalID value guid guid', 'onlyV3'])
   })
 
-  it('pairs marks of one learner and session by their content first', () => {
+  it('pairs marks of one learner and session by content first', () => {
     const of = (ids: number, minutes: readonly number[]): Record<string, unknown>[] =>
       minutes.map((MinutesLate, at) => markRow(1, { ExternalID: guid(ids, at), MinutesLate }))
     const found = outline(diffMarks(of(1, [3, 7, 9]), of(2, [9, 3]), { order: 'free' }))
@@ -69,7 +69,7 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('cannot compare rows that nothing names', () => {
+  it('reports rows without a key as unknown', () => {
     const nameless = [
       null,
       7,
@@ -83,7 +83,7 @@ describe('comparePair, for marks', () => {
     expect(outline(diffMarks(nameless, rows(1)))).toEqual(['onlyV3', ...nameless.map(() => 'unknown')])
   })
 
-  it('says which rows moved, and that only where it means something', () => {
+  it('reports the rows that moved if their order matters', () => {
     const v2 = rows(1, 2, 3, 4, 5)
     const v3 = rows(1, 5, 2, 3, 4)
     const moved = 'equivalent, order-unasked (row)'
@@ -92,7 +92,7 @@ describe('comparePair, for marks', () => {
     expect(outline(diffMarks(v2, v3, { order: 'free' }))).toEqual(['same', 'same', 'same', 'same', 'same'])
   })
 
-  it('refuses a window that is too large', () => {
+  it('refuses more rows than one call may have', () => {
     const many = Array.from({ length: MAX_PAIR_ROWS + 1 }, () => null)
     expect(() => diffMarks(many, [])).toThrow(expect.objectContaining({ code: 'ADP_LIMIT' }))
   })

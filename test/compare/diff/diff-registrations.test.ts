@@ -22,7 +22,7 @@ const registration = (index: number, changes: Document = {}): Document => ({
 const found = (v2: Document, v3: Document): readonly string[] =>
   outline(comparePair({ kind: 'registrations', v2: [v2], v3: [v3] }))
 
-/** The document with its enrolments changed. */
+/** Returns a document with changed enrolments. */
 const withEnrolments = (change: (enrolments: Document[]) => unknown[]): Document => {
   const document = registration(1)
   return { ...document, Enrolments: change(document['Enrolments'] as Document[]) }
@@ -36,26 +36,22 @@ describe('comparePair, for registrations', () => {
     expect(diffs.map(({ comparison }) => comparison.verdict)).toEqual(['same', 'same', 'onlyV2', 'unknown'])
   })
 
-  it('aligns elements of lists by ExternalID, in any order', () => {
+  it('aligns list elements by ExternalID, in any order', () => {
     const reversed = withEnrolments((list) => list.toReversed())
     expect(found(registration(1), reversed)).toEqual(['equivalent, order-unasked Enrolments'])
   })
 
   it.each<readonly [string, (list: Document[]) => unknown[], string]>([
     [
-      'a member deep inside',
+      'a changed member deep inside',
       ([one, two]) => [{ ...one, StartDate: '2024-09-03' }, two],
       'Enrolments/StartDate value length:10-20 length:10-20',
     ],
-    ['an element that is missing', ([, two]) => [two], 'Enrolments missing element missing'],
+    ['a missing element', ([, two]) => [two], 'Enrolments missing element missing'],
+    ['a new element', (list) => [...list, { ExternalID: guid(9, 9) }], 'Enrolments extra missing element'],
+    ['a duplicate element', ([one, two]) => [one, one, two], 'Enrolments count count:1 count:2'],
     [
-      'an element that is new',
-      (list) => [...list, { ExternalID: guid(9, 9) }],
-      'Enrolments extra missing element',
-    ],
-    ['an element twice', ([one, two]) => [one, one, two], 'Enrolments count count:1 count:2'],
-    [
-      'an element of a list without ids',
+      'a changed element in a list without ids',
       ([one, two]) => [
         { ...one, EnrolmentStatuses: [{ EnrolmentStatus: 'X' }, { EnrolmentStatus: 'C' }] },
         two,
@@ -63,12 +59,12 @@ describe('comparePair, for registrations', () => {
       'Enrolments/EnrolmentStatuses/EnrolmentStatus value length:1-9 length:1-9',
     ],
     [
-      'an element of another type',
+      'a list that became an object',
       ([one, two]) => [{ ...one, EnrolmentStatuses: {} }, two],
       'Enrolments/EnrolmentStatuses type list object',
     ],
     [
-      'a name of the client',
+      'a member that the model does not define',
       ([one, two]) => [{ ...one, 'Ada Lovelace': { Born: 1815 } }, two],
       'Enrolments/(other) extra missing object',
     ],
@@ -76,13 +72,13 @@ describe('comparePair, for registrations', () => {
     expect(found(registration(1), withEnrolments(change))).toEqual([`differs, ${expected}`])
   })
 
-  it('finds an unknown name once, however deep and often it is there', () => {
+  it('reports an unknown member name once, however deep and often it occurs', () => {
     const of = (value: number): Document =>
       registration(1, { Ada: { Byron: { born: value } }, Bob: { Byron: { born: value } } })
     expect(found(of(1), of(2))).toEqual(['differs, (other) value number:1-5 number:1-5'])
   })
 
-  it('keeps a bounded number of findings of one document', () => {
+  it('limits the number of findings per document', () => {
     const names = 'Enrolments EnrolmentStatuses Comment StartDate Learner UPN Absent Present'.split(' ')
     const tree = (depth: number, leaf: unknown): unknown =>
       depth === 0 ? leaf : Object.fromEntries(names.map((name) => [name, tree(depth - 1, leaf)]))

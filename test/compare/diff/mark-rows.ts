@@ -3,11 +3,11 @@ import type { FlatReply } from '../../../src/v2/record/flat-reply.ts'
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
-/** A guid that says what it is of. */
+/** Returns a GUID whose first part tells its kind. */
 export const guid = (kind: number, index: number): string =>
   `${hex(kind, 8)}-0000-4000-8000-${hex(index, 12)}`
 
-/** A mark of learner and session `index`, with every member as V2 gives it. */
+/** Returns a mark of learner and session `index`, with every member that V2 returns. */
 export function markRow(
   index: number,
   changes: Partial<Record<keyof FlatReply, unknown>> = {},
@@ -30,7 +30,7 @@ export function markRow(
   }
 }
 
-/** What was found of each record: its verdict, differences and equivalences. */
+/** Describes each record by its verdict, differences and equivalences. */
 export const outline = (diffs: readonly RecordDiff[]): readonly string[] =>
   diffs.map(({ comparison: { verdict, differences, equivalences } }) =>
     [

@@ -28,7 +28,7 @@ describe('createOwnRules', () => {
     ['MinutesLate', { v2Class: 'null', v3Class: 'number:0' }, null, 0],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11.5+01:00'],
     ['RecordedOn', { v3Class: 'time:+3600s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11Z'],
-  ])('accepts what it names: %s %o', (path, when, v2, v3) => {
+  ])('accepts a difference that matches: %s %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('equivalent')
   })
 
@@ -38,14 +38,14 @@ describe('createOwnRules', () => {
     ['Comment', { v3Class: '* trimmed' }, 'dentist', null],
     ['Comment', { v2Class: 'length:10-20' }, 'dentist', 'ill'],
     ['Comment', { v2Class: 'length:1-9', v3Class: 'null' }, 'dentist', 'ill'],
-    // The text before the wildcard and the text after it do not overlap.
+    // The texts before and after the wildcard do not overlap.
     ['MinutesLate', { v3Class: 'number:1*1-5' }, null, 5],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
-  ])('leaves what it does not name: %s %o', (path, when, v2, v3) => {
+  ])('keeps a difference that does not match: %s %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('differs')
   })
 
-  it('applies to its path only', () => {
+  it('applies a rule to its own path only', () => {
     const rules = createOwnRules([rule('ChangeProcessName', { v3Class: '*' })], '2026-11-22')
     const v3 = markRow(1, { ChangeProcessName: 'Markbridge', MinutesLate: 3 })
     const { verdict, differences, equivalences } = compareMark(markRow(1), v3, { rules })
@@ -57,15 +57,15 @@ describe('createOwnRules', () => {
   })
 
   it.each([
-    ['on its last day', '2026-11-22', 'equivalent', undefined],
-    ['a day later', '2026-11-21', 'differs', ['known']],
-  ])('counts %s', (_, expires, verdict, expiredRules) => {
+    ['applies a rule on its last day', '2026-11-22', 'equivalent', undefined],
+    ['ignores a rule after its last day', '2026-11-21', 'differs', ['known']],
+  ])('%s', (_, expires, verdict, expiredRules) => {
     const rules = createOwnRules([rule('MinutesLate', { v3Class: 'number:0' }, expires)], '2026-11-22')
     const found = compareMark(markRow(1), markRow(1, { MinutesLate: 0 }), { rules })
     expect([found.verdict, found.expiredRules]).toEqual([verdict, expiredRules])
   })
 
-  it('prefers a rule that is valid to one that has expired', () => {
+  it('prefers an active rule to an expired one', () => {
     const when = { v2Class: 'null' }
     const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
     const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {

@@ -11,7 +11,7 @@ const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick
 
 const numRuns = runs(300, 5_000)
 
-/** Few ids, learners and sessions, so that rows meet in every way; now and then a row that is none. */
+/** Few ids, learners and sessions, so that rows meet in every way, and occasionally a value that is not a row. */
 const wildRow = fc.oneof(
   {
     weight: 9,
@@ -36,7 +36,7 @@ const wildRow = fc.oneof(
 )
 const wildRows = fc.array(wildRow, { maxLength: 14 })
 
-/** What was found, in no order; without what the order of rows makes of them. */
+/** Returns the findings in sorted order, so that the order of the rows does not matter. */
 const found = (diffs: readonly RecordDiff[]): readonly string[] =>
   diffs
     .map(({ comparison: { verdict, differences, equivalences } }) =>
@@ -48,19 +48,19 @@ const found = (diffs: readonly RecordDiff[]): readonly string[] =>
     )
     .toSorted()
 
-/** The records of one side: rows with one key count once, rows without a key each. */
+/** Counts the records of one side: rows with the same key once, and each row without a key. */
 const recordsOf = (diffs: readonly RecordDiff[], side: 'v2' | 'v3'): number =>
   diffs.filter((diff) => diff[side] !== undefined).length
 
-describe('diffMarks, for any rows', () => {
-  it('gives each record one verdict, and loses none', () => {
+describe('comparePair, for arbitrary rows', () => {
+  it('gives each record exactly one verdict and loses none', () => {
     fc.assert(
       fc.property(wildRows, wildRows, (v2, v3) => {
         const diffs = diffMarks(v2, v3)
         const of = (verdict: Verdict): number =>
           diffs.filter(({ comparison }) => comparison.verdict === verdict).length
         expect(verdicts.reduce((sum, verdict) => sum + of(verdict), 0)).toBe(diffs.length)
-        // As many records as one side has by itself, however they meet those of the other.
+        // Each side has as many records as without the other side.
         expect(recordsOf(diffs, 'v2')).toBe(diffMarks(v2, []).length)
         expect(recordsOf(diffs, 'v3')).toBe(diffMarks([], v3).length)
         for (const {
@@ -73,7 +73,7 @@ describe('diffMarks, for any rows', () => {
     )
   })
 
-  it('does not depend on the order of rows', () => {
+  it('does not depend on the order of the rows', () => {
     const shuffled = wildRows.chain((rows) =>
       fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length })),
     )
@@ -86,7 +86,7 @@ describe('diffMarks, for any rows', () => {
     )
   })
 
-  it('finds nothing between rows and themselves', () => {
+  it('finds no difference between rows and their copies', () => {
     fc.assert(
       fc.property(wildRows, (rows) => {
         const copy = JSON.parse(JSON.stringify(rows)) as unknown[]
@@ -97,7 +97,7 @@ describe('diffMarks, for any rows', () => {
     )
   })
 
-  it('says the mirror image with the sides swapped', () => {
+  it('returns mirrored verdicts for swapped sides', () => {
     const mirror: Readonly<Record<string, string>> = { onlyV2: 'onlyV3', onlyV3: 'onlyV2' }
     fc.assert(
       fc.property(wildRows, wildRows, (v2, v3) => {
@@ -112,8 +112,8 @@ describe('diffMarks, for any rows', () => {
   })
 })
 
-describe('what comes out', () => {
-  it('has no value and no name of the rows', () => {
+describe('the result of comparePair', () => {
+  it('contains no value and no member name of the rows', () => {
     const marker = fc.string({
       minLength: 6,
       maxLength: 12,

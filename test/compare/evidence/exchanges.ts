@@ -2,7 +2,7 @@ import { toEntry } from '../../../src/compare/evidence/to-entry.ts'
 import type { ComparedExchange, ComparedRecord } from '../../../src/compare/live/exchange.ts'
 import type { EvidenceKeeper } from '../../../src/rollout/evidence/keep-evidence.ts'
 
-/** Keeps an exchange that was compared, or that was not, as live comparison does. */
+/** Stores a compared or missed exchange as live comparison does. */
 export function keepExchange(keeper: EvidenceKeeper, exchange: ComparedExchange): void {
   if (exchange.records.length === 0) keeper.miss(exchange, exchange)
   else
@@ -13,7 +13,7 @@ export function keepExchange(keeper: EvidenceKeeper, exchange: ComparedExchange)
     })
 }
 
-/** A record of a learner on a day that is the same on both sides. */
+/** Returns a record of a learner on one day that is the same on both sides. */
 export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): ComparedRecord {
   return {
     verdict: 'same',
@@ -29,7 +29,7 @@ export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): 
   }
 }
 
-/** A batch of acme at `shadow`, whose reply was compared. */
+/** Returns a batch of acme at `shadow` whose reply was compared. */
 export function exchangeOf(
   records: readonly ComparedRecord[],
   given: Partial<ComparedExchange> = {},

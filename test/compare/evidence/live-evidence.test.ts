@@ -31,7 +31,7 @@ interface Running {
   readonly failures: string[]
   readonly kept: [string, number, boolean][]
   readonly folder: string
-  /** Lets the next groups fail. */
+  /** Makes later writes of evidence fail. */
   readonly break: (isBroken: boolean) => void
   readonly figures: () => Promise<ComparisonFigures>
 }
@@ -75,8 +75,8 @@ async function run(): Promise<Running> {
 const countsOf = (kept: KeptEvidence | undefined): Record<string, number> =>
   Object.fromEntries([...(kept?.counts ?? [])].sort())
 
-describe('the evidence of live comparison', () => {
-  it('is counts by kind, check, verdict, field, rule, code and day, and nothing else of a record', async () => {
+describe('live evidence', () => {
+  it('consists of counts by kind, check, verdict, field, rule, code and day, and contains nothing else', async () => {
     const { live, store } = await run()
     live.compared(
       exchangeOf(
@@ -137,11 +137,11 @@ describe('the evidence of live comparison', () => {
       'delay 2000': 1,
       'delay null': 1,
     })
-    // ann, ben and eve; cas is not known, dot has no day.
+    // Ann, Ben and Eve. Cas is unknown and Dot has no day.
     expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], [], []] }])
   })
 
-  it('shows by the day of comparison that a mended cause leads to no difference, for marks of whatever day', async () => {
+  it('shows by the day of the comparison that a fixed cause leads to no more differences', async () => {
     const { live, store, database } = await run()
     for (const record of [differing, differing, {}]) {
       live.compared(exchangeOf([recordOf('ann', { ...record, day: '2026-10-30' }), recordOf('ben')]))
@@ -167,7 +167,7 @@ describe('the evidence of live comparison', () => {
     ])
   })
 
-  it('has the codes of writes by the names that what was seen has, in any case', async () => {
+  it('identifies the codes of writes as those of observations, in upper or lower case', async () => {
     const { live, figures } = await run()
     const code = 'ABCDEF00-0000-4000-8000-00000000000B'
     live.compared(exchangeOf([recordOf('ann', { code: code.toLowerCase() }), recordOf('ben', { code: '' })]))
@@ -176,7 +176,7 @@ describe('the evidence of live comparison', () => {
     expect(codeFingerprint('00000000-0000-0000-0000-000000000000')).toBeUndefined()
   })
 
-  it('is not bought by a client that repeats one learner ten thousand times', async () => {
+  it('counts a learner once even if a client repeats the learner ten thousand times', async () => {
     const { live, clock, figures } = await run()
     for (let batch = 0; batch < 50; batch += 1)
       live.compared(
@@ -192,7 +192,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 1, countedPairs: 0, bound: 1, days: 1 })
   })
 
-  it('is not bought by a batch that is sent again, whatever became of it', async () => {
+  it('counts a resent batch once', async () => {
     const { live, store, figures } = await run()
     const batch = exchangeOf([recordOf('ann'), recordOf('ben')], { fingerprint: 'digest' })
     for (let time = 0; time < 20; time += 1) live.compared(batch)
@@ -206,7 +206,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ sampled: 1, pairs: 2, comparedShare: 1 })
   })
 
-  it('counts a difference that names no learner or no day', async () => {
+  it('counts a difference without a learner or a day', async () => {
     const { live, figures } = await run()
     const unnamed = recordOf('ann', { ...differing, learner: undefined })
     const undated = recordOf('ben', { ...differing, day: undefined })
@@ -215,7 +215,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 1, differing: 2 })
   })
 
-  it('takes the share of the needed check, whatever a client reads', async () => {
+  it('computes the share of the needed check only, however much a client reads', async () => {
     const { live, figures } = await run()
     for (let time = 0; time < 50; time += 1)
       live.compared(exchangeOf([recordOf('eve')], { kind: 'readFilter', check: 'answers' }))
@@ -225,7 +225,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
   })
 
-  it('takes nothing for covered of a batch whose outcomes V2 does not show', async () => {
+  it('does not count a batch without visible outcomes as covered', async () => {
     const { live, figures } = await run()
     const equivalences = [{ rule: 'no-outcome-shown', path: 'part' }]
     const hidden = recordOf('ann', { verdict: 'equivalent', equivalences, traits: ['late'], day: undefined })
@@ -234,7 +234,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
-  it('counts a fifth for a school that is 99 % of the traffic', async () => {
+  it('limits a school with 99 % of the traffic to a fifth', async () => {
     const { live, figures } = await run()
     const school = (unit: string, learners: number): ComparedExchange =>
       exchangeOf(
@@ -247,7 +247,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 2_000, countedPairs: 25, schools: 6 })
   })
 
-  it('counts what was missed, dropped or lost as not compared, and reports a journal that fails once', async () => {
+  it('counts missed, dropped and lost exchanges as not compared, and reports a failing journal once', async () => {
     const { live, clock, failures, kept, figures, break: broken } = await run()
     broken(true)
     for (let time = 0; time < 3; time += 1) {
@@ -260,17 +260,17 @@ describe('the evidence of live comparison', () => {
     broken(false)
     live.compared(exchangeOf([]))
     live.compared(exchangeOf([recordOf('ann'), recordOf('ben', { verdict: 'unknown' })]))
-    // More than waits for its group.
+    // Exceeds the records that may wait to be stored.
     live.compared(exchangeOf(Array.from({ length: 20_000 }, () => recordOf('cas'))))
     await clock.pass(5_000)
     await expect.poll(() => kept.length).toBe(4)
     await live.stop()
     expect(failures).toHaveLength(1)
-    // One of six was compared, and half of its records.
+    // One of six exchanges was compared, with half of its records.
     expect(await figures()).toMatchObject({ sampled: 6, comparedShare: 1 / 12, pairs: 1 })
   })
 
-  it('has no id, name, code or value in the files of the journal', async () => {
+  it('stores no id, name, code or value in the files of the journal', async () => {
     const { live, folder, store } = await run()
     const marker = 'MARKER-7f3a'
     live.compared(

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 
 import { cappedSum, neededTrials, upperBound } from '../../../src/compare/evidence/read-evidence.ts'
 
-describe('the upper bound of a share', () => {
-  // One-sided 95 %: the upper ends of two-sided 90 % intervals of Clopper and Pearson, as R's binom.test(x, n, conf.level = 0.9) has them.
+describe('upperBound', () => {
+  // One-sided 95 % bounds equal the upper ends of two-sided 90 % Clopper-Pearson intervals, from R's binom.test(x, n, conf.level = 0.9).
   it.each([
     [0, 10, 0.2588656],
     [1, 10, 0.3941633],
@@ -13,11 +13,11 @@ describe('the upper bound of a share', () => {
     [0, 59, 0.0495097],
     [1, 100, 0.0465605],
     [10, 100, 0.1637154],
-  ])('after %i of %i is %f', (differing, trials, bound) => {
+  ])('after %i of %i equals %f', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
 
-  // The beta quantiles of Boost's algorithm, as @stdlib/stats-base-dists-beta-quantile 0.2.3 computes them.
+  // Beta quantiles of Boost's algorithm, computed with @stdlib/stats-base-dists-beta-quantile 0.2.3.
   it.each([
     [0, 1, 0.5, 0.5],
     [0, 1, 0.95, 0.95],
@@ -39,23 +39,23 @@ describe('the upper bound of a share', () => {
     [3, 500_000, 0.95, 0.00001550723933956406],
     [2_500, 500_000, 0.95, 0.005167213728436158],
   ])(
-    'after %i of %i with a confidence of %f is %f to seven digits',
+    'after %i of %i at a confidence of %f equals %f to seven digits',
     (differing, trials, confidence, bound) => {
       expect(Math.abs(upperBound(differing, trials, confidence) / bound - 1)).toBeLessThan(1e-7)
     },
   )
 
-  it('is the closed form where nothing differs', () => {
+  it('equals the closed form if nothing differs', () => {
     for (const trials of [1, 7, 598, 12_345, 50_000])
       expect(upperBound(0, trials, 0.95)).toBeCloseTo(1 - 0.05 ** (1 / trials), 10)
   })
 
-  it('is 1 without a trial, and where all or more differ', () => {
+  it('is 1 without trials and if all or more differ', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('has the true share below it as often as is promised', () => {
-    // The exact probability of at most x, summed: at the bound it is 1 - confidence.
+  it('holds with the promised confidence', () => {
+    // The exact probability of at most x. At the bound it is 1 - confidence.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
       let sum = term
@@ -85,29 +85,29 @@ describe('the upper bound of a share', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('with %i that differ is under %f from %i on', (differing, limit, trials) => {
+  ])('with %i differing is below %f from %i trials on', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
   })
 })
 
-describe('the pairs that count with a cap for each school', () => {
+describe('cappedSum', () => {
   it.each([
-    ['five schools alike', [100, 100, 100, 100, 100], 500],
+    ['five equal schools', [100, 100, 100, 100, 100], 500],
     ['four schools', [100, 100, 100, 100], 0],
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('%s', (_, pairs, counted) => {
+  ])('counts the pairs of %s', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 
-  it('are all where the cap is 1', () => {
+  it('counts all pairs if the cap is 1', () => {
     expect(cappedSum([7, 3], 1)).toBe(10)
   })
 
-  it('are as many as there can be, and never more than the cap allows', () => {
+  it('counts the largest number that respects the cap', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 40 }),
@@ -118,7 +118,7 @@ describe('the pairs that count with a cap for each school', () => {
             pairs.reduce((sum, count) => sum + Math.min(count, share * total), 0)
           expect(within(counted)).toBeGreaterThanOrEqual(counted - 1e-6)
           expect(within(counted + 1)).toBeLessThan(counted + 1)
-          // More of the largest school never buys more than its cap.
+          // More pairs of the largest school never count beyond its cap.
           const [first = 0, ...rest] = pairs
           const more = cappedSum([first + 1_000_000, ...rest], share)
           expect(more).toBeLessThanOrEqual(rest.reduce((sum, count) => sum + count, 0) / (1 - share) + 1e-6)

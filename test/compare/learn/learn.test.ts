@@ -34,7 +34,7 @@ interface Face {
   readonly message?: string
 }
 
-/** A batch of two records as a V2 of this form answers it: one accepted, one refused. */
+/** A batch of two records, the second of which V2 refuses. `Face` describes the form of V2's reply. */
 function exchangeWith({
   layout = 'flat',
   msgtype = false,
@@ -86,37 +86,37 @@ function changes(exchanges: readonly LearnedExchange[], settings = defaults): Re
 const results = (exchanges: readonly LearnedExchange[]): Record<string, string> =>
   Object.fromEntries(propose(learn(exchanges), defaults).proposals.map(({ path, result }) => [path, result]))
 
-describe('what is learned of a partner', () => {
+describe('what compare learn proposes', () => {
   it.each<readonly [string, Face, Record<string, unknown>]>([
-    ['the documented form', {}, {}],
+    ['nothing for the documented form', {}, {}],
     [
-      'no text of an error that may hold a value',
+      'nothing for an error text that may contain a value',
       { message: 'The AttendableEvent 4711 does not exist.' },
       {},
     ],
     [
-      'Type strings',
+      'the event type for a Type string',
       { json: JSON.stringify({ Event: { ExternalID: 'x', Type: 'Attendance.StatutoryAttendanceSession' } }) },
       { 'v3.eventType': 'Attendance.StatutoryAttendanceSession' },
     ],
-  ])('is %s, from one batch', (_, face, expected) => {
+  ])('proposes %s, from one batch', (_, face, expected) => {
     expect(changes([exchangeWith(face)])).toEqual(expected)
   })
 
-  it('says that generic clients need auto where V2 answered them flat', () => {
+  it('says that generic clients need auto if V2 sent them flat replies', () => {
     const patchOf = (settings: typeof defaults): string =>
       formatPatch('acme', propose(learn([exchangeWith({ isGeneric: true })]), settings))
     expect(patchOf(defaults)).toMatch(/# layout: flat \w+: 1 × flat replies to generic clients; .* need auto/)
     expect(patchOf({ ...defaults, layout: 'nested' })).toMatch(/layout: flat # 1 × .* need auto/)
   })
 
-  it('is auto where V2 answers by what its client accepts', () => {
+  it('proposes auto if V2 sends nested replies to generic clients only', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', isGeneric: true })]
     expect(changes(both)).toEqual({ layout: 'auto' })
     expect(changes(both, { ...defaults, layout: 'auto' })).toEqual({})
   })
 
-  it('is nothing where the evidence is contradictory, and that is said', () => {
+  it('proposes nothing and reports a contradiction if the evidence is contradictory', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', envelope: true })]
     expect(changes(both)).toEqual({})
     expect(results(both)).toMatchObject({ layout: 'contradictory', 'quirks.dataEnvelope': 'contradictory' })
@@ -125,13 +125,13 @@ describe('what is learned of a partner', () => {
     )
   })
 
-  it('is nothing without evidence', () => {
+  it('proposes nothing without evidence', () => {
     expect(new Set(Object.values(results([])))).toEqual(new Set(['none']))
     const refused: LearnedExchange = { ...exchangeWith(), reply: replyOf(401, 'text/plain', 'no') }
     expect(new Set(Object.values(results([refused])))).toEqual(new Set(['none']))
   })
 
-  it('is what V2 does where ids differ: parts show that it applies the records, an empty reply shows neither', () => {
+  it('proposes post if V2 answers mismatched ids with parts, and nothing if its reply is empty', () => {
     const exchange = exchangeWith()
     const otherIds = `multipart/mixed; boundary=batch_${randomUUID()}`
     const request = { ...exchange.request, fields: ['Content-Type', otherIds] }
@@ -147,11 +147,11 @@ describe('what is learned of a partner', () => {
       evidence: [{ count: 1 }],
       note: expect.any(String) as unknown,
     })
-    // The empty reply is nested, and says nothing of the layout.
+    // The empty reply is nested, but it shows nothing about the layout.
     expect(results([empty])).toMatchObject({ layout: 'none' })
   })
 
-  it('is a patch with the counts behind each line', () => {
+  it('formats a patch with the counts behind each line', () => {
     const exchanges = Array.from({ length: 3 }, () => exchangeWith({ layout: 'nested', msgtype: true }))
     const text = formatPatch('acme', propose(learn(exchanges), defaults))
     expect(text.split('\n').slice(0, 6)).toEqual([
@@ -175,7 +175,7 @@ describe('what is learned of a partner', () => {
     `The event ${randomUUID()} does not exist.`,
     'The event does not exist. Ada is absent.',
     'x'.repeat(300),
-  ])('never has a message that may name a learner: %s', (message) => {
+  ])('withholds an error text that may name a learner: %s', (message) => {
     const json = encodeErrorArray(
       [
         { code: 'ATT_VAL_2', message },
@@ -192,7 +192,7 @@ describe('what is learned of a partner', () => {
     ])
   })
 
-  it('never has a Type that may name a learner', () => {
+  it('ignores a Type string that may name a learner', () => {
     const json = JSON.stringify({
       Event: { Type: 'Ada.Lovelace' },
       Attendee: { Type: 'Learner.Identifier.4711' },

@@ -18,7 +18,7 @@ const read = {
   prefer: '',
 } as const
 
-/** Asks V2, which replies as `get` says. */
+/** Asks V2, whose replies `get` returns. */
 function asking(get: AskOptions['whole']['get']) {
   const clock = createManualClock()
   const stop = new AbortController()
@@ -32,8 +32,8 @@ function asking(get: AskOptions['whole']['get']) {
   return { stop, answer: createAskSides(options).v2(read, 60_000) }
 }
 
-describe('a call of a comparison', () => {
-  it('counts as not sent where the adapter stops before its answer', async () => {
+describe('createAskSides', () => {
+  it('reports a call as unsent if the adapter stops before the answer', async () => {
     const { promise, resolve } = Promise.withResolvers<undefined>()
     const { stop, answer } = asking(() => promise)
     stop.abort()
@@ -41,7 +41,7 @@ describe('a call of a comparison', () => {
     expect(await answer).toEqual({ kind: 'unsent', reason: 'stopped' })
   })
 
-  it('is unknown where its side does not answer', async () => {
+  it('reports unknown if the side does not answer', async () => {
     expect(await asking(() => Promise.resolve(undefined)).answer).toEqual({ kind: 'unknown' })
     expect(await asking(() => Promise.reject(new Error('gone'))).answer).toEqual({ kind: 'unknown' })
   })

@@ -9,7 +9,7 @@ const reasonOf = (target: string, kind: Parameters<typeof toAsked>[0]['kind'] = 
   return typeof asked === 'string' ? asked : undefined
 }
 
-describe('a read that is compared', () => {
+describe('comparing a read', () => {
   it.each([
     ['?$filter=a&$top=2', 'unordered'],
     ['?filter=a&top=2', 'unordered'],
@@ -23,17 +23,17 @@ describe('a read that is compared', () => {
     ['?$filter=a&$select=Learner, AttendableEvent', undefined],
     ['?$filter=a&$select=ExternalID', undefined],
     ['?$filter=a&$select=*', undefined],
-  ])('is asked for, or left out for a reason: %s', (target, reason) => {
+  ])('selects %s or skips it with a reason', (target, reason) => {
     expect(reasonOf(target)).toBe(reason)
   })
 
-  it('is left out where its selection of one mark or of registrations has no key', () => {
+  it('skips a read of one mark or of registrations whose selection has no key', () => {
     expect(reasonOf('(1)?$select=Present', 'readKey')).toBe('noKey')
     expect(reasonOf('?select=Learner,AttendableEvent', 'registrations')).toBe('noKey')
     expect(reasonOf('?$select=ExternalID', 'registrations')).toBeUndefined()
   })
 
-  it.each(['$orderby', 'orderby', 'OrderBy'])('differs for reversed rows where %s asks for an order', (option) => {
+  it.each(['$orderby', 'orderby', 'OrderBy'])('reports reversed rows as a difference if the query has %s', (option) => {
     const rows = [1, 2].map((n) => ({ ExternalID: `0000000${n}-0000-4000-8000-000000000000`, Present: true }))
     const answer = (value: object[]) => ({ kind: 'answered', status: 200, text: JSON.stringify({ value }) }) as const
     const verdictsOf = (query: string): unknown => {

@@ -23,7 +23,7 @@ const served = (code: string, recordedOn: string): OfferedExchange =>
     ],
   }) as unknown as OfferedExchange // prettier-ignore
 
-it('is equal for the same bytes of one school, and for nothing else', () => {
+it('gives equal fingerprints only to the same bytes of the same school', () => {
   const one = fingerprintOf(write('school', 'batch'))
   expect(fingerprintOf(write('school', 'batch'))).toBe(one)
   expect(fingerprintOf(write('other', 'batch'))).not.toBe(one)
@@ -32,13 +32,13 @@ it('is equal for the same bytes of one school, and for nothing else', () => {
   expect(fingerprintOf(write('school', long))).not.toBe(fingerprintOf(write('school', `${long}x`)))
 })
 
-it('does not depend on the time that a record was given', () => {
+it('ignores the time of a record in its fingerprint', () => {
   const one = fingerprintOf(served('code', '2026-09-07T08:00:00Z'))
   expect(fingerprintOf(served('code', '2026-09-07T08:05:00Z'))).toBe(one)
   expect(fingerprintOf(served('other', '2026-09-07T08:00:00Z'))).not.toBe(one)
 })
 
-it('has none for reads and for bodies that were not kept', () => {
+it('gives no fingerprint to reads and to writes whose bodies were not stored', () => {
   expect(fingerprintOf(write('school', undefined))).toBeUndefined()
   expect(fingerprintOf({ kind: 'readKey', unit: 'school' } as OfferedExchange)).toBeUndefined()
 })

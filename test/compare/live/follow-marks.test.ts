@@ -12,7 +12,7 @@ const markOf = (learner: string, event = 'e1'): FollowedMark => ({
   place: { isCorrection: false, isSuperseded: () => false },
 })
 
-/** An answer with these marks. */
+/** Returns an answer with these marks. */
 const shows = (...marks: readonly FollowedMark[]): SideAnswer => ({
   kind: 'answered',
   status: 200,
@@ -28,20 +28,20 @@ interface Followed {
   readonly result: FollowResult
   readonly verdicts: Readonly<Record<string, string>>
   readonly askedMs: readonly number[]
-  /** Calls of the side that served the marks. */
+  /** The number of calls to the side that served the marks. */
   readonly askedServing: number
 }
 
 interface Choices {
   readonly stopMs?: number
   readonly callMs?: number
-  /** Answers of the side that served the marks. */
+  /** The answers of the side that served the marks. */
   readonly serving?: readonly SideAnswer[]
   readonly storedWithinMs?: number
   readonly isCorrection?: boolean
 }
 
-/** Follows marks for 3 s, with one answer after the other; the last of them stays. */
+/** Follows marks for 3 s. Each call returns the next answer, and the last answer repeats. */
 async function follow(
   marks: readonly FollowedMark[],
   answers: readonly SideAnswer[],
@@ -86,10 +86,10 @@ async function follow(
   return { result, verdicts, askedMs, askedServing }
 }
 
-describe('marks that are followed', () => {
+describe('followMarks', () => {
   const [ann, ben, cas] = [markOf('ann'), markOf('ben'), markOf('cas', 'e2')]
 
-  it('are found late, or are missing or different once replication has had its time', async () => {
+  it('finds a mark late, or reports it as missing or different after the replication window', async () => {
     const { verdicts, result, askedMs } = await follow([ann, ben], [shows(), shows(ann), shows(late(ben))])
     expect(verdicts).toEqual({ ann: 'same', ben: 'differs' })
     expect(result).toMatchObject({ delaysMs: [500], skipped: undefined })
@@ -97,14 +97,14 @@ describe('marks that are followed', () => {
     expect((await follow([ann], [shows()])).verdicts).toEqual({ ann: 'onlyV2' })
   })
 
-  it('are unknown where no call is left before that', async () => {
+  it('reports marks as unknown if no call is free before the end', async () => {
     for (const reason of ['silence', 'pace'] as const) {
       const { verdicts, result } = await follow([ann, ben], [shows(late(ann)), { kind: 'unsent', reason }])
       expect(verdicts).toEqual({ ann: 'unknown', ben: 'unknown' })
       expect(result.compared[0]?.comparison.differences).toEqual([])
       expect(result.skipped).toBeUndefined()
     }
-    // What was found before stays.
+    // Earlier results are kept.
     expect((await follow([ann, ben], [shows(ann), silence])).verdicts).toEqual({
       ann: 'same',
       ben: 'unknown',
@@ -112,26 +112,26 @@ describe('marks that are followed', () => {
     expect((await follow([ann], [silence])).result).toMatchObject({ compared: [], skipped: 'silence' })
   })
 
-  it('are unknown where the adapter stops before that, and are not asked for again', async () => {
+  it('reports marks as unknown and stops asking if the adapter stops early', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows()], { stopMs: 700 })
     expect(verdicts).toEqual({ ann: 'unknown' })
     expect(askedMs).toEqual([0, 500])
   })
 
-  it('are unknown where only others could be read at the end', async () => {
-    // Two events are two calls of each of four rounds.
+  it('reports a mark as unknown if only other marks could be read at the end', async () => {
+    // Two events take two calls in each of four rounds.
     const answers = [...Array.from({ length: 7 }, () => shows()), silence]
     expect((await follow([ann, cas], answers)).verdicts).toEqual({ ann: 'onlyV2', cas: 'unknown' })
   })
 
-  it('are read once more where a call that began before the end took longer', async () => {
+  it('reads once more if a call that began before the end took longer', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows(), shows(ann)], { callMs: 4_000 })
     expect(verdicts).toEqual({ ann: 'same' })
     expect(askedMs).toEqual([0, 4_000])
   })
 })
 
-describe('marks of which another instance has seen a newer one', () => {
+describe('followMarks, with a newer mark through another instance', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const otherId = '00000000-0000-4000-8000-000000000002'
   const of = (fields: object): FollowedMark => {
@@ -146,29 +146,29 @@ describe('marks of which another instance has seen a newer one', () => {
   const again = of({ RecordedOn: '2026-06-10T10:00:03Z', MinutesLate: 12 })
 
   it.each<[string, { other: readonly FollowedMark[]; serving: readonly FollowedMark[] } & Omit<Choices, 'serving'>, string]>([
-    ['the other side shows it first, and then both do', { other: [ann, corrected], serving: [corrected] }, 'same'],
+    ['the other side shows it first and then both sides do', { other: [ann, corrected], serving: [corrected] }, 'same'],
     ['both sides show it', { other: [corrected], serving: [corrected] }, 'superseded'],
-    ['the other side shows an older one', { other: [of({ RecordedOn: '2026-06-10T09:59:00Z', MinutesLate: 1 })], serving: [corrected] }, 'differs'],
+    ['the other side shows an older mark', { other: [of({ RecordedOn: '2026-06-10T09:59:00Z', MinutesLate: 1 })], serving: [corrected] }, 'differs'],
     ['the other side alone shows it', { other: [corrected], serving: [ann] }, 'differs'],
-    ['the other side shows it an hour later', { other: [of({ RecordedOn: '2026-06-10T11:00:02Z', MinutesLate: 9 })], serving: [corrected] }, 'differs'],
-    ['both show one that was recorded in the future', { other: [of({ RecordedOn: '2026-06-10T11:00:00Z' })], serving: [of({ RecordedOn: '2026-06-10T11:00:00Z' })] }, 'differs'],
-    ['the other side shows it otherwise', { other: [of({ ...corrected.mark, MinutesLate: 8 })], serving: [corrected] }, 'differs'],
-    ['both show it within the precision of the time', { other: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })], serving: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })] }, 'differs'],
-    ['both show it with another id and the same time', { other: [of({ ExternalID: otherId })], serving: [of({ ExternalID: otherId })] }, 'differs'],
-    ['both show another id without a time', { other: [of({ ExternalID: otherId, RecordedOn: null })], serving: [of({ ExternalID: otherId, RecordedOn: null })] }, 'superseded'],
-    ['a third one comes, and the sides agree later', { other: [corrected, again], serving: [again] }, 'superseded'],
-    ['a third one comes, and the sides do not agree', { other: [corrected], serving: [again] }, 'differs'],
-    ['the service may have stored the first one so late', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
-    ['it has the content of the first one where that cannot be', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
-  ])('are judged by both sides: %s', async (_case, { other, serving, ...choices }, expected) => {
-    // It is shown once it may have been recorded, so not at the first read.
+    ['the other side shows it with a time one hour later', { other: [of({ RecordedOn: '2026-06-10T11:00:02Z', MinutesLate: 9 })], serving: [corrected] }, 'differs'],
+    ['both sides show a mark from the future', { other: [of({ RecordedOn: '2026-06-10T11:00:00Z' })], serving: [of({ RecordedOn: '2026-06-10T11:00:00Z' })] }, 'differs'],
+    ['the two sides show it with different content', { other: [of({ ...corrected.mark, MinutesLate: 8 })], serving: [corrected] }, 'differs'],
+    ['both sides show it within the precision of the time', { other: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })], serving: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })] }, 'differs'],
+    ['both sides show it with another id and the same time', { other: [of({ ExternalID: otherId })], serving: [of({ ExternalID: otherId })] }, 'differs'],
+    ['both sides show another id without a time', { other: [of({ ExternalID: otherId, RecordedOn: null })], serving: [of({ ExternalID: otherId, RecordedOn: null })] }, 'superseded'],
+    ['a third mark arrives and the sides agree later', { other: [corrected, again], serving: [again] }, 'superseded'],
+    ['a third mark arrives and the sides do not agree', { other: [corrected], serving: [again] }, 'differs'],
+    ['the service may have stored the first mark as late', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
+    ['it has the content of the first mark, which V3 never receives twice', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
+  ])('judges the mark by both sides if %s', async (_case, { other, serving, ...choices }, expected) => {
+    // The newer mark is shown only after it may have been recorded, so not at the first reads.
     const answers = [shows(), shows(), shows(), ...other.map((mark) => shows(mark))]
     const { verdicts, result } = await follow([ann], answers, { ...choices, serving: serving.map((mark) => shows(mark)) })
     expect(verdicts).toEqual(expected === 'superseded' ? {} : { ann: expected })
     expect(result.skipped).toBe(expected === 'superseded' ? 'superseded' : undefined)
   }) // prettier-ignore
 
-  it('are differences where a reply without a record leaves nothing to tell a newer one by', async () => {
+  it('reports a difference if the reply had no record to recognise a newer mark by', async () => {
     const bare = markOf('ann')
     const { verdicts, askedServing } = await follow([bare], [shows(corrected)], {
       serving: [shows(corrected)],
@@ -177,7 +177,7 @@ describe('marks of which another instance has seen a newer one', () => {
     expect(askedServing).toBe(0)
   })
 
-  it('are unknown where the side that served them cannot be read', async () => {
+  it('reports marks as unknown if the side that served them cannot be read', async () => {
     for (const serving of [silence, { kind: 'unknown' }] as const) {
       const { verdicts } = await follow([ann], [shows(), shows(), shows(), shows(corrected)], {
         serving: [serving],
@@ -186,7 +186,7 @@ describe('marks of which another instance has seen a newer one', () => {
     }
   })
 
-  it('cost no call where nothing newer is seen', async () => {
+  it('makes no call to the serving side if no newer mark is visible', async () => {
     const { askedServing } = await follow([ann], [shows(late(ann))])
     expect(askedServing).toBe(0)
   })

@@ -16,7 +16,7 @@ const [partner] = toPartners(
   }),
 )
 
-/** A mark that V2 has accepted, with so many states in its history. */
+/** Creates a write that V2 accepted, whose mark has a history of `states` states. */
 function written(states: number): OfferedWrite {
   const record = flatRecord(1)
   const fields = ['Content-Type', 'application/json']
@@ -36,18 +36,21 @@ function written(states: number): OfferedWrite {
 it.each([
   [1, { kind: 'skipped', reason: 'pace' }],
   [20_000, { kind: 'dropped', reason: 'full' }],
-])('counts the history of a mark that is followed: with %i states it ends as %j', async (states, end) => {
-  const [clock, stopped] = [createManualClock(), new AbortController().signal]
-  const engine = createComparisonEngine({
-    ...{ clock, stopped, limits: () => noBatchLimits, rulesOf: () => undefined, isContinued: () => false },
-    share: createProcessorShare(clock, () => ({ own: 0, others: 0 }), stopped),
-    ask: {
-      v2: () => expect.fail('V2 is not asked'),
-      v3: () => Promise.resolve({ kind: 'unsent', reason: 'pace' }),
-    },
-  })
-  const events = { onBegun: () => undefined, onFailure: () => expect.fail() }
-  const ends = await engine.compare(written(states), 0, events)
-  expect(ends.get('reply')).toMatchObject({ kind: 'compared' })
-  expect(ends.get('visible')).toEqual(end)
-})
+])(
+  'counts the history of a followed mark as memory: with %i states the check ends as %j',
+  async (states, end) => {
+    const [clock, stopped] = [createManualClock(), new AbortController().signal]
+    const engine = createComparisonEngine({
+      ...{ clock, stopped, limits: () => noBatchLimits, rulesOf: () => undefined, isContinued: () => false },
+      share: createProcessorShare(clock, () => ({ own: 0, others: 0 }), stopped),
+      ask: {
+        v2: () => expect.fail('V2 is not asked'),
+        v3: () => Promise.resolve({ kind: 'unsent', reason: 'pace' }),
+      },
+    })
+    const events = { onBegun: () => undefined, onFailure: () => expect.fail() }
+    const ends = await engine.compare(written(states), 0, events)
+    expect(ends.get('reply')).toMatchObject({ kind: 'compared' })
+    expect(ends.get('visible')).toEqual(end)
+  },
+)

@@ -18,7 +18,7 @@ const acme = (callsPerSecond: number) => ({ ...partner('acme', { any: true }), c
 describe.each([
   ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
   ['PostgreSQL', () => postgres?.createDatabase()],
-])('the pace of instances with one journal in %s', (_name, makeUrl) => {
+])('createPace, for instances that share a journal in %s', (_name, makeUrl) => {
   async function start(): Promise<readonly [Instance, Instance] | undefined> {
     const url = await makeUrl()
     if (url === undefined) return undefined
@@ -39,13 +39,13 @@ describe.each([
     return [await open(), await open()]
   }
 
-  it('is a fifth of the calls of the partner, for all of them together', async ({ skip }) => {
+  it("allows all instances together a fifth of the partner's calls", async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const left: number[] = []
     const counts: [number, number] = [0, 0]
     const endMs = performance.now() + 20_000
-    // Until both have had their calls, and enough of them left to see their pace.
+    // Continues until both instances have made calls, and enough calls left to measure the rate.
     const isSeen = () => left.length >= 15 && Math.min(...counts) >= 2
     await Promise.all(
       instances.map(async ({ pace }, index) => {
@@ -57,27 +57,27 @@ describe.each([
       }),
     )
     left.sort((one, other) => one - other)
-    // Any sixth call is in another second than the first of them.
+    // Every sixth call leaves in a later second than the first of the six.
     for (const [index, leftMs] of left.entries())
       expect(leftMs - (left[index - 5] ?? -Infinity)).toBeGreaterThan(1_000)
     expect(left.length).toBeGreaterThanOrEqual(15)
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(2)
   })
 
-  it('lets no call leave while the journal cannot be reached', async ({ skip }) => {
+  it('allows no call while the journal is unreachable', async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const [one, other] = instances
     const ask = ({ pace }: Instance, timeMs: number) => pace.acquire(acme(25), 'v3', timeMs, undefined)
     expect(await ask(other, 5_000)).toBeUndefined()
     await other.journal.close()
-    // What it has asked before holds for a second.
+    // Slots that were reserved earlier remain valid for a second.
     await vi.waitFor(async () => expect(await ask(other, 1_500)).toBe('pace'), 10_000)
     expect(await ask(one, 5_000)).toBeUndefined()
   })
 })
 
-it('lets no call leave before the journal of the instance is open', async () => {
+it('allows no call before the journal of the instance is open', async () => {
   const stop = new AbortController()
   onTestFinished(() => stop.abort())
   const journal = await openJournal({ url: `sqlite:${await makeFolder()}/journal.db` })

@@ -9,8 +9,8 @@ const SILENCE_MS = 300_000
 const acme = (callsPerSecond?: number) => ({ ...partner('acme', { any: true }), callsPerSecond })
 const never = new AbortController().signal
 
-describe('the pace of comparisons', () => {
-  it('leaves a side alone for five minutes after a 429, and pauses no call of a client', async () => {
+describe('createPace', () => {
+  it('sends a side nothing for five minutes after a 429, and never pauses clients', async () => {
     const clock = createManualClock()
     const pace = createPace(clock, never)
     const shared = createRateLimit({ callsPerSecond: 5, clock })
@@ -20,13 +20,13 @@ describe('the pace of comparisons', () => {
     expect(pace.silent()).toMatchObject([{ partner: 'acme', side: 'v3' }])
     expect(await ask()).toBe('silence')
     expect(await pace.acquire(acme(5), 'v2', 60_000, undefined)).toBeUndefined()
-    // A client's call leaves at once.
+    // A client's call leaves immediately.
     expect(await shared.acquire('write', 1)).toEqual({ admitted: true, waitedMs: 0 })
     await clock.pass(SILENCE_MS)
     expect([await ask(), pace.silent()]).toEqual([undefined, []])
   })
 
-  it('sends nothing once the adapter stops', async () => {
+  it('allows no call once the adapter stops', async () => {
     const pace = createPace(createManualClock(), AbortSignal.abort())
     expect(await pace.acquire(acme(5), 'v3', 60_000, undefined)).toBe('pace')
   })

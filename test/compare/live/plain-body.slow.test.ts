@@ -15,10 +15,10 @@ const replyOf = (encoding: string | undefined, body: Buffer): WireReply => ({
 const sizeOfReply = (reply: WireReply): number =>
   sizeOf({ target: '', request: { fields: [] }, reply } as unknown as OfferedRead)
 
-/** Text that is compressed to about a third. */
+/** Text that compresses to about a third. */
 const text = Buffer.from(Array.from({ length: 9_000 }, (_, at) => `${at * 7_919} mark`).join(' '))
 
-describe('the body of a reply without its encoding', () => {
+describe('plainBody', () => {
   const encodings: [string | undefined, (body: Buffer) => Buffer][] = [
     [undefined, (body) => body],
     ['gzip', gzipSync],
@@ -27,7 +27,7 @@ describe('the body of a reply without its encoding', () => {
     ['br', brotliCompressSync],
   ]
   it.each(encodings)(
-    'is what it was before %s, and no longer than what was counted for it',
+    'decodes a body with the encoding %s, within the size that was counted for it',
     async (encoding, encode) => {
       const reply = replyOf(encoding, encode(text))
       expect(await plainBody(reply)).toEqual(text)
@@ -40,7 +40,7 @@ describe('the body of a reply without its encoding', () => {
     },
   )
 
-  it('counts with gzip by the length that it says, and is not read where it is longer', async () => {
+  it('counts the length that gzip states, and refuses a body that is longer', async () => {
     const body = gzipSync(text)
     expect(sizeOfReply(replyOf('gzip', body))).toBe(body.length + text.length)
     const short = Buffer.from(body)
@@ -49,7 +49,7 @@ describe('the body of a reply without its encoding', () => {
     expect(await plainBody(replyOf('gzip', short))).toBe('tooLarge')
   })
 
-  it('is not read where its bytes are not of the encoding', async () => {
+  it('refuses bytes that do not match the encoding', async () => {
     for (const encoding of ['gzip', 'deflate', 'br', 'zstd']) {
       expect(await plainBody(replyOf(encoding, Buffer.from('plain')))).toBe('encoding')
       expect(await plainBody(replyOf(encoding, Buffer.alloc(0)))).toBe('encoding')

@@ -1,6 +1,6 @@
 import type { RecordedExchange } from '../../../src/compare/recording/exchange.ts'
 
-/** A write with a marker in each place where a client may put one, and a reply that shows them. */
+/** The markers in a write, one in each place that a client can fill, and in the reply that repeats them. */
 export const markers = {
   bearer: 'MARKBEARER',
   key: 'MARKKEY',
@@ -16,7 +16,7 @@ export const markers = {
   contentId: 'Markcontentid',
   record: 'ef0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
 } as const
-/** Those that no recording may hold. */
+/** The markers that no recording may contain. */
 export const credentials: readonly string[] = [
   markers.bearer,
   markers.key,
@@ -35,7 +35,7 @@ const markedRecord =
   `"AttendableEvent":"${markers.event}","SchoolAttendanceCode":"9d8e7f6a-1b2c-4d3e-8f9a-0b1c2d3e4f5a","MinutesLate":5,` +
   `"Comment":"${markers.comment}"}`
 
-/** `brokenAt`: the body is cut there, so that it cannot be decoded. */
+/** Returns the body of the marked write. If `brokenAt` is given, the body is cut there so that it cannot be decoded. */
 export function markedBody(brokenAt?: number): Buffer {
   const lines = [
     `${markers.preamble} of a client`,
@@ -84,7 +84,6 @@ export function markedReply(): Buffer {
   return Buffer.from(lines.join('\r\n'))
 }
 
-/** The marked write as an exchange. */
 export function markedExchange({
   body = markedBody(),
   contentType = contentTypeOfMarked,
@@ -93,7 +92,7 @@ export function markedExchange({
 }: Partial<RecordedExchange> & {
   readonly body?: Buffer
   readonly contentType?: string | undefined
-  /** Of the request, besides its type. */
+  /** The request fields besides its type. */
   readonly fields?: readonly string[]
 } = {}): RecordedExchange {
   return {

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { maskExchange, maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
 import { markedExchange } from './exchanges.ts'
 
-/** What is to be masked, in a form whose time is quadratic. */
+/** Describes the same tokens as the code, in a form that takes quadratic time. */
 const plainForm = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
 
-it('keeps the options of OData in a target, and no other', () => {
+it('keeps OData options in a target and masks all others', () => {
   for (const target of [
     '/V2/LearnerRegistations?expand=Enrolments,UPNHistory',
     '/a?%24filter=x%20eq%201&$top=3',
@@ -26,19 +26,19 @@ it.each([
   ['$filter=subscription-key=secret', '$filter=subscription-key=xxxxxx'],
   ['$search="subscription-key:secret"', '$search="subscription-key:xxxxxx"'],
   ['$skiptoken=x;key=secret', '$skiptoken=x;key=xxxxxx'],
-  // Options within an option that are OData's, and the end of an encoded token.
+  // OData options inside an option, and the end of an encoded token.
   ['$expand=A($filter=b eq 1;$top=2;$levels=3)', '$expand=A($filter=b eq 1;$top=2;$levels=3)'],
   ['$skiptoken=YWJj==', '$skiptoken=YWJj=='],
-])('masks a credential within an option of OData: %s', (query, masked) => {
+])('masks a credential inside an OData option: %s', (query, masked) => {
   expect(maskTarget(`/a?${query}`)).toBe(`/a?${masked}`)
 })
 
-it('masks credentials within an option in linear time', () => {
+it('masks credentials inside an option in linear time', () => {
   for (const part of ['(', ';', '; ', '(a', 'a=', ';a=b', '%3B', 'subscription-key:', ' '])
     expect(() => maskTarget(`/a?$search=${part.repeat(100_000)}`)).not.toThrow()
 })
 
-describe('a header of a part', () => {
+describe('maskExchange, headers of a part', () => {
   const fold = [
     'Authorization: Bearer secret',
     'Authorization:\r\n Bearer secret',
@@ -51,7 +51,7 @@ describe('a header of a part', () => {
     'Accept: a;subscription-key=secret',
     'Content-Type: application/json;\r\n x="secret"',
   ]
-  it.each(fold)('is masked however its lines are folded: %j', (lines) => {
+  it.each(fold)('masks a header however its lines are folded: %j', (lines) => {
     for (const [mime, http] of [
       [`${lines}\r\n`, ''],
       ['', `${lines}\r\n`],
@@ -70,9 +70,9 @@ describe('a header of a part', () => {
   })
 })
 
-describe('links in a text', () => {
+describe('maskTokens, links in a text', () => {
   it.each([
-    // As JSON, XML and JSON with escaped slashes and characters have them.
+    // Links in JSON, in XML, and in JSON with escaped slashes and characters.
     [
       '"@odata.nextLink":"https://v3/x?subscription-key=abc&$skiptoken=9"',
       '"@odata.nextLink":"https://v3/x?subscription-key=xxx&$skiptoken=9"',
@@ -90,23 +90,23 @@ describe('links in a text', () => {
     ['see https://user:secret@v3.example/x', 'see https://xxxxxxxxxxx@v3.example/x'],
     ['//user:secret@v3.example/', '//xxxxxxxxxxx@v3.example/'],
     ['"https:\\/\\/user:secret@v3\\/x"', '"https:\\/\\/xxxxxxxxxxx@v3\\/x"'],
-  ])('%s', (text, masked) => {
+  ])('masks the credentials in %s', (text, masked) => {
     expect(maskTokens(text)).toBe(masked)
   })
 
-  it('leave texts alone that are none', () => {
+  it('leaves text without links unchanged', () => {
     for (const text of ['late? yes = no', 'a // b@c', 'who? me@x', '{"a":"b & c=d"}', 'https://v3/x@y'])
       expect(maskTokens(text)).toBe(text)
   })
 
-  it('are found in linear time', () => {
+  it('finds links in linear time', () => {
     for (const part of ['?', '//', '?a', '//a', '?a&', '//a@', '?a=b&c', '\\/'])
       expect(() => maskTokens(part.repeat(100_000))).not.toThrow()
   })
 })
 
-describe('tokens in a text', () => {
-  it('are masked wherever they start, and nothing else', () => {
+describe('maskTokens, tokens in a text', () => {
+  it('masks a token wherever it starts, and nothing else', () => {
     const [token, mask] = ['eyJhbGciOiJ.eyJzdWIiOjE.c2ln-_x', 'x'.repeat(31)]
     for (const [before, after] of [
       ['', ''],
@@ -127,7 +127,7 @@ describe('tokens in a text', () => {
     expect(maskTokens('A Bearer abcdefghijklmnop== b')).toBe(`A ${'x'.repeat(6)} ${'x'.repeat(18)} b`)
   })
 
-  it('are those of the plain form', () => {
+  it('masks exactly the tokens of the simple expression', () => {
     const piece = fc.constantFrom(
       'eyJ',
       'EYJ',
@@ -151,7 +151,7 @@ describe('tokens in a text', () => {
     )
   })
 
-  it('are looked for in linear time', () => {
+  it('finds tokens in linear time', () => {
     const long = 'eyJ-'.repeat(65_536)
     for (const text of [
       long,
@@ -167,19 +167,19 @@ describe('tokens in a text', () => {
   })
 })
 
-describe('a body in parts', () => {
+describe('maskExchange, a multipart body', () => {
   const masked = (text: string): string => {
     const exchange = markedExchange({ body: Buffer.from(text), contentType: 'multipart/mixed; boundary=b' })
     return maskExchange(exchange).request.body.toString()
   }
 
   it.each([
-    ['a head without its blank line', ['--b', '', 'POST /a HTTP/1.1', '--b', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
-    ['a boundary that is named nowhere', ['--other', '', 'POST /a HTTP/1.1', '', '{}', '--other', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--other--']],
-    ['a content that is not JSON', ['--b', '', 'POST /a HTTP/1.1', '', 'GET /c HTTP/1.1', '', 'x', '--b', 'X-Key: SECRET', '', '--b--']],
-    ['targets with blanks', ['--b', '', 'POST /My School/a?key=SECRET SECRET HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
-    ['an empty content', ['--b', '', 'POST /a HTTP/1.1', '', '--b', 'X-Key: SECRET', '', 'POST /b HTTP/1.1', '', '{}', '--b--']],
-  ])('shows no credential after %s', (_name, lines) => {
+    ['a head without a blank line', ['--b', '', 'POST /a HTTP/1.1', '--b', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
+    ['a boundary that no header names', ['--other', '', 'POST /a HTTP/1.1', '', '{}', '--other', '', 'POST /b HTTP/1.1', 'X-Key: SECRET', '', '{}', '--other--']],
+    ['content that is not JSON', ['--b', '', 'POST /a HTTP/1.1', '', 'GET /c HTTP/1.1', '', 'x', '--b', 'X-Key: SECRET', '', '--b--']],
+    ['targets with spaces', ['--b', '', 'POST /My School/a?key=SECRET SECRET HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
+    ['empty content', ['--b', '', 'POST /a HTTP/1.1', '', '--b', 'X-Key: SECRET', '', 'POST /b HTTP/1.1', '', '{}', '--b--']],
+  ])('masks the credentials after %s', (_name, lines) => {
     const text = lines.join('\r\n')
     const shown = masked(text)
     expect(shown.length).toBe(text.length)
@@ -187,11 +187,11 @@ describe('a body in parts', () => {
   }) // prettier-ignore
 
   it.each([
-    ['heads that never end', 'A B HTTP/1.1\r\n'],
-    ['delimiters', '--b\r\n'],
-    ['other delimiters', '\r\n\r\nA B HTTP/1.1\r\n\r\n--c\r\n'],
+    ['unterminated heads', 'A B HTTP/1.1\r\n'],
+    ['known delimiters', '--b\r\n'],
+    ['unknown delimiters', '\r\n\r\nA B HTTP/1.1\r\n\r\n--c\r\n'],
     ['boundaries', 'boundary="\r\n'],
-  ])('is masked in linear time: %s', (_name, line) => {
+  ])('masks a body in linear time with many %s', (_name, line) => {
     const beganMs = performance.now()
     expect(masked(line.repeat(100_000)).length).toBe(100_000 * line.length)
     expect(performance.now() - beganMs).toBeLessThan(2_000)

@@ -23,7 +23,7 @@ const makeFolder = async (): Promise<string> => join(await makeParent(), 'kept')
 const open = (folder: string, given: Partial<Parameters<typeof openRecordingStore>[0]> = {}) =>
   openRecordingStore({ folder, key, maxBytes: 10_000_000, nowMs: Date.now, ...given })
 
-/** Records exchanges; returns how many had which fate, and the errors that stopped the recording. */
+/** Records exchanges and returns the number of exchanges by result, and the errors that stopped the recording. */
 async function record(store: Pick<RecordingStore, 'add'>, exchanges: readonly WireExchange[]) {
   const failures: unknown[] = []
   const { offer, end } = createRecorder(store, (cause) => failures.push(cause))
@@ -34,14 +34,14 @@ async function record(store: Pick<RecordingStore, 'add'>, exchanges: readonly Wi
 const shownIn = (text: string, sought: readonly string[]): readonly string[] =>
   sought.filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
 
-it('shows no value and no credential on the disk', async () => {
+it('writes no value and no credential to the disk unencrypted', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
   expect(await readdir(folder)).toHaveLength(2)
   expect(shownIn(await textBelow(folder), Object.values(markers))).toEqual([])
 })
 
-it('keeps no credential inside what is encrypted, and everything else as it came', async () => {
+it('removes credentials before encryption and leaves everything else unchanged', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
   const found = await Promise.all((await listRecordings(folder)).map((one) => readRecording(one, key)))
@@ -63,7 +63,7 @@ it('keeps the OData versions that a client names', async () => {
   expect(request.fields.slice(2)).toEqual(versions)
 })
 
-it('opens with the key alone, and refuses another one and files that were changed or moved', async () => {
+it('opens recordings with their key only, and refuses files that were changed or moved', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange()])
   const [one = '', other = ''] = await listRecordings(folder)
@@ -78,7 +78,7 @@ it('opens with the key alone, and refuses another one and files that were change
   await rejects(one, key, 'ADP_USAGE', /request\.http\.sealed cannot be read/)
 })
 
-it('is readable for its owner alone, whole or not there, and has no id in its names', async () => {
+it('makes recordings readable by their owner only, complete, and named without ids', async () => {
   const folder = await makeFolder()
   const draft = join(folder, '.draft-07')
   await mkdir(draft, { recursive: true })
@@ -94,7 +94,7 @@ it('is readable for its owner alone, whole or not there, and has no id in its na
   expect(modes).toEqual(['700', '600', '600', '600'])
 })
 
-it('records no exchange above 4 MiB, and none without a readable body', async () => {
+it('records no exchange above 4 MiB and none without a readable body', async () => {
   const folder = await makeFolder()
   const { reply } = markedExchange()
   const encoded = [...reply.fields, 'Content-Encoding', 'zstd']
@@ -107,7 +107,7 @@ it('records no exchange above 4 MiB, and none without a readable body', async ()
   expect(await record(await open(folder), exchanges)).toMatchObject({ recorded: 1, tooLarge: 3 })
 })
 
-it('drops an exchange for which the queue has no room', async () => {
+it('drops an exchange if the queue is full', async () => {
   const writing = Promise.withResolvers<'recorded'>()
   const { offer, end } = createRecorder({ add: () => writing.promise }, () => undefined)
   for (let n = 0; n < 300; n += 1) offer(markedExchange())
@@ -119,7 +119,7 @@ it('drops an exchange for which the queue has no room', async () => {
   expect(await end()).toEqual({ ...none, recorded: 272, dropped: 48 })
 })
 
-it('removes the oldest first: what is over its age, and what has no room', async () => {
+it('deletes expired recordings, and the oldest ones if there is no room', async () => {
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
@@ -132,20 +132,20 @@ it('removes the oldest first: what is over its age, and what has no room', async
   nowMs += 31 * DAY_MS
   await store.add(files, nowMs)
   expect(await counters()).toEqual([9])
-  // What an earlier process left counts as well.
+  // Recordings of an earlier process count too.
   await utimes(join(folder, (await readdir(folder))[0] ?? ''), new Date(0), new Date(0))
   await open(folder)
   expect(await counters()).toEqual([])
 })
 
-it('stops with one message when the disk is full, and goes on taking nothing', async () => {
+it('reports a full disk once and then records nothing', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
   const store = { add: () => Promise.reject(full) }
   const exchanges = [markedExchange(), markedExchange(), markedExchange()]
   expect(await record(store, exchanges)).toEqual({ ...none, stopped: 3, failures: [full] })
 })
 
-it('leaves no half of a recording where a write fails', async () => {
+it('leaves no partial recording after a failed write', async () => {
   const folder = await makeFolder()
   const store = await open(folder)
   const broken = new Map([['request.http', Buffer.alloc(10)], ['no/such/folder', Buffer.alloc(10)]]) // prettier-ignore
@@ -153,7 +153,7 @@ it('leaves no half of a recording where a write fails', async () => {
   expect(await readdir(folder)).toEqual([])
 })
 
-it('gives no name twice and removes nothing of another where two commands write into one folder', async () => {
+it('assigns unique names and keeps foreign recordings if two commands share a folder', async () => {
   const folder = await makeFolder()
   await mkdir(join(folder, '.draft-of-another'), { recursive: true })
   const stores = await Promise.all([open(folder), open(folder)])

@@ -4,7 +4,6 @@ import { differenceKinds, type VerdictCounts } from '../../../src/compare/verdic
 
 export const counts = (given: Partial<VerdictCounts>): VerdictCounts => addVerdicts([given])
 
-/** A run in which nothing was compared. */
 export const emptyRun: RunDocument = {
   schema: 1,
   run: 'run-20260327-160000-9f3c',
@@ -33,7 +32,7 @@ export const emptyRun: RunDocument = {
   askedAgain: 0,
 }
 
-/** The school days from 2026-01-05 on. */
+/** Returns the school days from 2026-01-05 on. */
 function schoolDays(count: number): readonly string[] {
   const days: string[] = []
   for (let time = Date.UTC(2026, 0, 5); days.length < count; time += 86_400_000) {
@@ -43,7 +42,7 @@ function schoolDays(count: number): readonly string[] {
   return days
 }
 
-/** Splits verdicts: so many percent belong to the first name, the rest to the other. */
+/** Divides verdicts into two groups: the first name gets `percent` of them, the second the rest. */
 function split(whole: VerdictCounts, percent: number, names: readonly [string, string]): CountedGroup[] {
   const share = (of: number, part: number): number =>
     part === 0 ? Math.floor((of * percent) / 100) : of - Math.floor((of * percent) / 100)
@@ -55,7 +54,7 @@ function split(whole: VerdictCounts, percent: number, names: readonly [string, s
   }))
 }
 
-/** A run over days with all that belongs to it; `dayOf` gives the verdicts of each. */
+/** Creates a run over days. `dayOf` returns the verdicts of each day. */
 function runOver(
   days: readonly string[],
   dayOf: (index: number) => Partial<VerdictCounts>,
@@ -83,7 +82,7 @@ const equivalences = [
   { rule: 'history-left-out', path: 'AttendanceHistorys', count: 960 },
 ]
 
-/** Classes as lines: path, kind, class of V2, class of V3 (a blank is written `_`), count. */
+/** Parses classes from lines: path, kind, class of V2, class of V3 (with `_` for a space), count. */
 const classes = (...lines: readonly string[]): RunDocument['differences'] =>
   lines.map((line) => {
     const [path = '', kind, v2Class = '', v3Class = '', count] = line.replaceAll('_', '\t').split(' ')
@@ -91,7 +90,7 @@ const classes = (...lines: readonly string[]): RunDocument['differences'] =>
     return { ...own, kind: differenceKinds.find((one) => one === kind) ?? 'value' }
   })
 
-/** A term of a school with the differences that a first run finds: summer time, cut comments, a swapped code, missing rows. */
+/** A school term with typical first differences: summer time, cut comments, a swapped code, missing rows. */
 export function termRun(): RunDocument {
   const rule = { owner: 'Attendance team', path: 'MinutesLate', expires: '2026-12-31' }
   return runOver(
@@ -131,23 +130,21 @@ export function termRun(): RunDocument {
   )
 }
 
-/** Every record is the same or equivalent. */
 export const readyRun = (): RunDocument =>
   runOver(schoolDays(58), () => ({ same: 420, equivalent: 1020 }), { askedAgain: 41, equivalences })
 
-/** Three years of the whole school. */
 export const schoolRun = (): RunDocument =>
   runOver(schoolDays(570), (index) => ({ same: 1120, differs: index % 3 === 0 ? 8 : 0 }), {
     ...{ partner: null, differences: classes('Comment value length:51-100 length:50 2000') },
   })
 
-/** A run that was stopped, of which a part could not be read. */
+/** A run that was stopped before it could read everything. */
 export const stoppedRun = (): RunDocument =>
   runOver(schoolDays(9), () => ({ same: 1200, equivalent: 90, unknown: 8 }), {
     ...{ complete: false, skipped: 5200, equivalences, noise: emptyRun.noise },
   })
 
-/** Live comparisons of shadow, with the delay until a mark was visible. */
+/** A live run at `shadow`, with the delays until marks were visible. */
 export function liveRun(): RunDocument {
   const document = runOver(
     schoolDays(20),
@@ -182,7 +179,6 @@ export function liveRun(): RunDocument {
   }
 }
 
-/** A run with a thousand classes of differences. */
 export const manyClassesRun = (): RunDocument =>
   runOver(schoolDays(30), () => ({ same: 900, differs: 100 }), {
     differences: classes(
@@ -193,7 +189,7 @@ export const manyClassesRun = (): RunDocument =>
     ),
   })
 
-/** Texts that try to leave their place in a report, or to run there. */
+/** Texts that try to break out of their place in a report, or to run as code there. */
 export const hostileTexts = [
   '<script>document.title="injected"</script>',
   '"><img src=x onerror=document.title="injected">',
@@ -210,7 +206,6 @@ export const hostileTexts = [
   '&lt;script&gt;',
 ] as const
 
-/** A run whose every text is hostile. */
 export function hostileRun(): RunDocument {
   const text = (index: number): string => hostileTexts[index % hostileTexts.length] ?? ''
   const document = runOver(schoolDays(3), () => ({ same: 100, differs: 40, onlyV2: 8 }))
@@ -242,7 +237,6 @@ export function hostileRun(): RunDocument {
   }
 }
 
-/** One run of each kind, by name. */
 export const samples = {
   empty: emptyRun,
   ready: readyRun(),

@@ -32,7 +32,7 @@ const outcomes: Readonly<Record<keyof typeof samples, readonly string[]>> = {
   hostile: ['differs', 'expiredRules'],
 }
 
-/** Every number of a document that counts records. */
+/** Returns all numbers of a document that count records. */
 function countsOf(value: unknown, name = ''): number[] {
   if (Array.isArray(value)) return value.flatMap((one) => countsOf(one, name))
   if (typeof value === 'object' && value !== null)
@@ -41,25 +41,28 @@ function countsOf(value: unknown, name = ''): number[] {
 }
 
 describe('createReport', () => {
-  it.each(Object.entries(samples))('prints multiples of 5 alone of %s, and 0 as 0 alone', (_, document) => {
-    const [exact, published] = [true, false].map((own) =>
-      countsOf(createReport(document, { exact: own }).run),
-    )
-    expect(published?.filter((count) => count % 5 !== 0)).toEqual([])
-    const isNear = (count: number, index: number): boolean => {
-      const shown = published?.[index] ?? NaN
-      return count === 0 ? shown === 0 : Math.abs(shown - count) <= (count < 5 ? 4 : 2) && shown > 0
-    }
-    expect(exact?.every(isNear)).toBe(true)
-  })
+  it.each(Object.entries(samples))(
+    'rounds every count of %s to a multiple of 5, and only 0 to 0',
+    (_, document) => {
+      const [exact, published] = [true, false].map((own) =>
+        countsOf(createReport(document, { exact: own }).run),
+      )
+      expect(published?.filter((count) => count % 5 !== 0)).toEqual([])
+      const isNear = (count: number, index: number): boolean => {
+        const shown = published?.[index] ?? NaN
+        return count === 0 ? shown === 0 : Math.abs(shown - count) <= (count < 5 ? 4 : 2) && shown > 0
+      }
+      expect(exact?.every(isNear)).toBe(true)
+    },
+  )
 
-  it.each(Object.entries(samples))('prints the counts of %s as they are with exact', (name, document) => {
+  it.each(Object.entries(samples))('prints the exact counts of %s with exact', (name, document) => {
     const { run, outcome, doubts } = createReport(document, { exact: true })
     expect([outcome, ...doubts]).toEqual(outcomes[name as keyof typeof samples])
     if (name !== 'hostile') expect(run).toEqual(document)
   })
 
-  it('says no more records than were compared, whatever the rounded counts add up to', () => {
+  it('never says that more records differ than were compared, even if rounded counts add up to more', () => {
     const verdicts = counts({ differs: 3, onlyV2: 3, onlyV3: 1 })
     const { headline } = createReport({ ...emptyRun, offered: 7, compared: 7, verdicts }, { exact: false })
     expect(headline).toContain('for 5 of 5 compared records (100 %)')
@@ -89,21 +92,24 @@ describe('the JSON report', () => {
     required: [],
   })
 
-  it.each(Object.entries(samples))('of %s has the published form, and so has its run', (_, document) => {
-    for (const exact of [false, true]) {
-      validate(JSON.parse(report(document, 'json', exact)))
-      expect(validate.errors).toBeNull()
-    }
-    validateRun(document)
-    expect(validateRun.errors).toBeNull()
-  })
+  it.each(Object.entries(samples))(
+    'matches the published schema for %s, and so does its run',
+    (_, document) => {
+      for (const exact of [false, true]) {
+        validate(JSON.parse(report(document, 'json', exact)))
+        expect(validate.errors).toBeNull()
+      }
+      validateRun(document)
+      expect(validateRun.errors).toBeNull()
+    },
+  )
 
-  it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])('has no published form without %s', (name) => {
+  it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])('violates the schema without %s', (name) => {
     const document = Object.entries(JSON.parse(report(termRun(), 'json')) as object)
     expect(validate(Object.fromEntries(document.filter(([member]) => member !== name)))).toBe(false)
   })
 
-  it('has no published form with a count that is none', () => {
+  it('violates the schema with a malformed count', () => {
     for (const count of ['<6', '12', -1, 1.5, null, '>=x', '>=-1']) {
       const document = JSON.parse(report(termRun(), 'json')) as Record<string, unknown>
       expect(validate({ ...document, askedAgain: count })).toBe(false)
@@ -112,7 +118,7 @@ describe('the JSON report', () => {
 })
 
 describe('the CSV report', () => {
-  it('begins no cell as a formula', () => {
+  it('starts no cell like a formula', () => {
     const text = report(hostileRun(), 'csv')
     const cells = text
       .slice(1)
@@ -123,7 +129,7 @@ describe('the CSV report', () => {
     expect(text).toContain("'=HYPERLINK")
   })
 
-  it('has one line for each count', () => {
+  it('has one line per count', () => {
     const text = report(termRun(), 'csv')
     const lines = text.trimEnd().split('\r\n')
     expect(lines[0]).toBe('\ufeffsection,name,path,kind,v2Class,v3Class,verdict,count,note')
@@ -140,9 +146,9 @@ describe('the CSV report', () => {
 })
 
 describe('the JUnit report', () => {
-  it('fails one case for each class of differences and each expired rule', () => {
+  it('fails one case per class of differences and per expired rule', () => {
     const xml = report(termRun(), 'junit')
-    // Twelve classes, records of one side only, and an expired rule.
+    // Twelve classes, records on one side only, and an expired rule.
     expect(xml).toMatch(
       /<testsuites name="compare run-[^"]*" tests="\d+" failures="15" errors="0" skipped="0">/,
     )
@@ -153,16 +159,13 @@ describe('the JUnit report', () => {
     ['empty', 'failures="0" errors="1"', 'type="nothingCompared"'],
     ['stopped', 'failures="0" errors="1"', 'type="incomplete,tooFewCompared,unknown"'],
     ['ready', 'failures="0" errors="0"', ''],
-  ] as const)(
-    'has an error for a run that cannot say, and nothing for one that is ready: %s',
-    (name, totals, error) => {
-      const xml = report(samples[name], 'junit')
-      expect(xml).toContain(totals)
-      expect(xml).toContain(error)
-    },
-  )
+  ] as const)('has an error for an inconclusive run and none for a ready one: %s', (name, totals, error) => {
+    const xml = report(samples[name], 'junit')
+    expect(xml).toContain(totals)
+    expect(xml).toContain(error)
+  })
 
-  it('escapes what would leave its place', () => {
+  it('escapes hostile text', () => {
     const xml = report(hostileRun(), 'junit')
     expect(xml).not.toMatch(/<(?:script|img|injected|!--)/)
     expect(xml).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u202e]/)
@@ -170,7 +173,7 @@ describe('the JUnit report', () => {
 })
 
 describe('the HTML report', () => {
-  it('has no element, attribute or address of foreign text', () => {
+  it('contains no element, attribute or address from foreign text', () => {
     const page = report(hostileRun(), 'html')
     expect(page).not.toMatch(/<(?:script|img|iframe|link|object|injected|a )/i)
     const tags = (page.match(/<[a-z][^>]*>/gi) ?? []).map((tag) => tag.replaceAll(/"[^"]*"/g, '""'))
@@ -180,13 +183,13 @@ describe('the HTML report', () => {
     for (const text of hostileTexts.slice(0, 4)) expect(page).not.toContain(text)
   })
 
-  it.each(Object.entries(samples))('of %s says its outcome first', (_, document) => {
+  it.each(Object.entries(samples))('shows the outcome of %s in its heading', (_, document) => {
     const [, heading = ''] = /<h1>(.*?)<\/h1>/.exec(report(document, 'html')) ?? []
     const { outcome } = JSON.parse(report(document, 'json')) as { outcome: string }
     expect(heading.toLowerCase()).toBe(outcome)
   })
 
-  it('has what changes attendance before minutes, comments and what only looks otherwise, whatever the counts', () => {
+  it('lists attendance before minutes, comments and form, whatever the counts', () => {
     const page = report(termRun(), 'html')
     const [, list = ''] = /<ul class="findings">(.*?)<\/ul>/s.exec(page) ?? []
     expect([...list.matchAll(/<strong>(.*?)<\/strong>/g)].map(([, text]) => text)).toEqual([
@@ -200,20 +203,20 @@ describe('the HTML report', () => {
     expect(page.indexOf('The attendance code differs')).toBeLessThan(page.indexOf('RecordedOn is shifted'))
   })
 
-  it('names the addresses that were compared, and days and hours of live findings', () => {
+  it('names the addresses of both services, and the times and hours of a live run', () => {
     expect(report(termRun(), 'html')).toMatch(/<dt>V2<\/dt>\s*<dd>https:\/\/v2\.school\.example\/<\/dd>/)
     const live = report(samples.live, 'html')
     expect(live).toContain('5 Jan 2026, 08:12 UTC – 27 Mar 2026, 16:04 UTC')
     expect(live).toContain('08:00')
   })
 
-  it('stays small with a thousand classes', () => {
+  it('stays under 400,000 characters with a thousand classes', () => {
     expect(report(manyClassesRun(), 'html').length).toBeLessThan(400_000)
   })
 })
 
-describe('every report', () => {
-  it.each(reportFormats)('as %s holds nothing that the form of a run does not have', (format) => {
+describe('writeReport', () => {
+  it.each(reportFormats)('drops members that the run format does not define, as %s', (format) => {
     const marker = 'a-value-of-a-learner'
     const document = Object.assign(termRun(), { Learner: marker, rows: [{ Comment: marker }] })
     const hidden = {
@@ -259,7 +262,7 @@ describe('explain', () => {
     ],
     ['Enrolments/LeavingDate', 'null', 'time', 'null', 'Enrolments/LeavingDate is null on one side'],
     ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'The value of Enrolments/Type differs'],
-  ] as const)('says of %s, %s %s and %s: %s', (path, kind, v2Class, v3Class, title) => {
+  ] as const)('explains %s, %s %s and %s as: %s', (path, kind, v2Class, v3Class, title) => {
     expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
   })
 })
@@ -270,13 +273,13 @@ describe('the report of live comparison', () => {
   const outcomeWith = (document: RunDocument, advice?: ReportOptions['advice']): string =>
     createReport(document, { exact: true, advice }).outcome
 
-  it('is ready where the advice on the next step is, and only there', () => {
+  it('is ready if and only if the advice on the next step is ready', () => {
     const ready = { verdict: 'ready', missing: [] }
     expect([ready, few, undefined].map((advice) => outcomeWith(alike, advice))).toEqual(['ready', 'inconclusive', 'inconclusive'])
     expect([ready, few, undefined].map((advice) => outcomeWith(liveRun(), advice))).toEqual(['ready', 'differs', 'differs'])
   })
 
-  it('says what the advice misses', () => {
+  it('lists what the advice says is missing', () => {
     expect(createReport(alike, { exact: true, advice: few }).limits).toEqual(
       expect.arrayContaining([expect.stringContaining('"inconclusive"'), ...few.missing]),
     )

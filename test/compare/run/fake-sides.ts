@@ -1,6 +1,6 @@
 import type { ComparedSide, SidePage } from '../../../src/compare/run/sides.ts'
 
-/** A flat mark; ids are made from numbers. */
+/** A flat mark whose ids are made from numbers. */
 export interface Mark {
   readonly ExternalID: string
   readonly Learner: string
@@ -11,12 +11,12 @@ export interface Mark {
   readonly Comment: string | null
 }
 
-/** A guid that ends in a number. */
+/** Returns a GUID that ends in a number. */
 export function guid(kind: number, number: number): string {
   return `${String(kind).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`
 }
 
-/** The mark of a learner on a day of January 2026. */
+/** Returns the mark of a learner on a day of January 2026. */
 export function markOf(learner: number, day: number, changes: Partial<Mark> = {}): Mark {
   const number = day * 1_000 + learner
   return {
@@ -32,11 +32,11 @@ export function markOf(learner: number, day: number, changes: Partial<Mark> = {}
 }
 
 export interface FakeSide extends ComparedSide {
-  /** The decoded queries, in their order. */
+  /** The decoded queries, in order. */
   readonly queries: string[]
 }
 
-/** A side that holds marks and answers as the service does, in pages. `before` is called with the number of each call, from 1. */
+/** Creates a side that answers with marks in pages, like the service. `before` is called with the number of each call, from 1. */
 export function fakeSide(
   marks: () => readonly Mark[],
   {

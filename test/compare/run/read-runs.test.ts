@@ -21,12 +21,12 @@ const checkpointOf = (run: string) => ({
   ] as const,
 })
 
-test('a folder that is not there has no runs', async () => {
+test('lists no runs if the folder does not exist', async () => {
   const runs = openRuns(join(await makeFolder(), 'none'))
   expect([await runs.list(), await runs.listUnfinished()]).toEqual([[], []])
 })
 
-test('lists runs with their outcome, the newest first, and says why a file is none', async () => {
+test('lists runs with their outcomes, newest first, and says why a file is not a run', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, `${one}.json`), JSON.stringify({ ...termRun(), run: one }))
   await writeFile(join(folder, 'cut.json'), '{"schema":')
@@ -41,7 +41,7 @@ test('lists runs with their outcome, the newest first, and says why a file is no
   expect((await runs.list())[0]).toMatchObject({ run: one, summary: { outcome: 'ready' } })
 })
 
-test('a run without a document, or taken up again, has not ended; it shows what it has found so far', async () => {
+test('lists a run without a document, or with a later checkpoint, as unfinished, with its results so far', async () => {
   const folder = await makeFolder()
   const [files, runs] = [openRunFiles(folder), openRuns(folder)]
   for (const run of [one, two]) await files.writeCheckpoint(checkpointOf(run))

@@ -50,12 +50,12 @@ async function run({ v2, v3, out, resumed, selection, rows }: Setup): Promise<Ru
   )
 }
 
-/** What of a document does not change from run to run. */
+/** Returns a document without the members that differ from run to run. */
 function contentOf(document: RunDocument): object {
   return { ...document, run: '', startedAt: '', endedAt: '' }
 }
 
-/** A side of the school with some marks otherwise. */
+/** Creates a side of the school in which some marks are changed. */
 const schoolWith = (changes: readonly Mark[], options: Parameters<typeof fakeSide>[1] = {}): FakeSide =>
   fakeSide(
     () => school.map((mark) => changes.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark),
@@ -69,14 +69,14 @@ const checkpointIn = (out: string): Promise<Checkpoint | undefined> =>
 const gone = (): never => {
   throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
 }
-/** Not available for the window that begins on a day of January, so many times. */
+/** Makes the service unavailable for the window that begins on a day of January, as often as `times` says. */
 const goneOn =
   (day: string, times = Infinity) =>
   (_call: number, query: string): void => {
     if (query.includes(`ge 2026-01-${day}T`) && times-- > 0) gone()
   }
 
-test('two sides with the same marks: every record is same, in windows that follow one another', async () => {
+test('compares two equal sides in consecutive windows and finds every record the same', async () => {
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document, kind, path } = await run({ v2, v3 })
   expect(kind).toBe('done')
@@ -97,7 +97,7 @@ test('two sides with the same marks: every record is same, in windows that follo
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(document)
 })
 
-test('a window in which something differs is read again, and what still differs counts', async () => {
+test('reads a window again if a record differs, and counts what still differs', async () => {
   const v3 = schoolWith([late])
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({
@@ -109,10 +109,10 @@ test('a window in which something differs is read again, and what still differs 
   expect(v3.queries[1]).toBe(v3.queries[0])
 })
 
-test('what changed between the two reads is not a difference', async () => {
+test('counts no difference if a mark changed between the two reads of a window', async () => {
   let now: readonly Mark[] = school
   const v3 = fakeSide(() => now)
-  // V3 is read before the change, V2 after it.
+  // V3 is read before the change and V2 after it.
   const v2 = fakeSide(() => now, {
     before: async () => {
       await new Promise((resolve) => setTimeout(resolve, 5))
@@ -124,9 +124,13 @@ test('what changed between the two reads is not a difference', async () => {
 })
 
 test.each([
-  ['that breaks off twice is made a third time', 2, { same: 299, differs: 1, unknown: 0 }],
-  ['that breaks off three times leaves the record unknown', 3, { same: 299, differs: 0, unknown: 1 }],
-])('a second read %s', async (_name, times, verdicts) => {
+  ['repeats a read that fails twice', 2, { same: 299, differs: 1, unknown: 0 }],
+  [
+    'leaves the record unknown if the repeated read fails three times',
+    3,
+    { same: 299, differs: 0, unknown: 1 },
+  ],
+])('%s', async (_name, times, verdicts) => {
   const v3 = schoolWith([late], {
     before: (call) => {
       if (call > 1 && call <= 1 + times)
@@ -137,7 +141,7 @@ test.each([
   expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
-test('noise: what V2 contradicts itself in is named and no difference', async () => {
+test('names the fields in which V2 differs from itself, and counts no difference in them', async () => {
   let calls = 0
   const v2 = fakeSide(
     () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
@@ -152,26 +156,26 @@ test('noise: what V2 contradicts itself in is named and no difference', async ()
   })
 })
 
-test('learners: one list after another, each as long as a query may be', async () => {
+test('reads one list of learners after another, each within the limit of a query', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document } = await run({ v2, v3, selection: { learners: lists } })
   expect(document).toMatchObject({ compared: 300, verdicts: { same: 300 } })
-  // The second list begins with the length that fitted the first.
+  // The second list begins with the window length that suited the first list.
   expect(v2.queries).toHaveLength(5)
   expect(v2.queries[0]).toContain(`Learner eq ${guid(2, 29)})`)
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)
 })
 
-test('a run that is killed between two windows goes on, and its document is that of one in a single piece', async () => {
+test('builds the same document if the run was killed between two windows and resumed', async () => {
   const differing = days
     .filter((day) => day % 4 === 0)
     .map((day) => markOf(day % 10, day, { Present: false, Absent: true }))
   const sides = (): Pick<Setup, 'v2' | 'v3'> => ({ v2: schoolWith([]), v3: schoolWith(differing) })
   const whole = await run(sides())
   const out = await makeFolder()
-  // As kill -9 would leave it: the checkpoint after the first window, and nothing later.
+  // A killed process leaves the checkpoint of the first window and nothing later.
   const killed = { ...sides(), out }
   const crash = new Error('killed')
   killed.v3 = schoolWith(differing, {
@@ -193,7 +197,7 @@ test('a run that is killed between two windows goes on, and its document is that
   expect(readdirSync(out)).toEqual([`${resumed?.run ?? ''}.json`])
 })
 
-test('a side that is gone for a window: its records are unknown, the others are compared', async () => {
+test('marks the records of a window as unknown if one side is unavailable, and compares the rest', async () => {
   const v2 = schoolWith([])
   const v3 = schoolWith([], { before: goneOn('01') })
   const out = await makeFolder()
@@ -204,18 +208,18 @@ test('a side that is gone for a window: its records are unknown, the others are 
     verdicts: { same: 230, unknown: 70, onlyV2: 0 },
   })
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
-  // What failed is read again when the run goes on.
+  // A resumed run reads the failed window again.
   const again = { v2, v3: schoolWith([]), out, resumed: await checkpointIn(out) }
   expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
-test('a window that failed is read once more at the end of the run', async () => {
+test('reads a failed window once more at the end of the run', async () => {
   const v3 = schoolWith([], { before: goneOn('01', 1) })
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
-test('window after window fails: the run ends', async () => {
+test('ends the run if several windows in a row fail', async () => {
   const v3 = schoolWith([], { before: gone })
   const toMs = JANUARY + 3_650 * DAY_MS
   const { kind, document } = await run({ v2: schoolWith([]), v3, selection: { toMs } })
@@ -224,7 +228,7 @@ test('window after window fails: the run ends', async () => {
   expect(v3.queries.length).toBeLessThan(6)
 })
 
-test('a window with more rows than are held is divided, to hours where it must be', async () => {
+test('divides a window with too many rows, down to an hour if necessary', async () => {
   const marks = Array.from({ length: 60 }, (_, learner) =>
     markOf(learner, 1 + (learner % 2), {
       AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,
@@ -233,7 +237,7 @@ test('a window with more rows than are held is divided, to hours where it must b
   const sides = { v2: fakeSide(() => marks), v3: fakeSide(() => marks) }
   const { document } = await run({ ...sides, rows: { max: 30, target: 20 } })
   expect(document).toMatchObject({ complete: true, compared: 60, verdicts: { same: 60 } })
-  // One more in the same hour than a window may have: the hour is left out, and named.
+  // With one more row in that hour, the hour exceeds the limit, is left out and is named.
   const more = [...marks, markOf(60, 1, { AttendableEventStart: '2026-01-01T09:00:00Z' })]
   const other = { v2: fakeSide(() => more), v3: fakeSide(() => more) }
   const result = await run({ ...other, rows: { max: 30, target: 20 } })

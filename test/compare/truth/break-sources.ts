@@ -1,14 +1,14 @@
 import { registerHooks } from 'node:module'
 
-/** One change of a module: `from` stands in it once. */
+/** A change of a module. `from` occurs in the module exactly once. */
 export interface Defect {
-  /** Path below `src/`. */
+  /** The path below `src/`. */
   readonly module: string
   readonly from: string
   readonly to: string
 }
 
-/** Breaks modules of this process while they are loaded; one that the defect does not fit any longer is not loaded. */
+/** Breaks modules of this process when they are loaded. Loading fails if the defect no longer fits its module. */
 export function breakSources(defects: readonly Defect[]): void {
   registerHooks({
     load: (url, context, nextLoad) => {

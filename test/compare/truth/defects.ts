@@ -1,6 +1,6 @@
 import type { Defect } from './break-sources.ts'
 
-/** Comparers that are broken on purpose; the campaign finds each of them. */
+/** Deliberate defects of the comparer. The campaign finds each of them. */
 export const defects: Readonly<Record<string, Defect>> = {
   'ignores a field': {
     module: 'compare/diff/compare-values.ts',
@@ -22,7 +22,7 @@ export const defects: Readonly<Record<string, Defect>> = {
     from: 'for (const row of page.rows) rows.push(row)',
     to: 'if (followed.size !== 2) for (const row of page.rows) rows.push(row)',
   },
-  'leaves out days between windows': {
+  'skips days between windows': {
     module: 'compare/run/windows.ts',
     from: 'from = window.toMs\n',
     to: 'from = window.toMs + DAY_MS\n',
@@ -37,52 +37,52 @@ export const defects: Readonly<Record<string, Defect>> = {
     from: "if (v2 === null || v3 === null) return 'null'",
     to: 'if (v2 === null || v3 === null) return undefined',
   },
-  'takes another type for another value': {
+  'reports another type as another value': {
     module: 'compare/diff/compare-values.ts',
     from: 'typeof v2 === typeof v3 && ',
     to: '',
   },
-  'forgives an hour': {
+  'ignores shifts of whole hours': {
     module: 'compare/diff/values.ts',
     from: 'return rest === 0 ||',
     to: 'return rest % 3_600e9 === 0 ||',
   },
-  'compares the letters of guids': {
+  'compares GUIDs case-sensitively': {
     module: 'compare/diff/values.ts',
     from: 'one.toLowerCase() === other.toLowerCase()',
     to: 'one === other',
   },
-  'aligns by the letters of guids': {
+  'aligns by case-sensitive ids': {
     module: 'compare/diff/values.ts',
     from: 'return value.toLowerCase()',
     to: 'return value',
   },
-  'takes rows of one id for one': {
+  'counts rows with the same id once': {
     module: 'compare/diff/align.ts',
     from: 'else first.rows.push(row)',
     to: '',
   },
-  'forgets what only V3 has': {
+  'drops records that only V3 has': {
     module: 'compare/diff/align.ts',
     from: 'for (const record of v3) if (!paired.has(record)) records.push({ v2: nothing, v3: record })',
     to: '',
   },
-  'knows a mark by its id alone': {
+  'aligns marks by id only': {
     module: 'compare/diff/compare-pair.ts',
     from: 'otherKeyOf: pairKeyOf,',
     to: 'otherKeyOf: () => undefined,',
   },
-  'loses what it asks again': {
+  'loses records that are read again': {
     module: 'compare/run/compare-window.ts',
     from: 'rows: [...others, ...compare(v3.rows)]',
     to: 'rows: others',
   },
-  'takes differences for noise': {
+  'treats differences as noise': {
     module: 'compare/run/compare-window.ts',
     from: '? compare(again.rows) : []',
     to: '? compare(v3.rows) : []',
   },
-  'sees no other order': {
+  'ignores the order of rows': {
     module: 'compare/diff/align.ts',
     from: 'const moved = new Set(pairs)',
     to: 'const moved = new Set()',

@@ -6,7 +6,6 @@ import { request } from 'undici'
 
 import { createRandom } from '../../../src/sandbox/random.ts'
 
-/** A record of V2. */
 export type FlatMark = Readonly<Record<string, unknown>> & {
   readonly Learner: string
   readonly AttendableEvent: string
@@ -16,13 +15,13 @@ export type FlatMark = Readonly<Record<string, unknown>> & {
   readonly Absent: boolean
 }
 
-/** What a comparison has to find of one mark. */
+/** A difference that a comparison must find in one mark. */
 export interface ListedDifference {
   readonly mark: FlatMark
-  /** The face that shows it otherwise. */
+  /** The face that shows the mark differently. */
   readonly face: 'V2' | 'V3'
   readonly kind: DrawnKind
-  /** Fields of the flat record: on the other face, and on this one; `shown` is absent where the member is. */
+  /** The changed fields of the flat record, as stored and as shown. `shown` is absent if the face omits the member. */
   readonly fields: readonly { readonly path: string; readonly stored: unknown; readonly shown?: unknown }[]
 }
 
@@ -39,7 +38,6 @@ const otherText = (value: unknown): string => ['#', ...points(value).slice(1)].j
 
 type Change = (mark: FlatMark) => Fields
 
-/** Changes some fields. */
 const to =
   (paths: readonly string[], change: (value: unknown, mark: FlatMark) => unknown): Change =>
   (mark) =>
@@ -50,7 +48,7 @@ const to =
 const comment = (change: (text: unknown) => string): Change =>
   to(['Comment'], (value) => (points(value).length < 2 ? value : change(value)))
 
-/** Kinds that change fields of a mark; one without such a change does not fit the mark. */
+/** The kinds that change fields of a mark. A kind does not fit a mark that it leaves unchanged. */
 const fieldChanges = {
   recordedOn: to(['RecordedOn'], later),
   start: to(['AttendableEventStart'], later),
@@ -74,7 +72,7 @@ const fieldChanges = {
 
 type FieldKind = keyof typeof fieldChanges
 
-/** How a mark differs, by its fields, or by its rows and their order. */
+/** How a mark differs: in its fields, or in its rows and their order. */
 export type DrawnKind = FieldKind | 'missing' | 'doubled' | 'order' | 'history'
 export const drawnKinds: readonly DrawnKind[] = [
   ...(Object.keys(fieldChanges) as FieldKind[]),
@@ -85,7 +83,7 @@ export const keyOf = ({ Learner, AttendableEvent }: FlatMark): string => `${Lear
 export const dayOf = ({ AttendableEventStart }: FlatMark): string => AttendableEventStart.slice(0, 10)
 const learnersDay = (mark: FlatMark): string => `${mark.Learner} ${dayOf(mark)}`
 
-/** The difference of a mark; undefined where the kind changes nothing of it. `ofDay`: the marks of its learner and day. */
+/** Returns the difference of a mark, or `undefined` if the kind does not change it. `ofDay` are the marks of its learner and day. */
 export function differenceOf(
   mark: FlatMark,
   kind: DrawnKind,
@@ -96,12 +94,12 @@ export function differenceOf(
     const fields = fieldChanges[kind as FieldKind](mark)
     return fields.length === 0 ? undefined : { mark, face, kind, fields }
   }
-  // The morning stands for both halves.
+  // The morning mark stands for both halves of the day.
   const isFirst = ofDay.length === 2 && ofDay.every((one) => one.AttendableEventStart >= mark.AttendableEventStart) // prettier-ignore
   return kind === 'order' && !isFirst ? undefined : { mark, face, kind, fields: [] }
 }
 
-/** Draws `count` of the marks, no two of one day of a learner. The kinds take turns; one that fits no mark that is left is left out. */
+/** Draws `count` of the marks, at most one per learner and day. The kinds take turns; a kind without a fitting mark is skipped. */
 export function drawDifferences(
   marks: readonly FlatMark[],
   { face, seed, count, kinds }: { face: ListedDifference['face']; seed: number; count: number; kinds: readonly DrawnKind[] }, // prettier-ignore
@@ -128,7 +126,7 @@ export function drawDifferences(
   return drawn
 }
 
-/** Where the fields of the flat record stand in a record of V3. */
+/** The places of flat fields in a record of V3. */
 const nested: Readonly<Record<string, readonly [outer: string, inner: string]>> = {
   RecordedBy: ['RecordedBy', 'ExternalID'],
   Learner: ['Attendee', 'ExternalID'],
@@ -141,7 +139,7 @@ const nested: Readonly<Record<string, readonly [outer: string, inner: string]>> 
 type Row = Record<string, unknown>
 const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null
 
-/** The object that holds a field of a row, and its name there. */
+/** Returns the object that holds a field of a row, and the name of the field there. */
 function placeOf(row: Row, face: ListedDifference['face'], path: string): readonly [Row, string] {
   const place = face === 'V3' ? nested[path] : undefined
   const owner = place === undefined ? undefined : row[place[0]]
@@ -154,20 +152,19 @@ function write(row: Row, face: ListedDifference['face'], path: string, value: un
   else owner[name] = value
 }
 
-/** A face in front of the sandbox's, whose pages show marks otherwise. */
+/** A proxy in front of a face of the sandbox, whose pages show some marks differently. */
 export interface FaceProxy {
   readonly url: string
-  /** `marks`: those that are stored. */
+  /** `marks` are the stored marks. */
   readonly show: (differences: readonly ListedDifference[], marks: readonly FlatMark[]) => void
   readonly close: () => void
 }
 
-/** Starts a face in front of `target`. */
 export async function startFaceProxy(face: ListedDifference['face'], target: string): Promise<FaceProxy> {
   let differences: ReadonlyMap<string, readonly ListedDifference[]> = new Map()
   let exchanged: ReadonlyMap<string, FlatMark> = new Map()
 
-  /** The rows that are shown in the place of one. */
+  /** Returns the rows that replace a row. */
   const change = (row: Row): Row[] => {
     const [learner, event] = ['Learner', 'AttendableEvent'].map((path) => {
       const [owner, name] = placeOf(row, face, path)
@@ -187,7 +184,7 @@ export async function startFaceProxy(face: ListedDifference['face'], target: str
   const server = createServer((incoming, outgoing) => {
     const forward = async (): Promise<void> => {
       const { url = '', headers } = incoming
-      // The host of the client goes on: links begin with it.
+      // The host header of the client is forwarded, since next links begin with it.
       const reply = await request(target + url, { headers })
       const text = await reply.body.text()
       const others = Object.entries(reply.headers).filter(([name]) => name !== 'content-length')
@@ -199,7 +196,7 @@ export async function startFaceProxy(face: ListedDifference['face'], target: str
       const page = JSON.parse(text) as Row & { value: Row[] }
       outgoing.end(JSON.stringify({ ...page, value: page.value.flatMap(change) }))
     }
-    // A reply that breaks breaks here, too.
+    // If the reply of the sandbox breaks off, the connection to the client breaks too.
     forward().catch(() => incoming.socket.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -2,32 +2,32 @@ import { createRandom } from '../../../src/sandbox/random.ts'
 import { type DrawnKind, drawnKinds } from './differ-faces.ts'
 import { daysOf, firstDay, lastDay } from './prepare-school.ts'
 
-/** One run of the campaign: what it compares and how the faces differ. */
+/** A run of the campaign: what it compares and how the faces differ. */
 export interface DrawnRun {
   readonly seed: number
   readonly face: 'V2' | 'V3'
   readonly from: string
   readonly to: string
-  /** How many learners, from the first; undefined: all. */
+  /** The number of learners, from the first, or `undefined` for all. */
   readonly learners: number | undefined
-  /** Differences to be drawn. */
+  /** The number of differences to draw. */
   readonly count: number
   readonly kinds: readonly DrawnKind[]
-  /** V2 is read twice. */
+  /** True to read V2 twice. */
   readonly noise: boolean
-  /** Some records differ in two fields. */
+  /** True if some records differ in two fields. */
   readonly combined: boolean
-  /** The run is stopped after each window and goes on from its checkpoint. */
+  /** True to stop the run after each window and resume it from its checkpoint. */
   readonly interrupted: boolean
-  /** Both services fail now and then: 429, 503, a connection that breaks. */
+  /** True if both services fail at times with 429, 503 or a broken connection. */
   readonly failing: boolean
 }
 
-/** Draws a run over at most about `size` records of a school of so many learners. */
+/** Draws a run over about `size` records at most, of a school with `learners` learners. */
 export function drawRun(seed: number, size: number, school: number): DrawnRun {
   const random = createRandom(seed, 'compare run')
   const days = daysOf(firstDay, lastDay)
-  // Two sessions on five days of seven, less the holidays.
+  // Two sessions on five of seven days, without the holidays.
   const perDay = (learners: number): number => learners * 1.2
   const fewest = Math.min(school, Math.ceil(size / perDay(1) / days.length))
   const learners = Math.min(school, fewest + random.below(Math.max(1, Math.min(school, size / 2) - fewest)))
@@ -41,7 +41,7 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     learners: learners === school ? undefined : learners,
     count: seed % 10 === 9 ? 0 : random.below(Math.min(200, Math.ceil(size / 8)) + 1),
     kinds: drawKinds(random.next() < 0.5 ? drawnKinds.length : 1 + random.below(6), seed),
-    // Short campaigns have each of these, too.
+    // Short campaigns include each of these too.
     noise: seed % 4 === 0,
     combined: seed % 5 < 2,
     interrupted: seed % 7 === 0,
@@ -49,7 +49,7 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
   }
 }
 
-/** Some kinds, in an order of their own. */
+/** Draws some kinds in random order. */
 function drawKinds(count: number, seed: number): DrawnKind[] {
   const random = createRandom(seed, 'kinds')
   return drawnKinds
@@ -59,7 +59,7 @@ function drawKinds(count: number, seed: number): DrawnKind[] {
     .map(({ kind }) => kind)
 }
 
-/** Records of a run: from 100 to 10,000, evenly over magnitudes, and every sixtieth run as many as may be. */
+/** Draws the number of records: 100 to 10,000, evenly over magnitudes, and the maximum in every sixtieth run. */
 export function sizeOfRun(seed: number, run: number, largest: number): number {
   if (run % 60 === 59) return largest
   const random = createRandom(seed + run, 'size')

@@ -4,18 +4,17 @@ import { verdicts } from '../../../src/compare/verdict.ts'
 import { dayOf, keyOf, type ListedDifference } from './differ-faces.ts'
 import { expectations } from './expected-findings.ts'
 
-/** How often each finding and verdict occurs: `differs`, `path kind class class`, `day verdict`. */
+/** The number of occurrences of each finding and verdict: `differs`, `path kind class class`, `day verdict`. */
 export type Counts = ReadonlyMap<string, number>
 
-/** The marks that a run compares, besides its differences. */
+/** The marks that a run compares, in addition to its differences. */
 export interface ComparedMarks {
-  /** Marks of the store. */
   readonly total: number
-  /** Those with a history, by `learner event`, and their days: V2 shows it, the adapter does not. */
+  /** The marks with a history, as `learner event`, with their days. V2 shows the history and the adapter does not. */
   readonly withHistory: ReadonlyMap<string, string>
 }
 
-/** What a run must count, from the truth of the sandbox alone. */
+/** Returns the counts that a run must report, from the truth of the sandbox alone. */
 export function expectedCounts(
   truth: readonly ListedDifference[],
   { total, withHistory }: ComparedMarks,
@@ -55,7 +54,7 @@ const history: Comparison = {
   equivalences: [{ rule: 'history-left-out', path: 'AttendanceHistorys' }],
 }
 
-/** One verdict for a record: the severest of its findings, each finding once. A record of one side has no findings. */
+/** Combines the findings of a record into its severest verdict, each finding once. A record of one side has no findings. */
 function join(found: readonly Comparison[]): Comparison {
   const only = found.find(({ verdict }) => verdict === 'onlyV2' || verdict === 'onlyV3')
   if (only !== undefined) return only
@@ -71,7 +70,7 @@ function join(found: readonly Comparison[]): Comparison {
   }
 }
 
-/** The same counts as a run reports them. */
+/** Returns the same counts from the document of a run. */
 export function reportedCounts(document: RunDocument): Counts {
   const counts = new Map<string, number>()
   const add = (name: string, count: number): void => {
@@ -87,13 +86,13 @@ export function reportedCounts(document: RunDocument): Counts {
   return counts
 }
 
-/** How a report is off: findings of the truth that it lacks, and findings that are not of the truth. */
+/** The mistakes of a report: findings that it lacks, and findings that it should not have. */
 export interface Mistakes {
   readonly missed: readonly string[]
   readonly false: readonly string[]
 }
 
-/** Sets a report against the truth; also whether its parts add up. */
+/** Compares a report with the truth and checks that its parts add up. */
 export function judgeDocument(expected: Counts, document: RunDocument): Mistakes {
   const reported = reportedCounts(document)
   const names = new Set([...expected.keys(), ...reported.keys()])

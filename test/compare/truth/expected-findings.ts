@@ -1,7 +1,7 @@
 import type { Comparison, DifferenceKind, FieldDifference } from '../../../src/compare/verdict.ts'
 import type { DrawnKind, ListedDifference } from './differ-faces.ts'
 
-/** The value of a field on each side. `undefined`: the member is left out. */
+/** The value of a field on each side, or `undefined` if the side omits the member. */
 interface Sides {
   readonly v2: unknown
   readonly v3: unknown
@@ -26,7 +26,7 @@ const sided = (verdict: 'onlyV2' | 'onlyV3'): Comparison => ({ ...nothing, verdi
 
 type Expect = (truth: ListedDifference) => Comparison
 
-/** A field of the truth by sides. */
+/** Returns a field of the truth by sides. */
 function sidesOf({ face, fields }: ListedDifference, path: string): Sides | undefined {
   const field = fields.find((one) => one.path === path)
   if (field === undefined) return undefined
@@ -57,8 +57,8 @@ const byFace =
     (truth.face === 'V2' ? v2 : v3)(truth)
 
 /**
- * What a comparison has to say of each kind of difference; written from docs/comparison.md, and
- * sharing no code with the differ. A face that lacks a record leaves the other one alone with it.
+ * What a comparison must find for each kind of difference. It follows docs/comparison.md and shares no code with the comparer. If a face
+ * lacks a record, only the other side has it.
  */
 export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   recordedOn: field('RecordedOn', shiftClasses),
@@ -71,7 +71,7 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   absent: field('Absent', codeClasses),
   minutesNull: field('MinutesLate', plainClasses),
   minutesZero: field('MinutesLate', plainClasses),
-  // The adapter takes no text for a number: it answers null.
+  // The adapter does not accept text as a number and answers null.
   minutesText: byFace(field('MinutesLate', plainClasses), (truth) => {
     const fields = truth.fields.map((one) => ({ ...one, shown: null }))
     return field('MinutesLate', plainClasses)({ ...truth, fields })
@@ -88,12 +88,12 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   ]),
   timeOffset: rule('instant-form', ['RecordedOn', 'AttendableEventStart']),
   timeFraction: rule('instant-form', ['RecordedOn', 'AttendableEventStart']),
-  // The adapter writes every member of a record, null or not.
+  // The adapter writes every member of a record, even if it is null.
   nullMissing: byFace(rule('missing-null', ['ChangeProcessName', 'MinutesLate', 'Comment']), () => nothing),
   missing: byFace(() => sided('onlyV3'), () => sided('onlyV2')), // prettier-ignore
   doubled: byFace(() => differs([count(2, 1)]), () => differs([count(1, 2)])), // prettier-ignore
   order: () => equivalent('order-unasked', ['(row)']),
-  // Histories are no part of what the adapter answers, unless `reads.histories` is set.
+  // The adapter omits histories unless `reads.histories` is set.
   history: byFace(() => equivalent('history-left-out', ['AttendanceHistorys']), () => nothing), // prettier-ignore
 }
 
@@ -109,7 +109,7 @@ function shiftClasses({ v2, v3 }: Sides): Classes {
   return ['time', `time:${seconds < 0 ? '-' : '+'}${Math.abs(seconds)}s`]
 }
 
-/** By the booleans of the whole record: neither tells the code of a learner. */
+/** Classifies the code by the booleans of the record, so that the class does not reveal the code. */
 function codeClasses(_sides: Sides, { kind, mark, face }: ListedDifference): Classes {
   const { Present: present, Absent: absent } = mark
   const named = (isPresent: unknown, isAbsent: unknown): string =>

@@ -5,33 +5,32 @@ import { createRandom } from '../../../src/sandbox/random.ts'
 import { batchOf } from '../../support/batch-request.ts'
 import { type FlatMark, type ListedDifference, startFaceProxy } from './differ-faces.ts'
 
-/** Credentials of the sandbox. */
 const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
 
-/** The first and last day of the marks that have comments; both belong to every scale. */
+/** The first and the last day of the marks with comments. Both exist at every scale. */
 export const firstDay = '2026-02-23'
 export const lastDay = '2026-05-22'
 
-/** A school with two faces, some of whose marks have comments and minutes. */
+/** A school with two faces. Some of its marks have comments and minutes. */
 export interface PreparedSchool {
   readonly v2Url: string
   readonly v3Url: string
-  /** Learners in the order of the register. */
+  /** The learners in the order of the register. */
   readonly learners: readonly string[]
-  /** `learner event` of the marks that were written, and the day. */
+  /** The written marks as `learner event`, with their days. */
   readonly written: ReadonlyMap<string, string>
   /** All marks of those days, as V2 shows them. */
   readonly marks: readonly FlatMark[]
-  /** Makes a face show marks otherwise, and the other one as they are stored. */
+  /** Makes one face show some marks differently, and the other face show all marks as stored. */
   readonly show: (face: ListedDifference['face'], differences: readonly ListedDifference[]) => void
-  /** Makes reads of both services fail now and then, or none. */
+  /** Makes reads of both services fail at random, or stops the failures. */
   readonly fail: (isFailing: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** Starts a sandbox, V2 on a port of its own, and writes `comments` marks anew. */
+/** Starts a sandbox with a separate V2 port and writes `comments` marks again. */
 export async function prepareSchool(scale: 'class' | 'school', comments: number): Promise<PreparedSchool> {
-  // Pages of a class are short, so that its runs turn over as many as those of a school.
+  // The pages of a class are short, so that runs over a class turn as many pages as runs over a school.
   const pageSize = scale === 'class' ? 100 : 1_000
   const sandbox = createSandbox({ scale, pageSize, now: '2026-06-10T10:00:00Z', v2Port: 0 })
   const { url: v3Url, v2Url } = await sandbox.listen()
@@ -65,7 +64,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     const marks = await readDay(day)
     if (marks.length === 0) continue
     const share = comments / (days.length * marks.length) / 0.6
-    // Whole days: which half of an exchanged day counts as moved is up to the comparer.
+    // Whole days, since the comparer may choose which half of a swapped day counts as moved.
     const learners = new Set(
       [...new Set(marks.map(({ Learner }) => Learner))].filter(() => random.chance(share)),
     )
@@ -111,7 +110,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
   }
 }
 
-/** Each strikes once, at another read. */
+/** Each fault strikes once, each at a different read. */
 const faults = [
   { kind: 'rateLimit', retryAfterSeconds: 0, skip: 1, count: 1 },
   { kind: 'status', status: 503, headers: { 'Retry-After': '0' }, skip: 3, count: 1 },
@@ -119,7 +118,7 @@ const faults = [
   { kind: 'truncate', bytes: 300, skip: 7, count: 1 },
 ].map((fault) => ({ ...fault, method: 'GET', path: 'AttendanceRecords' }))
 
-/** Comments of all lengths, some with blanks around them, some with characters of every length in UTF-8. */
+/** Comments of all lengths, some with spaces around them, some with characters of every length in UTF-8. */
 function commentOf(index: number, form: number): string {
   const words = [
     'Bus late',
@@ -134,7 +133,7 @@ function commentOf(index: number, form: number): string {
   return index % 7 === 0 ? `${text} `.repeat(12) + 'end' : text
 }
 
-/** All days from the first to the last. */
+/** Returns all days from the first to the last. */
 export function daysOf(from: string, to: string): string[] {
   const days: string[] = []
   for (let ms = Date.parse(from); ms <= Date.parse(to); ms += 86_400_000)

@@ -13,42 +13,41 @@ import { expectedCounts, judgeDocument } from './expected-document.ts'
 import type { PreparedSchool } from './prepare-school.ts'
 import { prepareSchool } from './prepare-school.ts'
 
-/** Compares both faces of a school as a run says. */
+/** Compares both faces of a school as a run specifies. */
 export type CompareFaces = (
   school: Pick<PreparedSchool, 'v2Url' | 'v3Url'>,
   run: DrawnRun,
   learners: readonly string[] | undefined,
 ) => Promise<RunDocument>
 
-/** What is drawn and how often. */
 export interface CampaignOptions {
   readonly compare: CompareFaces
   readonly runs: number
   readonly seed: number
   readonly scale: 'class' | 'school'
-  /** Records of a run, by its number from 0. */
+  /** Returns the maximum number of records of a run, by its number from 0. */
   readonly sizeOf: (run: number) => number
   readonly onRun?: (judged: JudgedRun) => void
 }
 
-/** A run and how its report was off. */
+/** A run with the mistakes of its report. */
 export interface JudgedRun extends Mistakes {
   readonly run: DrawnRun
   readonly records: number
   readonly differences: number
 }
 
-/** The runs of a campaign together. */
+/** The results of all runs of a campaign. */
 export interface CampaignResult {
   readonly runs: number
   readonly records: number
   readonly differences: number
   readonly byKind: Readonly<Record<string, number>>
-  /** Runs whose report was off. */
+  /** The runs with a wrong report. */
   readonly wrong: readonly JudgedRun[]
 }
 
-/** Sets differences, compares, and judges the report by the truth, run after run. */
+/** Makes runs one after another: sets differences, compares, and judges the report by the truth. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const { runs, seed, scale, sizeOf, onRun } = options
   const school = await prepareSchool(scale, scale === 'class' ? 700 : 6_000)
@@ -103,7 +102,7 @@ async function judgeRun(
   return { run, records: document.compared, differences: truth.length, ...mistakes }
 }
 
-/** A second difference for marks that differ in some fields. */
+/** Adds a second difference to marks that differ in some fields. */
 function combine(truth: readonly ListedDifference[]): ListedDifference[] {
   const second: Readonly<Partial<Record<DrawnKind, DrawnKind>>> = {
     commentCut: 'recordedOn',

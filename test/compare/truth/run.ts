@@ -6,12 +6,11 @@ import { defects } from './defects.ts'
 import { breakSources } from './break-sources.ts'
 
 /**
- * `npm run test:compare`: 300 comparison runs over 100 to 50,000 records of two faces that differ in up to 200 known ways, each
- * judged by what the sandbox lists. `-- --runs n` makes more or fewer, `--seed s` draws the same again, `--scale class` has 30 learners
- * instead of 720, `--largest n` bounds the records of a run. Exit status 1 where a report was off.
- *
- * `--defect name` breaks the comparer on purpose (defects.ts) and makes the runs with it; `--defects` does so with each of them in a
- * process of its own, and exits with status 1 where one was not found.
+ * `npm run test:compare`: 300 comparison runs over 100 to 50,000 records of two faces that differ in up to 200 known ways. Each run is
+ * judged by the list of the sandbox. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale class` uses 30 learners
+ * instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong.
+ * `--defect name` breaks the comparer on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process
+ * and exits with status 1 if a defect was not found.
  */
 const { values } = parseArgs({
   options: {
@@ -35,7 +34,7 @@ if (defect !== undefined) {
     throw new Error(`there is no defect ${defect}: ${Object.keys(defects).join(', ')}`)
   breakSources([broken])
 }
-// After the sources are broken.
+// Imported only after the sources are broken.
 const { compareFaces } = await import('./compare-faces.ts')
 const { runCampaign } = await import('./run-campaign.ts')
 const { sizeOfRun } = await import('./draw-run.ts')
@@ -62,14 +61,14 @@ const seconds = Math.round((performance.now() - started) / 1_000)
 console.log(JSON.stringify({ seed, ...result, wrong: wrong.length, seconds }))
 process.exitCode = wrong.length === 0 ? 0 : 1
 
-/** Makes a short campaign with each broken comparer. */
+/** Runs a short campaign with each broken comparer. */
 function findDefects(seed: string): boolean[] {
   return Object.keys(defects).map((name) => {
     const script = fileURLToPath(import.meta.url)
     const args = `--runs 16 --seed ${seed} --scale class --largest 2000 --defect`.split(' ')
     const { status, stdout } = spawnSync(process.execPath, [script, ...args, name], { encoding: 'utf8' })
     const summary = /"wrong":\d+/.exec(stdout)?.[0]
-    // One that did not run to its end is not found.
+    // A campaign that did not complete has not found its defect.
     const isFound = status === 1 && summary !== undefined
     console.log(
       `${isFound ? 'found' : 'NOT FOUND'}: a comparer that ${name} (${summary ?? 'no result'} of 16)`,

@@ -9,7 +9,7 @@ import { sizeOfRun } from './draw-run.ts'
 import { runCampaign } from './run-campaign.ts'
 
 /** `npm run test:compare` makes 300 runs over a whole school. */
-test('a run finds exactly what differs', async () => {
+test('finds exactly the differences between the two faces', async () => {
   const { wrong, differences } = await runCampaign({
     compare: compareFaces,
     ...{ runs: runs(8, 60), seed: 1, scale: 'class' },
@@ -19,8 +19,11 @@ test('a run finds exactly what differs', async () => {
   expect(differences).toBeGreaterThan(100)
 })
 
-/** `npm run test:compare -- --defects` runs the campaign with each of them. */
-test.each(Object.entries(defects))('a comparer that %s can be built', (_name, { module, from }) => {
-  const source = readFileSync(new URL(`../../../src/${module}`, import.meta.url), 'utf8')
-  expect(source.split(from)).toHaveLength(2)
-})
+/** `npm run test:compare -- --defects` runs the campaign with each defect. */
+test.each(Object.entries(defects))(
+  'finds the code to break for a comparer that %s',
+  (_name, { module, from }) => {
+    const source = readFileSync(new URL(`../../../src/${module}`, import.meta.url), 'utf8')
+    expect(source.split(from)).toHaveLength(2)
+  },
+)

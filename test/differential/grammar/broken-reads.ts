@@ -9,14 +9,14 @@ import type { Samples } from './samples.ts'
 
 type Text = fc.Arbitrary<string>
 
-/** Pieces of the grammar, and of what it does not hold. */
+/** Pieces of the grammar, and pieces that the grammar does not contain. */
 const pieces = fc.constantFrom(
   ...['(', ')', "'", ',', '/', ' ', ' eq ', ' and ', ' not ', 'null', '@x', '$it', '$root', ':', ';', '!', '%', '[', ']'],
   ...['{', '}', '"', '\\', '\u0000', '\u007f', '\n', '\u00a0', '\u2028', '#', '&', '=', '$', '-', '.', '1', 'x', 'é', '🚌', '<', '--'],
   ...['eq', 'Nothing', 'Learner', 'AttendableEventStart', 'any(', 'case(', 'duration', "'P'", 'T', 'Z', '+01:00'],
 ) // prettier-ignore
 
-/** Text with one to three edits: something put in, left out or doubled. */
+/** Generates text with one to three edits: an insertion, a deletion or a duplication. */
 const edited = (texts: Text): Text =>
   fc
     .tuple(texts, fc.array(fc.tuple(fc.nat(999), fc.constantFrom('insert', 'remove', 'double'), pieces), { minLength: 1, maxLength: 3 }))
@@ -32,7 +32,7 @@ const edited = (texts: Text): Text =>
 const repeat = (count: number, make: (index: number) => string, comma = ''): string =>
   Array.from({ length: count }, (_, index) => make(index)).join(comma)
 
-/** Queries at the limits of length, depth and numbers. */
+/** Generates queries at the limits of length, depth and numbers. */
 function huge({ learners, fromMs }: Samples): fc.Arbitrary<RawOption[]> {
   const day = new Date(fromMs).toISOString().replace('.000Z', 'Z')
   const start = `AttendableEventStart eq ${day}`
@@ -93,7 +93,7 @@ function huge({ learners, fromMs }: Samples): fc.Arbitrary<RawOption[]> {
   ) // prettier-ignore
 }
 
-/** Option lists that a service refuses, or at least has to make up its mind about. */
+/** Generates option lists that a service refuses, or at least may interpret in different ways. */
 function oddOptions(expressions: Expressions, filter: fc.Arbitrary<RawOption>): fc.Arbitrary<RawOption[]> {
   const raw = (name: string, value: string | undefined): RawOption => ({ name, value })
   const wrong = fc.constantFrom(
@@ -118,7 +118,7 @@ function oddOptions(expressions: Expressions, filter: fc.Arbitrary<RawOption>): 
   ) // prettier-ignore
 }
 
-/** Paths that lead nowhere, or that servers read in different ways. */
+/** Generates paths that lead nowhere, or that servers interpret in different ways. */
 const oddPath = fc.constantFrom(
   ...['/V2/Attendance/AttendanceRecord', '/V2/Attendance/AttendanceRecords/x', '/V2/Attendance/AttendanceRecords()', '/V2/Attendance/AttendanceRecords(', '/V2/Attendance/AttendanceRecords)'],
   ...['/V2/Attendance/AttendanceRecords(x)', '/V2/Attendance/AttendanceRecords(1)(2)', '/V2/Attendance//AttendanceRecords', '/V2/Attendance/./AttendanceRecords', '/V2/Attendance/x/../AttendanceRecords', '/V2/Attendance/AttendanceRecords;x=1'],
@@ -127,7 +127,7 @@ const oddPath = fc.constantFrom(
   ...['/V2/AttendanceRecords', '/V2/LearnerRegistation', '/V2/LearnerPersonals', '/V2', '/V2/', '/V4/Attendance/AttendanceRecords', '/V2/LearnerRegistations/x', '/V2/LearnerRegistations()', '/V2/Attendance/LearnerRegistations', '/V2/$metadata', '/V2/Attendance/$batch'],
 ) // prettier-ignore
 
-/** Reads that break a rule in one place: of the grammar, the types, the encoding, the limits, the path, the method, the headers. */
+/** Generates reads that break one rule: of the grammar, types, encoding, limits, path, method or headers. */
 export function createBrokenReads(good: Reads, expressions: Expressions, samples: Samples): Reads {
   const { condition, literals } = expressions
   const path = fc.constantFrom('/V2/Attendance/AttendanceRecords', '/V2/Attendance/AttendanceRecords', '/sp-api-write-back-partner-live/v2/Attendance/AttendanceRecords')

@@ -3,14 +3,14 @@ import fc from 'fast-check'
 import { type ByFamily, createLiterals, families, type Family, fields } from './literals.ts'
 import type { Samples } from './samples.ts'
 
-/** Expressions as decoded text. `@guid`, `@bool` and so on are parameter aliases, which the options may give values. */
+/** Expressions as decoded text. `@guid`, `@bool` and so on are parameter aliases, to which the options may assign values. */
 export interface Expressions {
   readonly literals: ByFamily
   /** A condition (ABNF boolCommonExpr). */
   readonly condition: fc.Arbitrary<string>
   /** A value of any type, for `$orderby`. */
   readonly value: fc.Arbitrary<string>
-  /** A condition between operands whose types need not fit. */
+  /** A condition between operands whose types may not match. */
   readonly illTyped: fc.Arbitrary<string>
 }
 
@@ -24,7 +24,7 @@ const comma = fc.oneof(
   { weight: 6, arbitrary: fc.constant(',') },
   { weight: 1, arbitrary: fc.constantFrom(', ', ' ,') },
 )
-/** A word of the grammar: known in any case (OData 4.01). */
+/** Generates a word of the grammar in any case (OData 4.01). */
 const word = (...words: readonly string[]): Text =>
   fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom(...words) },
@@ -42,7 +42,7 @@ const call = (name: string, ...parts: readonly Text[]): Text =>
   )
 const paren = (inner: Text): Text =>
   join(fc.constantFrom('(', '(', '( '), inner, fc.constantFrom(')', ')', ' )'))
-/** The weights make simple expressions the usual ones; the first is what a failure shrinks to. */
+/** Simple expressions have the largest weights. Failures shrink to the first one. */
 const choose = (...choices: readonly (readonly [weight: number, choice: Text])[]): Text =>
   fc.oneof(
     { withCrossShrink: true, depthSize: 'small', maxDepth: 4 },
@@ -55,7 +55,7 @@ const fieldOf = (family: Family): Text =>
     .tuple(fc.constantFrom(...fields[family]), fc.integer({ min: 0, max: 24 }))
     .map(([name, spelling]) => (spelling === 24 ? `$it/${name}` : spelling === 23 ? `${FLAT}/${name}` : name))
 
-/** Creates the generators. Grammar: OData ABNF 4 (expressions); types: OData URL conventions 5.1.1. */
+/** Creates the generators of expressions (OData ABNF 4; types: OData URL conventions 5.1.1). */
 export function createExpressions(samples: Samples): Expressions {
   const literals = createLiterals(samples)
   const tied = fc.letrec<Record<Family | 'condition', string>>((tie) => {

@@ -15,7 +15,7 @@ const mixedCase = (text: string): Text =>
 
 const slash = fc.oneof({ weight: 9, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constant('/') })
 
-/** `…/V2` under a prefix, in any case (service-facts 13). */
+/** Generates `…/V2` below a prefix, in any case (service-facts 13). */
 const under = (base: Text, resource: Text): Text =>
   fc.tuple(base, resource, slash).map((parts) => parts.join(''))
 const rootBelow = (...prefixes: readonly string[]): Text =>
@@ -37,7 +37,7 @@ const records = under(
   fc.oneof({ weight: 6, arbitrary: mixedCase('/AttendanceRecords') }, fc.constant('/Attendance%52ecords')),
 )
 
-/** Headers that choose the form of an answer. */
+/** Generates headers that choose the form of an answer. */
 export const headers = fc
   .record(
     {
@@ -51,7 +51,7 @@ export const headers = fc
 
 const paging = fc.constantFrom(4, 7, 10, 30).map((size) => ({ Prefer: `odata.maxpagesize=${size}` }))
 
-/** A key predicate, as it stands in a path (OData URL conventions 4.3.1). */
+/** Generates a key predicate as it appears in a path (OData URL conventions 4.3.1). */
 function keys(id: Text): Text {
   const encodedKey = id.map((value) => `%28${value}%29`)
   return fc.oneof(
@@ -62,7 +62,7 @@ function keys(id: Text): Text {
   ) // prettier-ignore
 }
 
-/** Reads that a client means: most of them are answered with 200. */
+/** Generates reads that clients mean, most of which are answered with 200. */
 export function createGoodReads(expressions: Expressions, samples: Samples): Reads {
   const read = (path: Text, options: fc.Arbitrary<readonly RawOption[]>): Reads =>
     fc.record({ method: fc.constant('GET'), path, options, headers: fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: paging }, headers) }) // prettier-ignore
@@ -111,7 +111,7 @@ export function createGoodReads(expressions: Expressions, samples: Samples): Rea
   ) // prettier-ignore
 }
 
-/** Reads of `LearnerRegistations` (service.md 1.1; spelled so). */
+/** Generates reads of `LearnerRegistations` (service.md 1.1, with this spelling). */
 function createRegistrationReads(
   { literals }: Expressions,
   samples: Samples,

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 
 import { comments, type Samples } from './samples.ts'
 
-/** Types that the flat record and the functions of OData have. */
+/** The types of the flat record and of OData functions. */
 export const families = ['guid', 'bool', 'string', 'number', 'instant', 'date', 'time', 'duration'] as const
 export type Family = (typeof families)[number]
 export type ByFamily = Readonly<Record<Family, fc.Arbitrary<string>>>
 
-/** Fields of the flat record by type; those of the last three are results of functions only. */
+/** The fields of the flat record by type. The last three types are results of functions only. */
 export const fields: Readonly<Record<Family, readonly string[]>> = {
   guid: ['Learner', 'AttendableEvent', 'SchoolAttendanceCode', 'RecordedBy', 'ExternalID'],
   bool: ['Present', 'Absent'],
@@ -31,7 +31,7 @@ const clocks = fc
   .tuple(fc.integer({ min: 0, max: 23 }), fc.integer({ min: 0, max: 59 }))
   .map(([h, m]) => clock(h, m))
 
-/** Literals in the spellings of the ABNF (OData ABNF 7). */
+/** Generates literals in the spellings of the ABNF (OData ABNF 7). */
 export function createLiterals(samples: Samples): ByFamily {
   const { learners, events, codes, marks, starts, fromMs, toMs } = samples
   const ids = [learners, events, codes, marks].map((list) => fc.constantFrom(...list))

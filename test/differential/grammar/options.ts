@@ -8,11 +8,11 @@ import type { Samples } from './samples.ts'
 
 type Text = fc.Arbitrary<string>
 
-/** An option with its name in one of its spellings and its value in one of its encodings. */
+/** Generates an option with one spelling of its name and one encoding of its value. */
 export const option = (name: string, value: Text): fc.Arbitrary<RawOption> =>
   fc.record({ name: optionName(name), value: encoded(value) })
 
-/** The options that `makers` give, each there with a chance of 1 in `odds`. */
+/** Generates the options of `makers`, each with a probability of 1 in `odds`. */
 export const some = (
   ...makers: readonly (readonly [odds: number, maker: fc.Arbitrary<RawOption>])[]
 ): fc.Arbitrary<RawOption[]> =>
@@ -30,7 +30,7 @@ const list = (item: Text, maxLength: number): Text =>
     .tuple(fc.array(item, { minLength: 1, maxLength }), fc.constantFrom(',', ',', ', '))
     .map(([items, comma]) => items.join(comma))
 
-/** What makes an attendance read narrow enough: a range of days, or ids (service.md 4 and 8). */
+/** Generates the conditions that make an attendance read narrow enough: a range of days, or ids (service.md 4 and 8). */
 function scopes({ literals }: Expressions, samples: Samples): Text {
   const hours = Math.round((samples.toMs - samples.fromMs) / HOUR_MS)
   const range = fc
@@ -43,7 +43,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
       const fromMs = samples.fromMs + Math.floor(begin / 12) * 12 * HOUR_MS
       return `AttendableEventStart ge ${formatTime(fromMs)} and AttendableEventStart ${end} ${formatTime(fromMs + length * HOUR_MS)}`
     })
-  // More than one read may span; most begin before the marks, so that windows end among them.
+  // Ranges longer than one read may span. Most begin before the marks, so that windows end among the marks.
   const wide = fc
     .tuple(
       fc.integer({ min: -24 * 130, max: 0 }),
@@ -56,7 +56,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
     })
   const learner = fc.constantFrom(...samples.learners).map((id) => `Learner eq ${id}`)
   const ids = fc.array(fc.constantFrom(...samples.learners), { minLength: 1, maxLength: 3 })
-  // Sessions of the whole school year.
+  // The sessions of the whole school year.
   const sessions = [...samples.starts, '2025-10-06T08:00:00Z', '2026-01-12T09:00:00Z', '2026-06-08T08:00:00Z']
   const times = fc.array(fc.constantFrom(...sessions), { minLength: 1, maxLength: 3 })
   return fc.oneof(
@@ -94,7 +94,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
   )
 }
 
-/** The value of `$filter` for a read of marks. */
+/** Generates the value of `$filter` for a read of marks. */
 export function filters(expressions: Expressions, samples: Samples): Text {
   const scope = scopes(expressions, samples)
   const { condition } = expressions
@@ -126,7 +126,7 @@ const selected = fc.oneof(
   },
 )
 
-/** The options of a read of marks besides `$filter`. */
+/** Generates the options of a read of marks other than `$filter`. */
 export function shapes({ value }: Expressions): fc.Arbitrary<RawOption[]> {
   const key = fc.oneof({ withCrossShrink: true }, { weight: 3, arbitrary: field }, value)
   const order = fc.tuple(key, fc.constantFrom('', ' asc', ' desc', '  DESC')).map(([one, way]) => one + way)
@@ -141,7 +141,7 @@ export function shapes({ value }: Expressions): fc.Arbitrary<RawOption[]> {
   ) // prettier-ignore
 }
 
-/** Media types with their levels of annotations (OData JSON format 3.1). */
+/** The media types with their levels of annotations (OData JSON format 3.1). */
 export const formats = fc.constantFrom(
   ...['json', 'application/json', 'application/json;odata.metadata=minimal', 'JSON'],
   ...['application/json;odata.metadata=none', 'application/json;odata.metadata=full'],
@@ -149,7 +149,7 @@ export const formats = fc.constantFrom(
   'application/json;metadata=full',
 )
 
-/** Values for the aliases that occur in the options; each is missing at times, which makes it null. */
+/** Generates values for the aliases in the options. Some values are missing, which makes the alias null. */
 export function aliases({ literals, condition }: Expressions): fc.Arbitrary<RawOption[]> {
   return some(
     ...families.map(
@@ -165,7 +165,7 @@ export function aliases({ literals, condition }: Expressions): fc.Arbitrary<RawO
   ) // prettier-ignore
 }
 
-/** Leaves out the values of aliases that no other option uses, most of the time: they are noise in a failure. */
+/** Omits most values of aliases that no other option uses, since they would clutter a failure. */
 export function withAliases(options: readonly RawOption[], values: readonly RawOption[]): RawOption[] {
   const text = options
     .map(({ value }) => decodeURIComponent((value ?? '').replace(/%(?![0-9a-f]{2})/gi, '')))

@@ -1,21 +1,21 @@
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 
-/** Ids and times of a school that reads are made of. */
+/** The ids and times of a school from which reads are made. */
 export interface Samples {
   readonly learners: readonly string[]
   readonly events: readonly string[]
   readonly codes: readonly string[]
-  /** Ids of recorded marks. */
+  /** The ids of recorded marks. */
   readonly marks: readonly string[]
-  /** Whose mark with the code `-` (`NO_MARK`) is at `noMarkDay`. No generated read asks for this learner, nor for that day. */
+  /** The learner whose mark on `noMarkDay` has the code `-` (`NO_MARK`). Generated reads avoid this learner and this day. */
   readonly noMarkLearner: string
-  /** Starts of sessions, ISO 8601. */
+  /** The starts of sessions, in ISO 8601. */
   readonly starts: readonly string[]
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** A running sandbox with marks that hold more than the seed has. */
+/** A running sandbox whose marks hold more than the seed data. */
 export interface SampleSchool {
   readonly sandbox: Sandbox
   readonly url: string
@@ -27,7 +27,7 @@ export const credentials = {
   Authorization: 'Bearer sandbox',
 } as const
 
-/** Comments that a filter, an encoding or an error text could trip over. */
+/** Comments that could confuse a filter, an encoding or an error text. */
 export const comments = [
   'late', 'Bus was late', "O'Brien rang", '100% sure', 'a&b=c', '#1', 'plus + minus', '', ' padded ', 'Straße', 'naïve',
   '日本', '🚌 late', 'tab\tbetween', 'quote "x"', 'back\\slash', 'semi;colon', 'LATE', 'a,b', '(x)', 'null', '@x',
@@ -40,13 +40,13 @@ interface Row {
 }
 
 const NO_MARK_LEARNER = 20
-/** The comment of the one mark that somebody recorded with the code for "no mark recorded" (docs/protocol.md, section 8). */
+/** The comment of the only mark recorded with the code for "no mark recorded" (docs/protocol.md, section 8). */
 export const NO_MARK = 'nobody marked this'
 /** A condition on the day of that mark. Generated ranges begin later. */
 export const noMarkDay =
   'AttendableEventStart ge 2025-09-10T00:00:00Z and AttendableEventStart lt 2025-09-11T00:00:00Z'
 
-/** Starts a sandbox whose clock stands still and posts marks to it: comments, minutes, second marks of one session. */
+/** Starts a sandbox with a stopped clock and posts marks to it: comments, minutes, second marks of a session. */
 export async function startSchool(options: SandboxOptions = {}): Promise<SampleSchool> {
   const sandbox = createSandbox({ now: '2026-06-10T10:00:00Z', onExisting: 'duplicate', ...options })
   const { url } = await sandbox.listen()
@@ -61,7 +61,7 @@ export async function startSchool(options: SandboxOptions = {}): Promise<SampleS
     from: string
     to: string
   }
-  // The code that stands for no mark has a mark of its own, below: the adapter leaves it out.
+  // The code for "no mark" gets its own mark below, since the adapter omits that mark.
   const ids = codes.filter(({ code }) => code !== '-').map(({ id }) => id)
   const post = (record: object): Promise<unknown> =>
     json('/V2/Attendance/AttendanceRecords', { method: 'POST', body: JSON.stringify(record) })
