@@ -36,7 +36,6 @@ interface Recovered extends Readonly<BatchTally> {
   readonly records: number
 }
 
-/** A V2 read that was answered with marks or refused. */
 export interface ReadAnswered {
   readonly partner: string
   /** `collection` for a page of records, `record` for one record by its id. */
@@ -63,7 +62,6 @@ export interface PassedThrough {
   readonly queuedMs: number
 }
 
-/** A new stage or percentage by which this instance serves a partner. */
 interface StageChanged {
   readonly partner: string
   /** The stage before, or `null` when the instance starts. */
@@ -92,11 +90,9 @@ export interface WritesFailing {
   /** The number of records that were not applied, in all of these batches. */
   readonly notApplied: number
   readonly unknown: number
-  /** The most frequent reason among the batches. */
   readonly reason?: string
 }
 
-/** A fault of a configuration, with its position in the file if known. */
 interface ConfigFault {
   readonly code: string
   readonly message: string
@@ -140,18 +136,15 @@ export function createEvents(
       onEvent?.(message, fields)
       for (const count of counts) count(event)
     }
-  /** Creates an event without fields. */
   const plain = (level: Level, message: string, count?: () => void) => (): void => {
     logger[level](message)
     onEvent?.(message, {})
     count?.()
   }
-  /** Creates a counter that adds the value of one field. */
   const sum = <Field extends string>(name: string, help: string, field: Field) => {
     const add = counter(name, help, { partner })
     return (fields: OfPartner & Readonly<Record<Field, number>>): void => add(fields, fields[field])
   }
-  /** Creates a counter that adds the records of each outcome. */
   const tally = (name: string, help: string) => {
     const add = counter(name, help, { partner, outcome: outcomes })
     return (fields: OfPartner & Readonly<BatchTally>): void => {
@@ -233,11 +226,9 @@ export function createEvents(
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
     // Journal and recovery
-    /** Recovery finished records of a batch. */
     recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Records that recovery finished.')), // prettier-ignore
     /** Recovery cannot finish the open records of a batch until the client sends credentials, or the partner is configured again. */
     recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
-    /** Recovery failed and will be retried. */
     recoveryFailed: event('error', 'recovery failed', counter('recovery_failures_total', 'Failures of recovery.', { code: unlisted })), // prettier-ignore
     /** The journal cannot be read or written. Writes are answered with 503 until the journal recovers. */
     journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
@@ -246,7 +237,6 @@ export function createEvents(
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
 
     // Stages, guards and comparison
-    /** This instance now serves a partner by another stage. */
     stageChanged: event<StageChanged>('info', 'stage changed', (change) => {
       if (change.from !== null) stageChanges({ partner: change.partner, stage: change.to })
     }),
@@ -257,7 +247,6 @@ export function createEvents(
     trailDamaged: plain('error', 'audit trail of stages damaged'),
     /** The stages could not be written to their file. This instance acknowledges no change, so no step forward is committed. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
-    /** The guards of this instance took a partner back to V2. */
     guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, but are set to warn. Reported once for each revision of the stage. */
     guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards would have taken a partner back and only warned.', { partner })), // prettier-ignore
@@ -290,7 +279,6 @@ export function createEvents(
     /** A new configuration was rejected and the previous one stays in use. The texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),
-    /** One of several processes that share a port was started. */
     workerStarted: event<{ readonly worker: number; readonly pid: number }>('info', 'worker started'),
     /** A worker ended. Another worker replaces it after `restartMs`, or none if `restartMs` is `null`. */
     workerEnded: event<{

@@ -7,7 +7,6 @@ type Labels = Readonly<Record<string, readonly string[]>>
 /** Label values that are not known in advance, such as the ids of partners. */
 export const unlisted: readonly string[] = []
 
-/** The label values that identify one series. */
 type Series<All extends Labels> = { readonly [Label in keyof All]: All[Label][number] }
 
 /** The current value of a gauge: one number, or one row for each combination of label values. No rows if the value is not available. */

@@ -70,13 +70,11 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   return {
     /** Instruments of the same registry, for the counters of events. */
     instruments,
-    /** Records a call to V3. */
     called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void =>
       calls(
         { kind: kind === 'passThrough' ? 'pass_through' : kind, status: statusClass(status) },
         durationMs,
       ),
-    /** Records a call to V2. */
     relayed: ({ kind, status, durationMs }: CallSeen<'read' | 'write'>): void =>
       relayed({ kind, status: statusClass(status) }, durationMs),
     /** Records how long a call waited for the rate limit. `refused` is `undefined` if the call was sent. */
@@ -117,7 +115,6 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
         text: await formatMetrics(await registry.getMetricsAsJSON()),
       }
     },
-    /** Returns the metrics as data, for the process that adds them up. */
     snapshot: (): Promise<MetricsSnapshot> => {
       prepare()
       return registry.getMetricsAsJSON()
@@ -129,9 +126,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
 export interface ComparedSeen {
   readonly partner: string
   readonly check: 'reply' | 'visible' | 'readBack' | 'answers'
-  /** The kind of the request. */
   readonly kind: string
-  /** The number of records by verdict. */
   readonly verdicts: ReadonlyMap<string, number>
   /** The number of differences by `<kind> <path>`. */
   readonly differences: ReadonlyMap<string, number>

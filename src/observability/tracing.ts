@@ -39,7 +39,6 @@ export interface Tracing {
   close(): Promise<void>
 }
 
-/** Runs work within a span. `name` is from a fixed list and `fields` are those of an event. */
 type TraceWork = <Result>(
   name: 'recovery' | 'comparison',
   fields: object,
@@ -53,7 +52,6 @@ const ANSWERS: ReadonlySet<string> = new Set([
   'passed through',
   'records recovered',
 ])
-/** The longest time that a shutdown waits for the collector. */
 const CLOSE_MS = 5_000
 /** The status reported for a client that disconnected before the reply. */
 const CLIENT_GONE = 499

@@ -45,7 +45,6 @@ export interface ComparisonFigures {
   readonly schools: number
   /** Distinct pairs that differ in any check, plus each differing record that has no learner and day. */
   readonly differing: number
-  /** The upper bound of the share of pairs that differ. */
   readonly bound: number
   /** The number of counted pairs that would be enough for the number of pairs that differ. */
   readonly neededPairs: number
@@ -55,14 +54,12 @@ export interface ComparisonFigures {
   readonly codes: readonly string[]
   readonly codesNotCompared: readonly string[]
   readonly traits: readonly string[]
-  /** Codes of V2's errors that were never compared. */
   readonly errorsNotCompared: readonly string[]
   /** True if the storage for pairs is full. */
   readonly full: boolean
   readonly damaged: boolean
 }
 
-/** Everything that the advice for a partner depends on. */
 export interface AdviceInput {
   readonly partner: string
   readonly setting: Pick<StageSetting, 'stage' | 'percent'>
@@ -98,7 +95,6 @@ export interface AdviceInput {
   readonly thresholds: EvidenceThresholds
 }
 
-/** The advice on the next step. */
 export interface Advice {
   /**
    * `blocked` if the step would fail, `inconclusive` if too little was seen, `not yet` if enough was seen but something else is missing.
@@ -114,7 +110,6 @@ export interface Advice {
     readonly codes: number
     readonly codesOnV2Only: readonly string[]
     readonly peakRecordsPerSecond: number
-    /** The highest rate that V3 allows, or `undefined` if V3 has no limit. */
     readonly allowedRecordsPerSecond: number | undefined
     readonly comparison: ComparisonFigures | undefined
   }
@@ -171,7 +166,6 @@ export function advise(input: AdviceInput): Advice {
   return { verdict, missing: conditions.map(([, , sentence]) => sentence), figures }
 }
 
-/** Returns the conditions of a step after which V3 serves. */
 function conditionsOnV3(
   { target, credentials }: AdviceInput,
   figures: Advice['figures'],
@@ -196,7 +190,6 @@ function conditionsOnV3(
   ]
 }
 
-/** Returns the conditions on what was seen of the partner's writes. */
 function conditionsOnSeen(
   input: AdviceInput,
   onSide: string,
@@ -328,7 +321,6 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   ]
 }
 
-/** Returns the conditions on instances, guards and other changes. */
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
   const { partner, target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
   const movesToV3 = placeOf(target.stage) >= placeOf('canary')

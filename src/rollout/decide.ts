@@ -41,7 +41,6 @@ export const stageTable: Readonly<Record<Stage, Rules>> = {
   complete: alike(v3, v3, v3),
 }
 
-/** The properties of a request that its stage depends on. */
 export interface StagedRequest {
   readonly kind: RequestKind
   /** The school of the request, or its owner if requests do not name a school. */
@@ -96,7 +95,6 @@ export interface StageEntry {
   readonly stage: Stage
   /** The revision of the stage that decided the request, or 0 for the stage of the configuration file. */
   readonly revision: number
-  /** What the journal must know of the write if V2 serves it. */
   readonly known: KnownWrite
   /**
    * Returns false if other instances may have considered this instance dead since the request entered, so that one of them may serve the

@@ -10,7 +10,6 @@ export type OperatorRole = 'operator' | 'approver' | 'viewer'
  */
 export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
-/** An operator in the configuration. */
 export interface ListedOperator {
   readonly name: string
   /** The SHA-256 of the token in lower-case hexadecimal. */
@@ -22,7 +21,6 @@ export interface ListedOperator {
   readonly reveal?: boolean
 }
 
-/** The person who acts. */
 export interface Actor {
   /** The name in the audit trail. A user of the operating system appears as `os:<user>`. */
   readonly name: string
@@ -76,7 +74,6 @@ export function findOperator(
   return found[0]
 }
 
-/** Converts an operator of the configuration to an actor. */
 export function toActor({ name, role, partners, reveal = false }: ListedOperator): Actor {
   return { name, role, partners, reveal }
 }
@@ -86,7 +83,6 @@ export function toSystemActor(user: string): Actor {
   return { name: `${SYSTEM}${user}`, role: 'operator', partners: undefined, reveal: true }
 }
 
-/** Returns true if the actor may see the partner. */
 export function sees({ partners }: Pick<Actor, 'partners'>, partner: string): boolean {
   return partners?.includes(partner) ?? true
 }

@@ -19,7 +19,6 @@ export const requestKinds = [
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
-/** The stage of one partner with its settings. */
 export interface StageSetting {
   readonly stage: Stage
   /** The percentage of the units that V3 serves at `canary`, from 0 to 100. */
@@ -66,12 +65,10 @@ export function toSetting({ stage, percent, always, never }: StageSetting): Stag
   return { stage, percent, always, never }
 }
 
-/** Formats a setting as the JSON that is stored. */
 export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
 
-/** A setting as it is stored. */
 export const settingSchema = z.object({
   stage: z.enum(stages),
   percent: z.number(),
@@ -130,6 +127,5 @@ function directionOf(from: StageSetting, to: StageSetting): Direction {
   return 'none'
 }
 
-/** Returns true if `to` has a unit that `from` lacks. */
 const gains = (from: readonly string[], to: readonly string[]): boolean =>
   to.some((unit) => !from.includes(unit))

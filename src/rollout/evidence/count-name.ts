@@ -39,7 +39,6 @@ export function countName(group: CountGroup, ...fields: readonly string[]): stri
   ].join(' ')
 }
 
-/** Adds counts in place. */
 export function addCounts(target: Map<string, number>, added: Iterable<readonly [string, number]>): void {
   for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
 }

@@ -12,7 +12,6 @@ export interface PeriodKey {
   readonly secret: Uint8Array
 }
 
-/** The key of a period with the functions that use it. */
 export interface EvidenceKey extends PeriodKey {
   /** Returns a hash of 16 bytes that reveals nothing about the text without the key. Different kinds never share a hash. */
   hash(kind: 'pair' | 'request' | 'school' | 'record', text: string): Uint8Array
@@ -23,10 +22,8 @@ export interface EvidenceKey extends PeriodKey {
 /** The bits of a hash: the checks of a learner and day, and the sides on which a record was written. */
 export const checkBits = { reply: 0, visible: 1, readBack: 2, answers: 3, v2: 4, v3: 5 } as const
 
-/** The number of bytes of a hash that are stored. */
 const HASH_BYTES = 16
 
-/** Returns the key of a period with its functions. */
 export function toEvidenceKey(key: PeriodKey): EvidenceKey {
   const [from, until] = key.days
   return {

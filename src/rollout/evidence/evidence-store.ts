@@ -38,7 +38,6 @@ export interface HashedPair {
   readonly differs: number
 }
 
-/** The counts and hashes that one exchange adds. */
 export interface EvidenceEntry {
   /** The hash of the request, for which the counts are added only once. Without it the counts are always added. */
   readonly request?: Uint8Array | undefined
@@ -68,7 +67,6 @@ interface HashRow {
   readonly differs: number
 }
 
-/** Adds entries to a period in one transaction. Returns false if the period has ended. */
 async function addEntries(
   database: JournalDatabase,
   rooms: Map<number, Room>,

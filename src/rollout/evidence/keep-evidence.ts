@@ -4,7 +4,6 @@ import { addCounts, countName } from './count-name.ts'
 import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope } from './read-kept.ts'
 
-/** An entry that waits for the next group. */
 interface PendingEntry {
   /** The approximate number of hashes of the entry. */
   readonly size: number

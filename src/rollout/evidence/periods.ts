@@ -8,12 +8,10 @@ import { type Db, forUpdate, readNow, rowsOf } from '../store/stage-rows.ts'
 import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
-/** How long a key exists. */
 const PERIOD_MS = 90 * 86_400_000
 /** A period that began this much later than now was begun by a clock that was ahead, so its age is unknown. */
 const AHEAD_MS = 86_400_000
 
-/** The columns of a period that concern its key. */
 interface PeriodRow {
   readonly id: number
   /** The number of the period within its scope: 1, 2, 3, … */
@@ -108,7 +106,6 @@ const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
   key: createHmac('sha256', key).update('markbridge evidence').digest(),
 })
 
-/** Destroys the keys of expired periods with their hashes. Returns the number of periods. */
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {
   const nowMs = database.nowMs()
   const expired = await rowsOf(

@@ -30,10 +30,8 @@ const pairCounts = z.strictObject({
   schools: z.array(z.array(count)).length(BITS),
 })
 
-/** The sums of the hashes of one period. */
 type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
-/** The counts of one scope. */
 export interface CountedEvidence {
   readonly scope: EvidenceScope
   /** The time of the first and the last evidence, in milliseconds since the epoch by the clock of the database. */
@@ -42,7 +40,6 @@ export interface CountedEvidence {
   readonly counts: Counts
 }
 
-/** All evidence of one scope. */
 export interface KeptEvidence extends CountedEvidence {
   readonly periods: readonly PairCounts[]
   /** True if rows were altered. Their content is left out. */
@@ -103,7 +100,6 @@ export async function readCounted(
   })
 }
 
-/** The columns of a period that concern its sums. */
 interface PeriodRow {
   readonly id: number
   readonly stage: string
@@ -156,7 +152,6 @@ async function readScope(
   }
 }
 
-/** Adds up the hashes of a period. */
 export async function readPairCounts(db: Db, period: number): Promise<PairCounts> {
   const rows = await rowsOf(
     db,

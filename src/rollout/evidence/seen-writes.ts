@@ -24,12 +24,10 @@ const OPEN_MINUTES = 3
 
 const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
 
-/** Returns the name under which the store keeps the note of a partner. */
 export function seenName(partner: string): string {
   return `seen ${partner}`
 }
 
-/** Merges two notes. */
 function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
   const minutes = new Map(kept.minutes)
   for (const [minute, records] of added.minutes) minutes.set(minute, (minutes.get(minute) ?? 0) + records)
@@ -55,7 +53,6 @@ const schema = z.strictObject({
   peakPerMinute: count,
 })
 
-/** Formats a note as text. */
 function formatNote({ minutes, ...note }: SeenNote): string {
   return JSON.stringify({ ...note, minutes: [...minutes] })
 }
@@ -150,7 +147,6 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   }
   const duties: readonly Duty[] = [{ name: 'writes seen', everyMs: EVERY_MS, atStop: true, act: keep }]
   return {
-    /** Records a decoded write. */
     wrote: ({ records, ...write }: SeenWrite): void => {
       const all = records()
       note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })

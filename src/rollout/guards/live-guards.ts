@@ -20,7 +20,6 @@ import {
   type TrialWindows,
 } from './trial-windows.ts'
 
-/** A write that a guard may count. */
 export interface GuardedWrite extends TrialStart {
   readonly partner: string
   readonly stage: Stage
@@ -33,11 +32,9 @@ interface LiveGuardsOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number
-  /** Returns what an alarm about a partner leads to. */
   readonly actOf: (partner: string) => 'back' | 'warn'
   readonly events: Pick<Events, 'guardActed' | 'guardWarned'>
   readonly metrics: {
-    /** Counts a judged trial. */
     guardCounted(event: Pick<CountedTrial, 'side' | 'outcome'> & { readonly partner: string }): void
   }
 }
@@ -50,7 +47,6 @@ export const noGuards: LiveGuards = {
   duties: [],
 }
 
-/** Returns the name under which the evidence of a partner's guards is stored. */
 export function testName(partner: string): string {
   return `guards ${partner}`
 }
@@ -113,7 +109,6 @@ export function createLiveGuards(options: LiveGuardsOptions) {
 /** The name of the guards in the audit trail. */
 export const GUARD_NAME = 'guard'
 
-/** The reason why a guard takes a partner back. */
 interface GuardAlarm {
   readonly partner: string
   /** The revision of the stage that the alarm concerns, or 0 for the stage of the configuration file. */

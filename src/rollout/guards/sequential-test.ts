@@ -20,7 +20,6 @@ const FACTORS = [3, 12, 50]
 
 const VERSION = 2
 const count = z.int().min(0)
-/** The number of trials on one side, and of each bad outcome among them. */
 const trials = z.strictObject({
   trials: count,
   unknown: count,
@@ -30,7 +29,6 @@ const trials = z.strictObject({
 })
 type TrialCounts = Readonly<z.output<typeof trials>>
 
-/** The trials of both sides in the same windows. */
 export type CountedSides = Readonly<Record<Side, TrialCounts>>
 
 /**
@@ -49,7 +47,6 @@ const schema = z.object({
   revision: count,
   /** From 1: how often the evidence was restarted. */
   episode: z.int().min(1),
-  /** The number of all trials. */
   counted: z.strictObject({ v2: count, v3: count }),
   /** The number of informative windows. */
   windows: count,
@@ -64,7 +61,6 @@ export type TestState = Readonly<z.output<typeof schema>>
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
 export const noRecent: CountedSides = { v2: noTrials, v3: noTrials }
 
-/** The evidence before the first window. */
 export const newTest: TestState = {
   version: VERSION,
   revision: 0,
@@ -108,7 +104,6 @@ function addRecent(before: CountedSides, trials: readonly CountedTrial[]): Count
   return recent
 }
 
-/** The trials of one stratum of a window, and how many of them were bad. */
 interface Counts {
   /** On V3. */
   readonly trials: number
@@ -200,7 +195,6 @@ export type GuardState =
   | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
-/** Judges the evidence about a partner. */
 export function judge({ episode, counted, recent, logs }: TestState): GuardState {
   // The shares of all episodes add up to alpha.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
@@ -217,7 +211,6 @@ const words: Readonly<Record<BadOutcome, string>> = {
   slow: 'slow',
 }
 
-/** Returns the sentence about an alarm for operators, with its figures. */
 export function describeAlarm(figures: CountedSides): string {
   return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
 }
@@ -229,7 +222,6 @@ export function describeSides({ v3, v2 }: CountedSides): string {
   return `${badOf(v3)} of ${v3.trials} counted writes on V3 were bad (${listed}), ${badOf(v2)} of ${v2.trials} on V2`
 }
 
-/** Returns the number of bad trials. */
 export function badOf(counts: TrialCounts): number {
   return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }

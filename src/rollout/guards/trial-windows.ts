@@ -4,15 +4,13 @@ import type { Side } from '../stage.ts'
 export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as const
 export type BadOutcome = (typeof badOutcomes)[number]
 
-/** The outcome of a write. */
 export interface TrialResult {
-  /** `unknown`: a record has an unknown outcome. `serverError`: the upstream failed. `refused`: the upstream refused a record. */
+  /** `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or V3 refused a record. */
   readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
   /** The duration without time in a queue, or `undefined` if it is unknown. An unknown duration is not slow. */
   readonly latencyMs?: number | undefined
 }
 
-/** A write that was received. */
 export interface TrialStart {
   readonly unit: string
   readonly side: Side
@@ -28,10 +26,8 @@ export interface Trial {
   drop(): void
 }
 
-/** A trial that has ended. */
 export interface CountedTrial {
   readonly side: Side
-  /** The size class of the write. */
   readonly stratum: number
   readonly outcome: 'good' | BadOutcome
 }
@@ -41,7 +37,6 @@ export type TrialWindows = ReturnType<typeof createTrialWindows>
 const WINDOW_MS = 10_000
 /** The time after which an open trial counts as unknown. No request takes this long. */
 const MAX_TRIAL_MS = 180_000
-/** Maximum number of units that are counted in one window. */
 const MAX_UNITS = 5_000
 
 interface Entry extends Omit<CountedTrial, 'outcome'> {

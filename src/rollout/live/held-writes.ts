@@ -24,7 +24,6 @@ interface HeldWritesOptions {
   readonly metrics: HeldMetrics
 }
 
-/** The partner and the unit of a write. */
 interface HeldWrite {
   readonly partner: string
   readonly unit: string
@@ -90,7 +89,6 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
       }
     },
     count: (partner: string): number => [...all].filter((held) => held.partner === partner).length,
-    /** Refuses all waiting writes. */
     stop: (): void => {
       for (const held of all) refuse(held, 'stale')
     },
@@ -112,7 +110,6 @@ function latestOfMost(all: Iterable<Held>): Held | undefined {
 const tooMany = (): AdapterError =>
   new AdapterError('ADP_OVERLOADED', 'Too many writes wait for a change of their stage.')
 
-/** Creates the error of a request whose side is unknown. */
 export function unknownStage(reason: Wait): AdapterError {
   const why =
     reason === 'changing'

@@ -7,7 +7,6 @@ import type { KnownTrail } from '../store/audit-trail.ts'
 import type { PartnerRollout } from '../store/stage-rows.ts'
 import type { RolloutSnapshot } from '../store/read-snapshot.ts'
 
-/** A moment by both clocks. */
 export interface ClockReading {
   readonly monotonicMs: number
   readonly wallMs: number
@@ -39,7 +38,6 @@ export interface PartnerView {
   readonly sound: boolean
 }
 
-/** The stages as they were last read. */
 export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
   /** The settings of the configuration file with which partners began. */
@@ -77,10 +75,9 @@ export interface KnownStages {
 
 export const nothingKnown: KnownStages = { view: undefined, progress: new Map() }
 
-/** A read of the store with its circumstances. */
 interface StagesRead {
   readonly snapshot: RolloutSnapshot
-  /** When the read began. `lease` was held then. */
+  /** The time at which the read began, under `lease`. */
   readonly asked: ClockReading
   readonly lease: number | undefined
   /** The partners of the configuration. */
@@ -193,7 +190,6 @@ function drainedIn({
     liveInstances.every((instance) => drained.has(`${instance} ${revision} ${partner}`))
 }
 
-/** Returns true if the partner is clean at this revision. */
 export function isClean({ progress }: KnownStages, partner: string, revision: number): boolean {
   const known = progress.get(partner)
   return known?.state === 'clean' && known.revision === revision

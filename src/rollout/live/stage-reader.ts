@@ -251,7 +251,6 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     /** Remembers that V2 got a write of the partner without the journal's knowledge. */
     noteUnrecorded: (partner: string): void =>
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
-    /** Reports that a write of the partner is over. */
     left: (partner: string): void => {
       if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) publishSoon()
     },
@@ -280,14 +279,12 @@ interface PollingOptions {
   readonly patienceMs: number
   /** Asks the store. Never rejects and always ends, because the database limits each statement. */
   readonly ask: () => Promise<void>
-  /** Called when a question takes too long. */
   readonly onLate: () => void
 }
 
 /** Maximum number of open questions. More would only fill the queue of the database. */
 const MAX_OPEN = 4
 
-/** Creates a poll that repeats a question until it is stopped. */
 function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
   let isStopped = false
   let pause = new AbortController()

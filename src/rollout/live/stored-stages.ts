@@ -27,7 +27,6 @@ export interface StoredStagesOptions extends ReaderOptions {
   readonly maxHeld?: number
 }
 
-/** The number of writes on each side. */
 type SideCounts = Readonly<Record<Side, number>>
 
 export type StoredStages = ReturnType<typeof createStoredStages>
@@ -145,7 +144,6 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
 
   return {
-    /** Decides the side of a request, as `LiveStages.enter` does. */
     enter: (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
       if (!isWriteKind(request.kind)) return enterRead(partner, request)
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
@@ -165,7 +163,6 @@ export function createStoredStages(options: StoredStagesOptions) {
     noteUnrecorded: (partner: string): void => reader.noteUnrecorded(partner),
     /** Returns false while the stages were neither read nor loaded. */
     isReady: (): boolean => reader.state().known.view !== undefined,
-    /** Describes how each partner is served now. */
     describe: () => {
       const { view } = reader.state().known
       return [...options.partners()].map((partner) => {

@@ -32,7 +32,6 @@ export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
 export type AuditAction = 'set' | 'back' | 'guard' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'expire' | 'dismiss' | 'repair' | NotedAction // prettier-ignore
 
 export interface AuditEntry {
-  /** The number of the row: 1 for the oldest, without gaps. */
   readonly entry: number
   readonly atMs: number
   readonly by: string
@@ -50,7 +49,6 @@ export interface KnownTrail {
   /** The name of the key of the MACs, or empty if the journal had no key. */
   readonly keyName: string
   readonly entries: number
-  /** The MAC of the last row. */
   readonly mac: string
   /** The time of the last repair, or 0 if there was none. */
   readonly repairedMs: number
@@ -92,7 +90,6 @@ export function macOfEntry(
   return macOf(key, 'audit', [previous, entry, partner, action, content])
 }
 
-/** Returns a row about the trail itself. */
 export const aboutTrail = (action: AuditAction, reason: string): Omit<AuditEntry, 'entry' | 'atMs'> => ({
   by: 'markbridge',
   partner: '',
@@ -146,7 +143,6 @@ export function fits({ key, keyed }: MacKey, head: Head): boolean {
 export const isWhole = (macKey: MacKey, head: Head, last: number | undefined): boolean =>
   fits(macKey, head) && head.entries === (last ?? 0)
 
-/** Returns the last row of the trail, or `undefined` if there is none. */
 export async function readLast(db: Db): Promise<Pick<AuditRow, 'entry' | 'mac'> | undefined> {
   const [row] = await rowsOf(db, sql<AuditRow>`select entry, mac from rollout_audit order by entry desc limit 1`) // prettier-ignore
   return row
@@ -205,7 +201,6 @@ export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Pr
   return rows.map(fromAuditRow).reverse()
 }
 
-/** The result of checking the audit trail. */
 export interface Verified {
   readonly entries: number
   /** False if the trail began without a key. Anyone who can write to the database could then have forged the whole trail. */

@@ -329,7 +329,6 @@ async function readPending(
   return pending.revision === revision && !hasExpired(pending, nowMs) ? { ...kept, pending } : undefined
 }
 
-/** Writes the next state of a pending change with its row of the trail. */
 async function writeEnd(
   { add, write }: ChangeTransaction,
   { pending }: KeptPending,

@@ -5,7 +5,6 @@ import type { Change, ProposedChange, Undrained } from './changes.ts'
 import type { RolloutSnapshot } from './read-snapshot.ts'
 import type { RolloutStore } from './rollout-store.ts'
 
-/** The options of a step forward. */
 export interface DriveOptions {
   readonly clock: Clock
   /** How long the instances may take to finish their writes, in milliseconds. */

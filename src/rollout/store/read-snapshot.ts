@@ -44,12 +44,8 @@ export interface RolloutSnapshot {
   readonly damaged: ReadonlySet<string>
   /** Those of the requested partners that have no V3 record that is open or due. */
   readonly settled: ReadonlySet<string>
-  /**
-   * The numbers of the instances with a live lease. A commit does not wait for any other instance, so such an instance cannot rely on this
-   * snapshot.
-   */
+  /** The numbers of the instances with a live lease. A commit does not wait for other instances, so these cannot rely on this snapshot. */
   readonly liveInstances: readonly number[]
-  /** The acknowledgements of live instances. */
   readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
 }
 
@@ -75,7 +71,6 @@ export async function readSnapshot(
   return (await database.ask(() => readFound(database, known, left))).snapshot
 }
 
-/** The members of the rows of each kind. */
 interface FoundRows {
   readonly now: { readonly now: number; readonly last: number | null; readonly known: string | null }
   readonly head: Head

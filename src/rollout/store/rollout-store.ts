@@ -70,9 +70,7 @@ export function createRolloutStore(database: JournalDatabase) {
   }
 }
 
-/** A store that was opened on its own. */
 export interface OpenedRolloutStore extends RolloutStore {
-  /** The evidence in the same database. */
   readonly evidence: EvidenceStore
   close(): Promise<void>
 }

@@ -16,7 +16,6 @@ export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<r
 export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
   dialect === 'postgres' ? sql`for update` : sql``
 
-/** The row of one partner's stage. */
 export interface StageRow {
   readonly partner: string
   /** A `KeptStage` as JSON. */
@@ -24,7 +23,6 @@ export interface StageRow {
   readonly mac: string
 }
 
-/** The stage of a partner in the store. */
 export interface StageState extends StageSetting {
   readonly partner: string
   /** Grows with every change. A withdrawn change leaves a gap. */
@@ -35,7 +33,6 @@ export interface StageState extends StageSetting {
   readonly reason: string
 }
 
-/** A change that is not committed yet. */
 export interface PendingChange extends StageSetting {
   readonly from: StageSetting
   /** The revision of the change. No other change ever gets it, so an acknowledgement of it is never mistaken for another. */
@@ -51,7 +48,6 @@ export interface PendingChange extends StageSetting {
   readonly quietMs: number
 }
 
-/** The state of a partner in the store. */
 export interface PartnerRollout {
   /** The committed stage. Until the first commit it is `undefined`, and the stage with which the partner began counts. */
   readonly state: StageState | undefined
@@ -78,7 +74,6 @@ export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): 
 /** A value that no MAC ever has. */
 export const DAMAGED = 'damaged'
 
-/** Returns true if a MAC is the expected one. */
 export function isMac(expected: string, found: unknown): boolean {
   if (typeof found !== 'string') return false
   const [one, other] = [Buffer.from(expected), Buffer.from(found)]
@@ -88,7 +83,6 @@ export function isMac(expected: string, found: unknown): boolean {
 const macOfStage = (key: Uint8Array, { partner, content }: Omit<StageRow, 'mac'>): string =>
   macOf(key, 'stage', [partner, content])
 
-/** Returns the row of a stage with its MAC. */
 export function toStageRow(key: Uint8Array, kept: KeptStage): StageRow {
   const row = { partner: kept.state.partner, content: JSON.stringify(kept) }
   return { ...row, mac: macOfStage(key, row) }
@@ -144,7 +138,6 @@ export async function readStagedPartners(db: Db): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ partner }) => partner))
 }
 
-/** Returns the time by the clock of the database. */
 export async function readNow(database: JournalDatabase, db: Db): Promise<number> {
   const [row] = await rowsOf(db, sql<{ now: number }>`select ${database.nowMs()} as now`)
   return Number(row?.now)
