@@ -5,7 +5,7 @@ import { actOnEach } from '../src/heartbeat.ts'
 import { createManualClock } from './support/manual-clock.ts'
 import { startDuties } from './support/start-duties.ts'
 
-function started(atStop = true) {
+function started() {
   const clock = createManualClock()
   const ends: (() => void)[] = []
   let turns = 0
@@ -13,7 +13,7 @@ function started(atStop = true) {
     turns += 1
     return new Promise((resolve) => ends.push(resolve))
   }
-  const { stop } = startDuties([{ name: 'one', everyMs: 100, atStop, act }], clock)
+  const { stop } = startDuties([{ name: 'one', everyMs: 100, atStop: true, act }], clock)
   const end = async (): Promise<void> => {
     for (const one of ends.splice(0)) one()
     await clock.pass(0)
@@ -39,15 +39,6 @@ it('begins a turn a while after the end of the one before, and none after the la
   await stopped
   await clock.pass(5_000)
   expect(turns()).toBe(3)
-})
-
-it('waits at the stop for a turn that has begun, and takes no last turn unless one is due', async () => {
-  const { clock, turns, stop, end } = started(false)
-  await clock.pass(100)
-  const stopped = stop()
-  await end()
-  await stopped
-  expect(turns()).toBe(1)
 })
 
 it('ends in time if a turn does not end', async () => {
