@@ -1,4 +1,4 @@
-/** The primitive types of OData 4.01 that this layer reads, compares and writes, each with the family of its values. */
+/** The primitive types of OData 4.01 that this module supports, each with the family of its values. */
 export const primitiveFamilies = {
   'Edm.Binary': 'binary',
   'Edm.Boolean': 'boolean',
@@ -20,27 +20,27 @@ export const primitiveFamilies = {
 
 export type PrimitiveType = keyof typeof primitiveFamilies
 
-/** The type of a value: a primitive type or the qualified name of a declared type, alone or as a collection of it. */
+/** The type of a value: a primitive type or the qualified name of a declared type, or a collection of either. */
 export interface TypeRef {
   readonly type: string
   readonly collection: boolean
 }
 
-/** A structural property: primitive, enumeration or complex. */
+/** A structural property of a primitive, enumeration or complex type. */
 export interface Property extends TypeRef {
   readonly name: string
-  /** For a collection: whether its items may be null. */
+  /** True if the value may be null. For a collection, true if its items may be null. */
   readonly nullable: boolean
-  /** Digits after the point of an Edm.Decimal. */
+  /** Number of decimal places of an `Edm.Decimal`. */
   readonly scale?: 'variable'
 }
 
-/** A link to other entities, expandable with `$expand`. */
+/** A link to other entities, which `$expand` can follow. */
 export interface NavigationProperty extends TypeRef {
   readonly name: string
-  /** Meaningful for a single target only. */
+  /** True if the target may be absent. Ignored if the property is a collection. */
   readonly nullable: boolean
-  /** True where the target has no entity set of its own and lives in its owner (CSDL ContainsTarget). */
+  /** True if the target has no entity set of its own and exists only within its owner (CSDL ContainsTarget). */
   readonly contained: boolean
 }
 
@@ -61,7 +61,7 @@ export interface ComplexType {
 }
 
 export interface EntityType extends ComplexType {
-  /** Names of non-nullable properties, at least one. */
+  /** Names of the key properties: at least one, none of them nullable. */
   readonly key: readonly string[]
 }
 
@@ -70,7 +70,7 @@ export interface Parameter extends TypeRef {
   readonly nullable: boolean
 }
 
-/** A function; where bound, the first parameter is the binding parameter. */
+/** A function. If it is bound, its first parameter is the binding parameter. */
 export interface FunctionDeclaration {
   readonly name: string
   readonly bound: boolean
@@ -78,10 +78,10 @@ export interface FunctionDeclaration {
   readonly returns: TypeRef & { readonly nullable: boolean }
 }
 
-/** One namespace of types. Type names inside are unqualified; references to types are always qualified. */
+/** A namespace of types. Declarations have unqualified names; references to types are always qualified. */
 export interface Schema {
   readonly namespace: string
-  /** A second name of the namespace that clients may use. */
+  /** An alternative name of the namespace that clients may use. */
   readonly alias?: string
   readonly enumTypes: readonly EnumType[]
   readonly complexTypes: readonly ComplexType[]
@@ -91,11 +91,11 @@ export interface Schema {
 
 export interface EntitySet {
   readonly name: string
-  /** Qualified name of the entity type. */
+  /** The qualified name of the entity type. */
   readonly entityType: string
 }
 
-/** A whole service as data: the content of `$metadata`, and the model that queries are checked against. */
+/** A service model: the content of `$metadata`, against which queries are checked. */
 export interface ServiceModel {
   readonly schemas: readonly Schema[]
   readonly container: {

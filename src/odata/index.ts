@@ -1,7 +1,6 @@
 /**
- * OData v4 as data: texts to syntax trees and back (`parse…`, `print…`), trees checked against a model (`check…`), a model as
- * `$metadata` (`write…`). Knows no entity of any service and does no I/O. Errors: `QueryError` with the option and the character
- * position.
+ * Parses (`parse…`), prints (`print…`) and checks (`check…`) OData v4 queries, and writes a model as `$metadata` (`write…`). The module
+ * knows no entity of a particular service and does no I/O. Its functions throw `QueryError` with the option and the character position.
  */
 export type * from './ast.ts'
 export type * from './csdl.ts'

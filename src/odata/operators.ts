@@ -1,6 +1,6 @@
 import type { BinaryOperator } from './ast.ts'
 
-/** How tightly each operator binds, loosest first (OData URL conventions 5.1.1.17). */
+/** How tightly each operator binds, from the loosest to the tightest (OData URL conventions 5.1.1.17). */
 export const precedence = {
   or: 1,
   and: 2,
@@ -22,7 +22,6 @@ export const precedence = {
   primary: 9,
 } as const satisfies Record<InfixOperator | 'unary' | 'primary', number>
 
-/** An operator between two operands. */
 export type InfixOperator = BinaryOperator | 'and' | 'or'
 
 const operators: ReadonlyMap<string, InfixOperator> = new Map(
@@ -31,7 +30,7 @@ const operators: ReadonlyMap<string, InfixOperator> = new Map(
     .map((name) => [name, name]),
 )
 
-/** The operator of this name in any case (OData 4.01), or `undefined`. */
+/** Finds the operator with this name in any case (OData 4.01), or returns `undefined`. */
 export function findOperator(word: string): InfixOperator | undefined {
   return operators.get(word) ?? operators.get(word.toLowerCase())
 }

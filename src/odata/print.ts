@@ -20,21 +20,21 @@ function printLiteral({ type, value }: Literal): string {
   if (type === 'Edm.String') return quote(value)
   if (type === 'Edm.Duration') return `duration'${value}'`
   if (type === 'Edm.Binary') return `binary'${value}'`
-  // A guid is written in lower case and read in any (RFC 9562 4): some services compare it as text.
+  // Some services compare guids as text, so guids are written in lower case (RFC 9562 4).
   if (type === 'Edm.Guid') return value.toLowerCase()
   return value
 }
 
 const printEnum = ({ typeName, members }: EnumLiteral): string => `${typeName}'${members.join(',')}'`
 
-/** How tightly the printed form of a node binds. */
+/** Returns how tightly the printed form of a node binds. */
 function bindingOf(node: Expr): number {
   if (node.kind === 'and' || node.kind === 'or') return precedence[node.kind]
   if (node.kind === 'binary') return precedence[node.operator]
   return node.kind === 'not' || node.kind === 'negate' ? precedence.unary : precedence.primary
 }
 
-/** The text of a node, in parentheses where it binds looser than `min`. */
+/** Prints a node, in parentheses if the node binds looser than `min`. */
 function printAt(node: Expr, min: number): string {
   const text = printNode(node)
   return bindingOf(node) < min ? `(${text})` : text
@@ -77,7 +77,7 @@ function printNode(node: Expr): string {
   }
 }
 
-/** A sign directly before a digit would be read as part of a literal. */
+/** Adds parentheses where a sign directly before a digit would be read as part of a literal. */
 function printNegation(operand: Expr): string {
   const text = printAt(operand, precedence.unary)
   return /^(?:\d|INF)/.test(text) ? `-(${text})` : `-${text}`
@@ -124,8 +124,8 @@ function printPath({ root, segments }: PathExpr): string {
 }
 
 /**
- * Writes an expression as decoded text with no more parentheses than it needs: `parseFilter(printFilter(e))` is
- * `e` again, positions aside, for every tree that the parser can return.
+ * Writes an expression as decoded text with the fewest parentheses. For every tree that the parser returns,
+ * `parseFilter(printFilter(tree))` equals the tree except for positions.
  */
 export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
@@ -136,7 +136,6 @@ function printNested(options: QueryOptions): string {
   return parts.length === 0 ? '' : `(${parts.join(';')})`
 }
 
-/** Writes the items of `$expand` as decoded text; the inverse of `parseExpand`. */
 function printExpand(items: readonly ExpandItem[]): string {
   return items
     .map(({ path, suffix, options }) => {
@@ -147,7 +146,6 @@ function printExpand(items: readonly ExpandItem[]): string {
     .join(',')
 }
 
-/** Writes the items of `$select` as decoded text; the inverse of `parseSelect`. */
 function printSelect(items: readonly SelectItem[]): string {
   return items
     .map(({ path, select }) => {
@@ -157,7 +155,6 @@ function printSelect(items: readonly SelectItem[]): string {
     .join(',')
 }
 
-/** Writes the items of `$orderby` as decoded text; the inverse of `parseOrderBy`. */
 function printOrderBy(items: readonly OrderByItem[]): string {
   return items
     .map(({ expression, direction }) => printFilter(expression) + (direction === 'desc' ? ' desc' : ''))
@@ -172,7 +169,7 @@ function printValue(options: QueryOptions, name: keyof QueryOptions): string | u
   return name === 'aliases' ? undefined : options[name]?.toString()
 }
 
-/** The options that are given, as `[name with $ or @, decoded value]`, in a fixed order. */
+/** Lists the options that are present as `[name with $ or @, decoded value]`, in a fixed order. */
 function listOptions(options: QueryOptions): readonly (readonly [name: string, value: string])[] {
   const listed: (readonly [string, string])[] = []
   for (const name of systemOptions) {
@@ -183,7 +180,7 @@ function listOptions(options: QueryOptions): readonly (readonly [name: string, v
   return listed
 }
 
-// Characters that encodeURIComponent escapes although a query may contain them (RFC 3986 3.4) and no reader splits at them.
+// A query may contain these characters (RFC 3986 3.4), although encodeURIComponent escapes them.
 const readable: Readonly<Record<string, string>> = {
   '%24': '$',
   '%2C': ',',
@@ -194,7 +191,7 @@ const readable: Readonly<Record<string, string>> = {
   '%40': '@',
 }
 
-/** Percent-encodes a decoded option value for a query string, with the marks of OData left readable. */
+/** Percent-encodes a decoded option value, but leaves the punctuation of OData readable. */
 function encodeOption(value: string): string {
   return encodeURIComponent(value.toWellFormed()).replace(
     /%(?:24|2C|2F|3[ABD]|40)/g,
@@ -202,7 +199,7 @@ function encodeOption(value: string): string {
   )
 }
 
-/** Writes options as a raw query string without `?`: `parseQuery(printQuery(o)).options` is `o` again. */
+/** Writes options as a raw query string without `?`. `parseQuery` of the result returns equal options. */
 export function printQuery(options: QueryOptions): string {
   return listOptions(options)
     .map(([name, value]) => `${name}=${encodeOption(value)}`)
@@ -210,8 +207,8 @@ export function printQuery(options: QueryOptions): string {
 }
 
 /**
- * Writes what a query selects as a context URL names it (OData protocol 10.7): `(Surname,House/Description)`, or nothing where it selects
- * everything.
+ * Writes the selected properties of a query as they appear in a context URL (OData protocol 10.7), such as `(Surname,House/Description)`.
+ * Returns an empty string if the query selects everything.
  */
 export function printSelection({
   select,

@@ -1,15 +1,15 @@
 import { AdapterError } from '../errors.ts'
 
 /**
- * A query option that cannot be read, or that does not fit the entity type it is asked of: code `ADP_QUERY`, status
- * 400. The message names the expected syntax and repeats no literal of the query.
+ * Reports a query option that cannot be parsed or that does not fit its entity type (`ADP_QUERY`, status 400). The message names the
+ * expected syntax and never repeats a literal of the query.
  */
 export class QueryError extends AdapterError {
-  /** Index of the offending character, from 0; also `at.offset`. */
+  /** Index of the offending character, counted from 0. Also available as `at.offset`. */
   readonly position: number
   /**
-   * The option in whose percent-decoded value `position` lies, such as `$filter`; also `at.path`. Absent where the
-   * caller handed in that text alone, and for faults of the raw query string around the options.
+   * The option in whose percent-decoded value `position` lies, such as `$filter`. Also available as `at.path`. Absent if the caller parsed
+   * a single value, or if the error lies in the raw query string outside the options.
    */
   readonly option: string | undefined
   readonly #fault: string
@@ -23,18 +23,18 @@ export class QueryError extends AdapterError {
     this.#fault = fault
   }
 
-  /** The same fault, placed in a named option. */
+  /** Returns the same error, attributed to a named option. */
   inOption(option: string): QueryError {
     return new QueryError(this.#fault, this.position, option)
   }
 
-  /** The same fault, placed at another character. */
+  /** Returns the same error at another character position. */
   movedTo(position: number): QueryError {
     return new QueryError(this.#fault, position, this.option)
   }
 }
 
-/** Runs `work`, so that a fault names the option it is in. */
+/** Runs `work` and adds the name of the option to a `QueryError` that it throws. */
 export function inOption<T>(option: string, work: () => T): T {
   try {
     return work()

@@ -33,22 +33,20 @@ import {
 /** The names that an expression may refer to at one place of a query. */
 interface Scope {
   readonly index: ModelIndex
-  /** The instance whose members need no prefix; `$this`. */
+  /** The current instance (`$this`), whose members need no prefix. */
   readonly instance: MemberNode
-  /** The entity that the whole query is about; `$it`. */
+  /** The entity that the whole query is about (`$it`). */
   readonly it: MemberNode
-  /** Lambda variables by name. */
   readonly variables: ReadonlyMap<string, MemberNode>
   readonly aliases: ReadonlyMap<string, Expr>
-  /** Aliases whose values enclose this place: none of them may be used again. */
+  /** The aliases whose values contain this expression. A reference to one of them would be circular. */
   readonly openAliases: ReadonlySet<string>
-  /** Lambda variables numbered and aliases used so far; shared by all scopes of one check. */
+  /** Counts the lambda variables and the alias references so far. All scopes of one check share this object. */
   readonly used: { variables: number; aliases: number }
-  /** Milliseconds since 1970 for `now()`. */
+  /** The value of `now()`, in milliseconds since 1970. */
   readonly now: number
 }
 
-/** The constant null. */
 const nullConstant = (position: number): ConstantNode => ({
   kind: 'constant',
   value: null,
@@ -56,36 +54,36 @@ const nullConstant = (position: number): ConstantNode => ({
   position,
 })
 
-/** The node, where it is a truth value or null; otherwise a `QueryError` at it. */
+/** Returns the node if it is a condition or null. Throws `QueryError` otherwise. */
 function requireBoolean(node: TypedExpr): TypedExpr {
   const { family, collection } = node.type
   if (!collection && (family === 'boolean' || family === 'null')) return node
   throw new QueryError(`Expected a condition, found ${describeType(node.type)}`, node.position)
 }
 
-/** The node, where it is one value; otherwise a `QueryError` at it. */
+/** Returns the node if it yields a single value. Throws `QueryError` for a collection. */
 function requireSingle(node: TypedExpr): TypedExpr {
   if (!node.type.collection) return node
   throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
 }
 
-/** Aliases that use aliases multiply: depth and number are bounded, or a short query could grow without end. */
+/** Aliases can refer to aliases, so a short query could expand without bound. Both the depth and the number of references are limited. */
 const maxAliasDepth = 4
 const maxAliasUses = 100
 
-/** The input of a check besides the expression and the model. */
+/** The settings of a check. */
 export interface CheckSettings {
-  /** Values of parameter aliases, by name without the `@`. Default: none. */
+  /** The values of parameter aliases, by name without the `@`. Defaults to an empty map. */
   readonly aliases?: ReadonlyMap<string, Expr>
-  /** The value of `now()`, milliseconds since 1970. */
+  /** The value of `now()`, in milliseconds since 1970. */
   readonly now: number
 }
 
 /**
- * Checks an expression against an entity type: resolves names, refuses unknown properties and operands of the wrong
- * type, promotes literals and puts the values of aliases in their places.
+ * Checks an expression against an entity type: resolves names, rejects unknown properties and operands of the wrong type, promotes
+ * literals, and replaces aliases with their values.
  *
- * @param typeName - qualified name of the type that the expression's paths start from
+ * @param typeName - qualified name of the type where the expression's paths start
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  */
 export function checkExpression(
@@ -113,7 +111,7 @@ export function checkExpression(
   })
 }
 
-/** As `checkExpression`, for a condition: the result is a truth value or null. */
+/** Checks a condition. Like `checkExpression`, but throws `QueryError` unless the result is a truth value or null. */
 export function checkFilter(
   filter: Expr,
   typeName: string,
@@ -204,7 +202,7 @@ function checkIn(node: BinaryExpr, scope: Scope): InNode | LambdaNode {
   return { kind: 'in', operand: wanted, items, type: booleanType, position }
 }
 
-/** `x in Collection` asks whether any item equals `x`. */
+/** Rewrites `x in Collection` as `any`: true if an item equals `x`. */
 function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): LambdaNode {
   const collection = check(right, scope)
   if (collection.kind !== 'member' || !collection.type.collection) {
@@ -221,7 +219,7 @@ function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): Lambd
   return { kind: 'any', source, predicate, type: booleanType, position: operand.position }
 }
 
-/** Types never derive from one another here, so `isof` asks whether there is a value of the declared type. */
+/** Checks `cast` and `isof`. This model has no type inheritance, so `isof` tests that the operand has the named type and is not null. */
 function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
   const { position, typeName } = node
   const operand = requireSingle(node.operand === undefined ? scope.instance : check(node.operand, scope))
@@ -268,7 +266,7 @@ function resolveRoot(path: PathExpr, scope: Scope): MemberNode {
   }
 }
 
-/** An alias without a value is null (OData URL conventions 5.3). */
+/** Replaces an alias with its value. An alias without a value is null (OData URL conventions 5.3). */
 function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   const value = scope.aliases.get(name)
   if (value === undefined) return nullConstant(position)
@@ -277,7 +275,7 @@ function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   scope.used.aliases += 1
   if (scope.used.aliases > maxAliasUses) throw new QueryError('Aliases are used too often', position)
   const openAliases = new Set([...scope.openAliases, name])
-  // Positions inside an alias lie in another text, so faults are placed where the alias is used.
+  // Positions inside an alias refer to another text, so errors are reported where the alias is used.
   try {
     const inner = { ...scope, instance: scope.it, variables: new Map<string, MemberNode>(), openAliases }
     return { ...check(value, inner), position }
@@ -308,7 +306,7 @@ function checkMember(from: MemberNode, name: string, position: number, scope: Sc
   }
 }
 
-/** The single item of a collection, as a variable of its own. */
+/** Returns the variable that stands for each item of a collection. */
 function itemOf(source: ItemSource, position: number): MemberNode {
   const { collection, variable } = source
   const type = { ...collection.type, collection: false }
@@ -329,7 +327,7 @@ function checkLambda(source: ItemSource, segment: LambdaSegment, scope: Scope): 
   return { ...node, predicate: requireBoolean(check(predicate, { ...scope, variables })) }
 }
 
-/** The end of a path below a collection. */
+/** Checks the segment that ends a path on a collection. Returns `undefined` if the segment cannot end it. */
 function checkCollectionEnd(
   source: ItemSource,
   segment: PathSegment,
@@ -345,7 +343,7 @@ function checkCollectionEnd(
   return { kind: 'count', source: narrowed, type: int64, position: source.collection.position }
 }
 
-/** A path, resolved against the model step by step. */
+/** Resolves a path against the model, segment by segment. */
 function checkPath(path: PathExpr, scope: Scope): TypedExpr {
   if (path.root.kind === 'alias' && path.segments.length === 0)
     return checkAlias(path.root.name, path.position, scope)

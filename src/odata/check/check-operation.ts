@@ -43,7 +43,10 @@ function mismatch(left: TypedExpr, right: TypedExpr): never {
   throw new QueryError(types + hint(left, right), place.position)
 }
 
-/** Both operands with literals promoted, where they can be compared; a structured value only with null, by eq and ne. */
+/**
+ * Promotes literals and returns both operands. Throws `QueryError` if they cannot be compared. A structured value compares only with null,
+ * by `eq` and `ne`.
+ */
 export function comparable(
   left: TypedExpr,
   right: TypedExpr,
@@ -61,7 +64,6 @@ export function comparable(
   return [first, second]
 }
 
-/** `left operator right` as a checked comparison. */
 export function checkComparison(
   operator: Comparison,
   left: TypedExpr,
@@ -73,7 +75,6 @@ export function checkComparison(
   return { kind: 'compare', operator, left: first, right: second, type: booleanType, position: left.position }
 }
 
-/** `left has right`: an enumeration value and the flags asked for. */
 export function checkHas(left: TypedExpr, right: TypedExpr, index: ModelIndex): HasNode {
   const [first, second] = comparable(left, right, index, false)
   for (const { type, position } of [first, second]) {
@@ -90,7 +91,7 @@ const instant = primitive('Edm.DateTimeOffset')
 const date = primitive('Edm.Date')
 const duration = primitive('Edm.Duration')
 
-/** Arithmetic with times (OData URL conventions 5.1.1.2); numbers are handled apart. */
+/** The result types of arithmetic with times (OData URL conventions 5.1.1.2). Arithmetic on numbers is handled by `numberResult`. */
 const timeResults: Readonly<Record<string, ValueType>> = {
   'instant add duration': instant,
   'instant sub duration': instant,
@@ -122,7 +123,6 @@ function resultType(operator: Operator, left: ValueType, right: ValueType): Valu
   return timeResults[`${left.family} ${operator} ${right.family}`]
 }
 
-/** `left operator right` on numbers, dates, times and durations. */
 export function checkArithmetic(operator: Operator, left: TypedExpr, right: TypedExpr): ArithmeticNode {
   const type = resultType(operator, left.type, right.type)
   if (type === undefined) {
@@ -144,7 +144,6 @@ export function checkArithmetic(operator: Operator, left: TypedExpr, right: Type
   }
 }
 
-/** `-operand` on a number or duration. */
 export function checkNegation(operand: TypedExpr, position: number): UnaryNode {
   const { family, collection } = operand.type
   if (collection || !['number', 'duration', 'null'].includes(family)) {
@@ -153,7 +152,7 @@ export function checkNegation(operand: TypedExpr, position: number): UnaryNode {
   return { kind: 'negate', operand, type: operand.type, position }
 }
 
-/** Families that each argument may have, and the type of the result; `same` is that of the first argument. */
+/** The families that each argument may have, and the type of the result. `same` means the type of the first argument. */
 interface Signature {
   readonly parameters: readonly (readonly Family[])[]
   readonly returns: ValueType | 'same'
@@ -174,7 +173,10 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/** OData URL conventions 5.1.1.5 to 5.1.1.9; the overloads for collections are left out, and patterns, which `RegExp` would match in exponential time. */
+/**
+ * The supported functions of OData URL conventions 5.1.1.5 to 5.1.1.9. The overloads for collections are omitted, and so is
+ * `matchesPattern`, because `RegExp` can take exponential time.
+ */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),
@@ -222,7 +224,7 @@ function checkArgument(name: string, argument: TypedExpr, families: readonly Fam
   }
 }
 
-/** A call of a built-in function with checked arguments of types that it takes. */
+/** Checks the argument types of a call of a built-in function. Calls of `now()`, `mindatetime()` and `maxdatetime()` become constants. */
 export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: number): TypedExpr {
   const { name, position } = call
   const pointInTime = checkPointInTime(call, now)
@@ -265,7 +267,7 @@ function literalValue({ type, value }: Literal): Scalar | undefined {
   }
 }
 
-/** The constant of a literal; `QueryError` for a day that does not exist. */
+/** Converts a literal to a constant. Throws `QueryError` if the date does not exist. */
 export function checkLiteral(literal: Literal): ConstantNode {
   const { position } = literal
   const value = literalValue(literal)
@@ -283,7 +285,7 @@ function enumConstant(members: readonly string[], info: EnumTypeInfo, position: 
   return { kind: 'constant', value, type: { family: 'enum', name: info.name, collection: false }, position }
 }
 
-/** The constant of an enumeration literal. Its namespace may be another than the model's (service-facts 14). */
+/** Converts an enumeration literal to a constant. Its namespace may differ from that of the model (service-facts 14). */
 export function checkEnumLiteral(
   { typeName, members, position }: EnumLiteral,
   index: ModelIndex,
@@ -294,8 +296,8 @@ export function checkEnumLiteral(
 }
 
 /**
- * A string literal where an enumeration or duration is wanted is one (ABNF enumLiteral, durationLiteral), and a date literal where a
- * time is wanted is its midnight in UTC, as ODataLib reads it.
+ * Promotes a string literal to an enumeration or duration where one is expected (ABNF enumLiteral, durationLiteral). Promotes a date
+ * literal to midnight UTC where a point in time is expected, as ODataLib does.
  */
 function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
   if (

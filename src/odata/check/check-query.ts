@@ -45,8 +45,8 @@ function checkOptions(
 }
 
 /**
- * Checks the options of a request against the entity type that it is about: names, operand types, what can be
- * selected, ordered and expanded, at every level.
+ * Checks the options of a request against its entity type at every level: names, operand types, and which members can be selected, ordered
+ * and expanded.
  *
  * @param typeName - qualified name of the entity type
  * @throws QueryError (`ADP_QUERY`, 400) with the option and the character position in it
@@ -63,7 +63,7 @@ export function checkQuery(
 /** The options that apply to collections only (OData protocol 11.2.5). */
 const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
 
-/** Throws `QueryError` if a query of one entity or value has an option of a collection, or one of `more`. */
+/** Throws `QueryError` if a query of a single entity or value has an option for collections, or one of `more`. */
 export function refuseCollectionOptions(options: QueryOptions, ...more: ('select' | 'expand')[]): void {
   for (const name of [...ofCollections, ...more])
     if (options[name] !== undefined)
@@ -74,7 +74,7 @@ export function refuseCollectionOptions(options: QueryOptions, ...more: ('select
       )
 }
 
-/** Where a segment of a path leads: a complex property, or the type itself by its own name. */
+/** Returns the type that a path segment leads to: the type of a complex property, or `type` itself if the segment names it. */
 function step(
   type: StructuredType,
   { kind, name, position }: ItemSegment,
@@ -87,7 +87,7 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/** The navigation properties of an item. Only casts to the type itself may come before them: no complex value has any. */
+/** Finds the navigation properties that an item names. Only casts to the type itself may precede them, because complex types have none. */
 function findTargets(
   { path }: ExpandItem,
   type: StructuredType,
@@ -103,7 +103,7 @@ function findTargets(
   throw new QueryError(`${type.name} has no navigation property ${last?.name}`, last?.position ?? 0)
 }
 
-/** The items of `$expand` with their options; an explicit item overrides the star. */
+/** Checks the items of `$expand` and their options. An item that names a property takes precedence over `*`. */
 function checkExpand(
   items: readonly ExpandItem[],
   type: StructuredType,
@@ -131,15 +131,13 @@ function checkExpand(
   return [...byName.values()].map(({ expand }) => expand)
 }
 
-/** A selection while it is being put together. */
 type Draft = Map<string, Draft | 'all'>
 
-/** The paths that an item asks for: those of its own `$select` begin with its path. */
+/** Lists the paths that an item selects. The paths of a nested `$select` begin with the path of the item. */
 function pathsOf({ path, select }: SelectItem): (readonly ItemSegment[])[] {
   return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }
 
-/** Adds what a path leads to. */
 function addPath(
   draft: Draft,
   type: StructuredType,
@@ -156,13 +154,13 @@ function addPath(
   }
   const next = step(type, first, index)
   const known = next === type ? draft : draft.get(name)
-  // Where all of it is asked for already, the path is only checked.
+  // If the whole property is already selected, the path is checked but not added.
   const inner: Draft = known === undefined || known === 'all' ? new Map<string, Draft | 'all'>() : known
   if (known === undefined) draft.set(name, inner)
   addPath(inner, next, rest, index)
 }
 
-/** The selection of `$select`; `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
+/** Checks `$select`. Returns `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
 function checkSelect(
   items: readonly SelectItem[],
   type: StructuredType,

@@ -11,7 +11,10 @@ import type {
   TypeRef,
 } from '../csdl.ts'
 
-/** Links lead to the one set of their target type; contained targets and types without a set of their own have none. */
+/**
+ * Binds each navigation property to the only entity set of its target type. Contained targets, and types with no set or several sets, get
+ * no binding.
+ */
 function bindingsOf(set: EntitySet, model: ServiceModel) {
   const { entitySets } = model.container
   const type = model.schemas
@@ -32,7 +35,7 @@ const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 const escape = (text: string): string =>
   text.replace(/[&<"]/g, (character) => escapes[character] ?? character)
 
-/** An element on lines of its own; attributes without a value are left out. */
+/** Writes an element on its own lines. Attributes whose value is `undefined` are omitted. */
 function element(name: string, attributes: Attributes, children: readonly string[] = []): string {
   const given = Object.entries(attributes).flatMap(([key, value]) =>
     value === undefined ? [] : [` ${key}="${escape(value)}"`],
@@ -45,7 +48,7 @@ function element(name: string, attributes: Attributes, children: readonly string
 
 const typeName = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
 
-/** `Nullable` is true where it is not written. */
+/** Omits `Nullable` when it is true, which is its default. */
 const nullableFacet = (nullable: boolean): string | undefined => (nullable ? undefined : 'false')
 
 const writeProperty = (property: Property): string =>
@@ -56,7 +59,7 @@ const writeProperty = (property: Property): string =>
     Scale: property.scale,
   })
 
-/** A collection is never null, so `Nullable` must not be written for one (CSDL XML 8.4). */
+/** A collection is never null, so its `Nullable` attribute is omitted (CSDL XML 8.4). */
 const writeNavigation = (property: NavigationProperty): string =>
   element('NavigationProperty', {
     Name: property.name,
@@ -124,7 +127,7 @@ function writeSchema(schema: Schema, model: ServiceModel): string {
   ])
 }
 
-/** Writes a model as an EDMX document of OData 4.0 (`$metadata`; media type `application/xml`). */
+/** Writes a model as an OData 4.0 EDMX document (`$metadata`, media type `application/xml`). */
 export function writeEdmx(model: ServiceModel): string {
   const services = element(
     'edmx:DataServices',
@@ -135,7 +138,7 @@ export function writeEdmx(model: ServiceModel): string {
   return `<?xml version="1.0" encoding="utf-8"?>\n${element('edmx:Edmx', attributes, [services])}\n`
 }
 
-/** Lists the entity sets of a model (OData JSON 4.0, 5); `metadataUrl` is the absolute address of its `$metadata`. */
+/** Lists the entity sets of a model (OData JSON 4.0, 5). `metadataUrl` is the absolute URL of the model's `$metadata`. */
 export function toServiceDocument(model: ServiceModel, metadataUrl: string) {
   return {
     '@odata.context': metadataUrl,

@@ -1,33 +1,33 @@
 import { QueryError } from '../query-error.ts'
 
-// Both limits are far above the queries of real clients and far below those that take long.
-/** How deep parentheses, calls, operators and nested options may go, and how high a tree may grow. */
+// Both limits are far above the queries of real clients and low enough that parsing stays fast.
+/** The maximum nesting depth of parentheses, calls, operators and nested options, and the maximum height of a tree. */
 const maxDepth = 100
-/** The maximum number of characters of decoded text. */
+/** The maximum length of decoded text in characters. */
 const maxLength = 32_768
 
-// OData ABNF odataIdentifier: at most 128 characters, here with the Unicode classes that its note allows.
+// OData ABNF odataIdentifier: at most 128 characters, with the Unicode classes that its note allows.
 const asciiName = /[A-Za-z_][A-Za-z0-9_]*/y
 const unicodeName = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*/uy
 const maxNameLength = 128
 
-/** A reading position in decoded text, shared by the parsers of all query options. Only ever moves forward in a parse. */
+/** A position in decoded text that the parsers of all query options share. */
 export class Cursor {
   readonly text: string
   position = 0
-  /** Lambda variables in scope, innermost last. */
+  /** The lambda variables in scope, with the innermost last. */
   readonly variables: string[] = []
-  /** Height of the expression tree that was parsed last: 1 for a leaf. */
+  /** The height of the last parsed expression tree. A leaf has height 1. */
   height = 0
   #depth = 0
 
-  /** Fails on text that is too long. */
+  /** Throws `QueryError` if the text is too long. */
   constructor(text: string) {
     this.text = text
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
   }
 
-  /** Throws a `QueryError`; `position` defaults to the next character. */
+  /** Throws a `QueryError`. `position` defaults to the next character. */
   fail(message: string, position = this.position): never {
     throw new QueryError(message, position)
   }
@@ -36,46 +36,44 @@ export class Cursor {
     return this.position >= this.text.length
   }
 
-  /** Code unit of the next character, NaN at the end. */
+  /** The code unit of the next character, or NaN at the end. */
   get code(): number {
     return this.text.charCodeAt(this.position)
   }
 
-  /** Whether `token` comes next. */
   sees(token: string): boolean {
     return this.text.startsWith(token, this.position)
   }
 
-  /** Consumes `token` when it comes next. */
+  /** Consumes `token` if it comes next, and returns whether it did. */
   eat(token: string): boolean {
     if (!this.sees(token)) return false
     this.position += token.length
     return true
   }
 
-  /** Consumes `token` or fails. */
   expect(token: string): void {
     if (!this.eat(token)) this.fail(`Expected "${token}"`)
   }
 
-  /** Consumes blanks and tabs (ABNF BWS) and says whether there were any. */
+  /** Consumes blanks and tabs (ABNF BWS), and returns true if there were any. */
   skipBlanks(): boolean {
     const start = this.position
     while (this.code === 0x20 || this.code === 0x09) this.position += 1
     return this.position > start
   }
 
-  /** Consumes the match of a sticky pattern at the cursor. */
+  /** Consumes the match of a sticky pattern at the cursor. Returns `undefined` if the pattern does not match there. */
   match(pattern: RegExp): string | undefined {
     const start = this.position
     pattern.lastIndex = start
-    // test leaves the end in lastIndex and, unlike exec, builds no result.
+    // Unlike exec, test allocates no result; it leaves the end of the match in lastIndex.
     if (!pattern.test(this.text)) return undefined
     this.position = pattern.lastIndex
     return this.text.slice(start, this.position)
   }
 
-  /** Consumes an identifier when one comes next. */
+  /** Consumes an identifier, or returns `undefined` if none comes next. */
   name(): string | undefined {
     const start = this.position
     let name = this.match(asciiName)
@@ -89,14 +87,14 @@ export class Cursor {
     return name
   }
 
-  /** Consumes `name` or `name.name.name` and fails on anything else. */
+  /** Consumes `name` or `name.name.name`. Throws `QueryError` on anything else. */
   qualifiedName(expected: string): string {
     let name = this.name() ?? this.fail(`Expected ${expected}`)
     while (this.eat('.')) name += `.${this.name() ?? this.fail('Expected a name after "."')}`
     return name
   }
 
-  /** Runs `parse` one level deeper; fails beyond `maxDepth` before the call stack is at risk. */
+  /** Runs `parse` one level deeper. Throws `QueryError` beyond `maxDepth`, before the call stack overflows. */
   nested<T>(parse: () => T): T {
     if (this.#depth >= maxDepth) this.#failDeep(this.position)
     this.#depth += 1
@@ -105,7 +103,7 @@ export class Cursor {
     return result
   }
 
-  /** Records a node above children of height `below`; fails where the tree becomes higher than `maxDepth`. */
+  /** Records a node above children of height `below`. Throws `QueryError` if the tree becomes taller than `maxDepth`. */
   grow(below: number, position: number): void {
     if (below >= maxDepth) this.#failDeep(position)
     this.height = below + 1
@@ -115,7 +113,7 @@ export class Cursor {
     this.fail(`Nested more than ${maxDepth} deep`, position)
   }
 
-  /** Fails unless the text is used up, blanks at its end aside. */
+  /** Throws `QueryError` unless only blanks are left. */
   expectEnd(expected: string): void {
     this.skipBlanks()
     if (!this.atEnd) this.fail(`Expected ${expected}`)

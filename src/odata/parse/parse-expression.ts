@@ -4,7 +4,7 @@ import type { Cursor } from './cursor.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
 import { parsePathFrom, parseRootedPath } from './parse-path.ts'
 
-/** The built-in functions of OData 4.01 by how many arguments they take, in their canonical spelling; spatial ones are left out. */
+/** The built-in functions of OData 4.01 except the spatial ones, in canonical spelling, grouped by their number of arguments. */
 const functionNames: readonly (readonly [min: number, max: number, names: string])[] = [
   [0, 0, 'mindatetime maxdatetime now'],
   [1, 1, 'length tolower toupper trim year month day hour minute second fractionalseconds totalseconds'],
@@ -13,7 +13,7 @@ const functionNames: readonly (readonly [min: number, max: number, names: string
   [2, 3, 'substring'],
 ]
 
-/** Built-in functions by lower-case name: calls may use any case (OData URL conventions 5.1.1.4 ff.). */
+/** The built-in functions by lower-case name, because calls may use any case (OData URL conventions 5.1.1.4 ff.). */
 const functions = new Map(
   functionNames.flatMap(([min, max, names]) =>
     names.split(' ').map((name) => [name.toLowerCase(), { name, min, max }] as const),
@@ -22,10 +22,10 @@ const functions = new Map(
 
 const notWord = /not(?=[ \t(])/iy
 const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
-// The one-argument forms of cast and isof: nothing but a type name up to the closing parenthesis.
+// The one-argument forms of cast and isof have nothing but a type name before the closing parenthesis.
 const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
 
-/** An expression at the cursor, up to the first character that cannot continue it (ABNF commonExpr). */
+/** Parses an expression at the cursor, up to the first character that cannot continue it (ABNF commonExpr). */
 export function parseExpressionAt(cursor: Cursor): Expr {
   return parseBinary(cursor, precedence.or)
 }
@@ -34,12 +34,14 @@ const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
-/** The operator that follows, consumed with the blanks around it when it binds at least as tightly as `min`. */
+/**
+ * Consumes the next operator and the blanks around it if the operator binds at least as tightly as `min`. Returns `undefined` otherwise.
+ */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
   while (isBlank(text.charCodeAt(start))) start += 1
-  // ABNF wants blanks around operators; a parenthesis separates as well, and generated filters leave the blank out.
+  // The ABNF requires blanks around operators. A parenthesis is accepted instead, because generated filters omit the blank next to it.
   if (start === position && text.charAt(start - 1) !== ')') return undefined
   let end = start
   while (isLetter(text.charCodeAt(end))) end += 1
@@ -51,7 +53,7 @@ function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   return operator
 }
 
-/** Precedence climbing: one loop per level that is really there, so nothing is ever read twice. */
+/** Parses binary operators by precedence climbing, which never parses an operand twice. */
 function parseBinary(cursor: Cursor, min: number): Expr {
   const { position } = cursor
   let left = parseUnary(cursor)
@@ -99,7 +101,7 @@ function prefix(cursor: Cursor, kind: 'not' | 'negate', position: number): Expr 
   return { kind, operand, position }
 }
 
-/** `has` and `in`, which bind tighter than the unary operators: `not x in (1,2)` negates the membership. */
+/** Parses `has` and `in`, which bind tighter than the unary operators: `not x in (1,2)` negates the membership. */
 function parseMembership(cursor: Cursor, operand: Expr, position: number): Expr {
   let left = operand
   let height = cursor.height
@@ -122,7 +124,7 @@ function parseOperand(cursor: Cursor): Expr {
   return literal
 }
 
-/** `(1,2)` or `()` after `in`; a parenthesis around anything but literals is an expression (ABNF inExpr). */
+/** Parses `(1,2)` or `()` after `in`. Parentheses that do not start with a literal enclose an expression (ABNF inExpr). */
 function parseList(cursor: Cursor): Expr {
   const { position } = cursor
   cursor.expect('(')
@@ -174,7 +176,7 @@ function parseParenthesised(cursor: Cursor): Expr {
   return inner
 }
 
-/** A literal, call or path that begins with a name. */
+/** Parses a literal, a call or a path that begins with a name. */
 function parseWord(cursor: Cursor): Expr {
   const { position } = cursor
   const name = cursor.qualifiedName('a property, a literal or a function')
@@ -192,7 +194,7 @@ function parseWord(cursor: Cursor): Expr {
   return parsePathFrom(cursor, parseExpressionAt, name, position)
 }
 
-/** Reads items between commas up to `close`; builds the tree above them. */
+/** Parses comma-separated items up to `close`, and records the height of the node above them. */
 function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
   const items: T[] = []
   let height = 0
@@ -248,7 +250,10 @@ function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
 }
 
-/** A JSON string, which only arrays and objects may hold (ABNF stringInUrl). */
+/**
+ * Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl). Returns `undefined` if the next character is not a
+ * quote.
+ */
 function parseJsonString(cursor: Cursor): string | undefined {
   if (!cursor.sees('"')) return undefined
   const text = cursor.match(jsonString) ?? cursor.fail('Expected a JSON string')

@@ -1,11 +1,11 @@
 import type { EnumLiteral, Literal, LiteralType } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-// OData ABNF 7, anchored at the cursor; no two alternatives match the same text, so matching takes linear time.
+// OData ABNF 7. No two alternatives of a pattern match the same text, so matching takes linear time.
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y
-// Form encoding turns the "+" of an offset into a blank; after a time nothing else can follow in this shape.
+// Form encoding turns the "+" of an offset into a blank. Nothing else of this shape can follow a time.
 const offsetPattern = /[Zz]|[+\- ](?:[01]\d|2[0-3]):[0-5]\d/y
 const numberPattern = /[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const negativeInfinity = /-INF(?!\w)/y
@@ -35,7 +35,7 @@ function parseString(cursor: Cursor, position: number): Literal {
   return { kind: 'literal', type: 'Edm.String', value, position }
 }
 
-/** A literal that starts with a digit or a sign: guid, date, date-time, time of day or number. */
+/** Parses a literal that starts with a digit or a sign: a guid, date, date-time, time of day or number. */
 function parseNumeric(cursor: Cursor, position: number): Literal | undefined {
   const literal = (type: LiteralType, value: string): Literal => ({ kind: 'literal', type, value, position })
   const guid = cursor.match(guidPattern)
@@ -70,7 +70,7 @@ function parseEnumMembers(cursor: Cursor): string[] {
   return members
 }
 
-/** A word and the text in apostrophes directly behind it. */
+/** Parses a name that is directly followed by text in apostrophes. */
 function parsePrefixed(cursor: Cursor, name: string, position: number): Literal | EnumLiteral {
   const prefix = name.toLowerCase()
   if (prefix === 'duration') {
@@ -84,7 +84,7 @@ function parsePrefixed(cursor: Cursor, name: string, position: number): Literal 
   return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
 }
 
-/** Words that are literals: null, INF and NaN in this case only, truth values in any (OData ABNF 7). */
+/** Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive; `true` and `false` are not. */
 const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>([
   ['null', 'null'],
   ['true', 'Edm.Boolean'],
@@ -94,8 +94,8 @@ const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>
 ])
 
 /**
- * A literal that starts with a word: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. `name` has been read;
- * `undefined`, and nothing more consumed, where the word begins something else.
+ * Parses a literal that starts with a word: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. The caller has already consumed
+ * `name`. Returns `undefined` and consumes nothing more if the word begins something else.
  */
 export function parseNamedLiteral(
   cursor: Cursor,
@@ -111,7 +111,10 @@ export function parseNamedLiteral(
   return { kind: 'literal', type: 'Edm.Boolean', value, position }
 }
 
-/** A literal that starts with an apostrophe, digit, sign or bare guid; `undefined`, nothing consumed, at anything else. */
+/**
+ * Parses a literal that starts with an apostrophe, a digit, a sign or a bare guid. Returns `undefined` and consumes nothing at anything
+ * else.
+ */
 export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   const { position } = cursor
   const first = cursor.text.charAt(position)
@@ -122,7 +125,7 @@ export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   return guid === undefined ? undefined : { kind: 'literal', type: 'Edm.Guid', value: guid, position }
 }
 
-/** Any literal, or a failure that says so. */
+/** Parses any literal. Throws `QueryError` if there is none. */
 export function parseLiteral(cursor: Cursor): Literal | EnumLiteral {
   const plain = parsePlainLiteral(cursor)
   if (plain !== undefined) return plain

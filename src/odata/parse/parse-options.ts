@@ -2,7 +2,7 @@ import type { ExpandItem, Expr, ItemSegment, OrderByItem, QueryOptions, SelectIt
 import type { Cursor } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
 
-/** The system query options that this layer reads, without `$`, in the order in which they are printed. */
+/** The supported system query options without `$`, in the order in which they are printed. */
 export const systemOptions = [
   'filter',
   'orderby',
@@ -18,14 +18,14 @@ export const systemOptions = [
 
 export type SystemOption = (typeof systemOptions)[number]
 
-/** The options that are possible in parentheses: system options and parameter aliases. */
+/** The options that may occur in parentheses: system options and parameter aliases. */
 type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
 /**
- * The system option that a name means, in any case and with or without `$` (OData 4.01 protocol 11.2.1). The service itself writes
- * `$skiptoken`, which therefore needs its `$` (ABNF skiptoken).
+ * Finds the system option with this name, in any case and with or without `$` (OData 4.01 protocol 11.2.1). Returns `undefined` for an
+ * unknown name. `$skiptoken` needs its `$` (ABNF skiptoken), because only the service writes it.
  */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
@@ -47,7 +47,8 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   do {
     cursor.skipBlanks()
     items.push(item())
-    // ABNF allows no blank before a comma here; the service's own expand lists have one after it (service.md 1.1).
+    // The ABNF allows no blank before a comma here. Blanks on both sides are accepted, because the service's own expand lists have one
+    // after a comma (service.md 1.1).
     const { position } = cursor
     cursor.skipBlanks()
     if (!cursor.sees(',')) cursor.position = position
@@ -55,17 +56,15 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   return items
 }
 
-/** The items of `$expand` at the cursor. */
 export function parseExpandAt(cursor: Cursor): ExpandItem[] {
   return parseList(cursor, () => parseExpandItem(cursor))
 }
 
-/** The items of `$select` at the cursor. */
 function parseSelectAt(cursor: Cursor): SelectItem[] {
   return parseList(cursor, () => parseSelectItem(cursor))
 }
 
-/** The items of `$orderby` at the cursor (OData URL conventions 5.1.5). */
+/** Parses the items of `$orderby` at the cursor (OData URL conventions 5.1.5). */
 function parseOrderByAt(cursor: Cursor): OrderByItem[] {
   return parseList(cursor, () => {
     const { position } = cursor
@@ -93,7 +92,7 @@ function parseLevels(cursor: Cursor): number | 'max' {
 const parseText = (cursor: Cursor, pattern: RegExp, expected: string): string =>
   cursor.match(pattern) ?? cursor.fail(`Expected ${expected}`)
 
-/** The value of one system query option at the cursor, as a `QueryOptions` of that option alone. */
+/** Parses the value of one system query option at the cursor. The returned `QueryOptions` has only that option. */
 export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOptions {
   switch (option) {
     case 'filter':
@@ -139,7 +138,7 @@ function parseNestedOption(
   return parseOptionAt(cursor, option)
 }
 
-/** `($filter=…;$top=…)` at the cursor. */
+/** Parses options in parentheses at the cursor, such as `($filter=…;$top=…)`. */
 function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): QueryOptions {
   return cursor.nested(() => {
     cursor.expect('(')
@@ -161,7 +160,7 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
   })
 }
 
-// ABNF expandCountOption, expandRefOption and expandOption
+// ABNF expandCountOption, expandRefOption and expandOption.
 const countOptions: readonly OptionName[] = ['filter']
 const refOptions: readonly OptionName[] = [...countOptions, 'orderby', 'skip', 'top', 'count']
 const expandOptions: readonly OptionName[] = [...refOptions, 'select', 'alias', 'expand', 'levels']
@@ -173,7 +172,7 @@ function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
   return { kind: name.includes('.') ? 'typeCast' : 'property', name, position }
 }
 
-/** One item of `$expand` (OData URL conventions 5.1.3): a path, `/$ref` or `/$count`, and options of its own. */
+/** Parses an item of `$expand` (OData URL conventions 5.1.3): a path, an optional `/$ref` or `/$count`, and nested options. */
 function parseExpandItem(cursor: Cursor): ExpandItem {
   const { position } = cursor
   const path: ItemSegment[] = []
@@ -200,7 +199,7 @@ function allowedOptions(path: readonly ItemSegment[], suffix?: '$ref' | '$count'
   return suffix === '$count' ? countOptions : expandOptions
 }
 
-/** One item of `$select` (OData URL conventions 5.1.4). */
+/** Parses an item of `$select` (OData URL conventions 5.1.4). */
 function parseSelectItem(cursor: Cursor): SelectItem {
   const { position } = cursor
   const path: ItemSegment[] = []

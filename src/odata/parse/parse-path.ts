@@ -11,10 +11,10 @@ import type {
 } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-/** The expression parser; a parameter, because paths contain expressions and expressions contain paths. */
+/** The expression parser. It is passed as a parameter because paths contain expressions and expressions contain paths. */
 type ParseExpression = (cursor: Cursor) => Expr
 
-/** The state of reading a path: the parser of nested expressions, and the height of the highest one so far. */
+/** The state of parsing a path. `below` is the height of the tallest nested expression so far. */
 interface PathReader {
   readonly cursor: Cursor
   readonly expression: ParseExpression
@@ -31,7 +31,7 @@ function nest(reader: PathReader): Expr {
   return value
 }
 
-/** A key value is a literal or an alias (ABNF keyPropertyValue); other expressions are function arguments only. */
+/** Returns a key value, which is a literal or an alias (ABNF keyPropertyValue), or `undefined` for any other expression. */
 function toKeyValue(value: Expr): KeyValue | undefined {
   if (value.kind === 'literal') return value.type === 'null' ? undefined : value
   if (value.kind === 'enum') return value
@@ -54,7 +54,7 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   return parts
 }
 
-/** The parentheses after a segment: a key, or the arguments of a function. */
+/** Parses the parentheses after a segment, which hold a key or the arguments of a function. */
 function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor
@@ -73,7 +73,7 @@ function parseParentheses(reader: PathReader): void {
   cursor.expect(')')
 }
 
-/** `A(k=1)` is a key where every value is a literal, unless `A` is qualified and so a function. */
+/** Adds a key if every value of `A(k=1)` is a literal or an alias, and a function call otherwise. A qualified `A` is always a function. */
 function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
   const parts: KeyPart[] = []
   for (const parameter of parameters) {
@@ -85,7 +85,7 @@ function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[],
   else pushFunction(reader, parameters, position)
 }
 
-/** Turns the name read last into a function call. */
+/** Turns the last parsed name into a function call. */
 function pushFunction(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
   const last = reader.segments.pop()
   if (last?.kind !== 'typeCast' && last?.kind !== 'property') {
@@ -112,7 +112,7 @@ function parseLambda(reader: PathReader, kind: 'any' | 'all', position: number):
   return { kind, lambda: { variable, predicate }, position }
 }
 
-/** `$count`, then a filter in parentheses (ABNF expandCountOption, without a search). */
+/** Parses the optional filter in parentheses after `$count` (ABNF expandCountOption, without a search). */
 function parseCount(reader: PathReader, position: number): CountSegment {
   const { cursor } = reader
   if (!cursor.eat('(')) return { kind: '$count', position }
@@ -164,7 +164,7 @@ function parseRest(reader: PathReader, root: PathRoot, position: number): PathEx
   const { cursor, segments } = reader
   for (;;) {
     if (cursor.sees('(') && segments.length > 0) parseParentheses(reader)
-    // ABNF memberExpr: a type name alone is not a member, so a member must follow one that opens the path.
+    // ABNF memberExpr: a type name alone is not a member, so a member must follow a leading type name.
     else if (segments.length === 1 && segments[0]?.kind === 'typeCast') {
       cursor.expect('/')
       parseSegment(reader)
@@ -175,7 +175,7 @@ function parseRest(reader: PathReader, root: PathRoot, position: number): PathEx
   return { kind: 'path', root, segments, position }
 }
 
-/** The path that begins with `name`, which has been read and is not a literal, operator or built-in function. */
+/** Parses a path whose first name has been consumed and is not a literal, an operator or a built-in function. */
 export function parsePathFrom(
   cursor: Cursor,
   expression: ParseExpression,
@@ -191,7 +191,7 @@ export function parsePathFrom(
   return parseRest(reader, { kind: 'member' }, position)
 }
 
-/** A path that begins with `$it`, `$this`, `$root`, `@alias` or `@NS.Term`. */
+/** Parses a path that begins with `$it`, `$this`, `$root`, `@alias` or `@NS.Term`. */
 export function parseRootedPath(cursor: Cursor, expression: ParseExpression): PathExpr {
   const { position } = cursor
   const reader: PathReader = { cursor, expression, segments: [], below: 0 }
@@ -213,14 +213,13 @@ export function parseRootedPath(cursor: Cursor, expression: ParseExpression): Pa
   return cursor.fail('Expected $it, $this or $root/', position)
 }
 
-/** The segments of a resource path below the service root: `LearnerGroups(…)/LearnerIdentifiers/$count`. */
+/** Parses the segments of a resource path below the service root, such as `LearnerGroups(…)/LearnerIdentifiers/$count`. */
 export function parseResourceSegments(cursor: Cursor, expression: ParseExpression): readonly PathSegment[] {
   const reader: PathReader = { cursor, expression, segments: [], below: 0 }
   parseSegment(reader)
   return parseRest(reader, { kind: '$root' }, cursor.position).segments
 }
 
-/** A key predicate with its parentheses. */
 export function parseKeyAt(cursor: Cursor, expression: ParseExpression): readonly KeyPart[] {
   const { position } = cursor
   const reader: PathReader = { cursor, expression, segments: [], below: 0 }

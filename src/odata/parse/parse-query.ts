@@ -5,7 +5,7 @@ import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
-/** Reads the whole of a text; `expected` names what may follow what was read. */
+/** Parses the whole text. `expected` says what may follow the parsed part, for the error message. */
 function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
   const cursor = new Cursor(text)
   const value = parse(cursor)
@@ -14,8 +14,8 @@ function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: str
 }
 
 /**
- * Reads the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text. Keywords and
- * function names are accepted in any case; blanks around the whole text are ignored. Takes linear time.
+ * Parses the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text in linear time. Keywords and
+ * function names are accepted in any case. Blanks around the expression are ignored.
  *
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseFilter("Attendee/ExternalID eq 01234567-89ab-cdef-0123-456789abcdef and not (Present eq true)")
@@ -29,7 +29,7 @@ export function parseFilter(text: string): Expr {
 }
 
 /**
- * Reads the value of `$expand` from percent-decoded text.
+ * Parses the value of `$expand` from percent-decoded text.
  *
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseExpand('Enrolments($expand=EnrolmentStatuses;$top=1),BoarderStatuses/$count')
@@ -39,9 +39,8 @@ export function parseExpand(text: string): readonly ExpandItem[] {
 }
 
 /**
- * Reads a resource path below the service root from percent-decoded text, without a leading `/`: entity sets, keys,
- * navigation, `$count` and bound functions (OData URL conventions 4). An unqualified name with literal arguments reads
- * as a name and a key.
+ * Parses a percent-decoded resource path below the service root, without a leading `/`: entity sets, keys, navigation, `$count` and bound
+ * functions (OData URL conventions 4). An unqualified name with literal arguments is parsed as a name and a key.
  *
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  * @example parseResourcePath("LearnerGroups(ExternalID=…,GroupType=SIMS.GroupTypeEnum'YearGroup')/LearnerIdentifiers")
@@ -52,10 +51,9 @@ export function parseResourcePath(text: string): readonly PathSegment[] {
 }
 
 /**
- * Reads a key predicate from percent-decoded text, its parentheses included: `(<guid>)` or `(A=…,B=…)` (OData URL
- * conventions 4.3.1).
+ * Parses a percent-decoded key predicate, including its parentheses: `(<guid>)` or `(A=…,B=…)` (OData URL conventions 4.3.1).
  *
- * @returns one part without a name, or one or more with names
+ * @returns one unnamed part, or one or more named parts
  * @throws QueryError (`ADP_QUERY`, 400) with the character position
  */
 export function parseKey(text: string): readonly KeyPart[] {
@@ -64,13 +62,13 @@ export function parseKey(text: string): readonly KeyPart[] {
 }
 
 /**
- * Reads a raw query string, without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a
- * value; `+` is a blank, as in form encoding and ASP.NET. System options are known in any case, with or without `$` (OData 4.01);
- * one that is given twice, in whatever spelling, is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias;
- * every other name is left alone.
+ * Parses a raw query string without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a value.
+ * `+` is a blank, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A system
+ * option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every other
+ * name is ignored.
  *
- * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`; 0 where the option itself is the fault; in
- * the raw string, and without an option, for one that has no value or a faulty name
+ * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`, or 0 if the option itself is at fault. The
+ * error has no `option`, and its position refers to the raw string, if an option has no value or a malformed name.
  */
 export function parseQuery(query: string): QueryOptions {
   const seen = new Set<string>()
@@ -84,10 +82,10 @@ export function parseQuery(query: string): QueryOptions {
     const name = decode(equals < 0 ? part : part.slice(0, equals), (message, at) => {
       throw new QueryError(message, start + at)
     })
-    // $levels belongs into $expand only.
+    // $levels is valid inside $expand only.
     const found = findSystemOption(name)
     const system = found === 'levels' ? undefined : found
-    // Errors name a system option in its usual spelling, others as given, no longer than a name may be: a reply repeats it.
+    // Errors show a system option in its usual spelling. Other names are truncated, because a reply repeats them.
     const shown = found === undefined ? name.slice(0, 128) : `$${found}`
     const value = equals < 0 ? undefined : decodeValue(part.slice(equals + 1), shown)
     if (system === undefined && !name.startsWith('@')) {
@@ -108,7 +106,7 @@ export function parseQuery(query: string): QueryOptions {
   return aliases.size > 0 ? { ...options, aliases } : options
 }
 
-/** As `parseQuery`, for a reply that is written as JSON only: throws `QueryError` for another `$format`. */
+/** Parses a query whose reply is JSON. Like `parseQuery`, but throws `QueryError` for any other `$format`. */
 export function parseJsonQuery(query: string): QueryOptions {
   const options = parseQuery(query)
   if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
@@ -128,13 +126,13 @@ type Fail = (message: string, at: number) => never
 
 const decodeValue = (raw: string, option: string): string =>
   decode(raw, (message, at) => {
-    // The text before a fault can be decoded: an escape of its own ends every multi-byte character.
+    // The text before a malformed escape can be decoded, because the reported position is never inside a multi-byte character.
     throw new QueryError(message, decodeURIComponent(raw.slice(0, at).replaceAll('+', ' ')).length, option)
   })
 
 function decode(raw: string, fail: Fail): string {
   const hash = raw.indexOf('#')
-  // RFC 3986 3.5: it would end the query.
+  // A raw "#" ends the query and starts the fragment (RFC 3986 3.5).
   if (hash >= 0) fail('"#" is written %23 in a query', hash)
   const text = raw.replaceAll('+', ' ')
   return isEncoding(text)
@@ -151,7 +149,7 @@ function isEncoding(text: string): boolean {
   }
 }
 
-/** Index of the first escape that cannot be decoded. */
+/** Returns the index of the first escape that cannot be decoded. */
 function strayEscape(text: string): number {
   const incomplete = text.search(/%(?![0-9a-f]{2})/i)
   for (const { 0: run, index } of text.matchAll(/(?:%[0-9a-f]{2})+/gi))

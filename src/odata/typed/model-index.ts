@@ -14,11 +14,11 @@ import { primitive, type ValueType } from './scalar.ts'
 /** A declared structured type with its members by name. */
 export interface StructuredType {
   readonly kind: 'entity' | 'complex'
-  /** Qualified with the schema's namespace. */
+  /** The name, qualified with the namespace of the schema. */
   readonly name: string
   readonly properties: ReadonlyMap<string, Property>
   readonly navigation: ReadonlyMap<string, NavigationProperty>
-  /** Names of the key properties; empty for a complex type. */
+  /** Names of the key properties. Empty for a complex type. */
   readonly key: readonly string[]
 }
 
@@ -35,13 +35,16 @@ export interface PrimitiveTypeInfo {
 
 export type TypeInfo = StructuredType | EnumTypeInfo | PrimitiveTypeInfo
 
-/** A service model with its names resolved. */
+/** Looks up the types of a service model by name. */
 export interface ModelIndex {
-  /** A type by qualified name, by alias-qualified name, or by a bare name that is unique. */
+  /**
+   * Finds a type by its qualified name, its alias-qualified name or its bare name if that is unique. Returns `undefined` if there is no
+   * such type.
+   */
   findType(name: string): TypeInfo | undefined
-  /** As `findType`, for a name that the model itself declares as a structured type; throws on any other. */
+  /** Finds a structured type that the model is known to declare. Throws `ADP_INTERNAL` if there is none with this name. */
   structured(name: string): StructuredType
-  /** The expression type of a declared property. */
+  /** Returns the expression type of a declared property. */
   valueType(ref: TypeRef): ValueType
 }
 

@@ -2,30 +2,29 @@ import type { NavigationProperty } from '../csdl.ts'
 import type { StructuredType } from './model-index.ts'
 import type { Scalar, ValueType } from './scalar.ts'
 
-/** The members of every node of a checked expression. */
 interface Typed {
   readonly type: ValueType
-  /** Index of the node's first character in the text that was parsed, from 0. */
+  /** Index of the node's first character in the parsed text, counted from 0. */
   readonly position: number
 }
 
-/** A literal, promoted to the type that its place asks for. */
+/** A literal, promoted to the type that its context requires. */
 export interface ConstantNode extends Typed {
   readonly kind: 'constant'
   readonly value: Scalar
 }
 
-/** A property, by its names from a variable on: `$it` and its members are variable 0, lambda variables follow. */
+/** A property, identified by the names that lead to it from a variable. Variable 0 is `$it`; lambda variables have higher numbers. */
 export interface MemberNode extends Typed {
   readonly kind: 'member'
   readonly variable: number
-  /** Empty for the variable itself. */
+  /** The names on the way to the property. Empty if the node is the variable itself. */
   readonly path: readonly string[]
 }
 
 export type Comparison = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'
 
-/** A comparison of two values of one family, or of either with null; itself never null. */
+/** A comparison of two values of one family, or of a value with null. The result is never null. */
 export interface CompareNode extends Typed {
   readonly kind: 'compare'
   readonly operator: Comparison
@@ -33,14 +32,14 @@ export interface CompareNode extends Typed {
   readonly right: TypedExpr
 }
 
-/** `in`: equal to one of the items. */
+/** An `in` test: true if the operand equals one of the items. */
 export interface InNode extends Typed {
   readonly kind: 'in'
   readonly operand: TypedExpr
   readonly items: readonly TypedExpr[]
 }
 
-/** `has`: all flags of the right enumeration value set in the left. */
+/** A `has` test: true if the left enumeration value has all flags of the right one. */
 export interface HasNode extends Typed {
   readonly kind: 'has'
   readonly left: TypedExpr
@@ -49,11 +48,11 @@ export interface HasNode extends Typed {
 
 export type Arithmetic = 'add' | 'sub' | 'mul' | 'div' | 'mod'
 
-/** Arithmetic on numbers or times; `divby` is a `div` that is not `integer`. */
+/** Arithmetic on numbers or times. `divby` is represented as a `div` whose `integer` is false. */
 export interface ArithmeticNode extends Typed {
   readonly kind: 'arithmetic'
   readonly operator: Arithmetic
-  /** Whether the quotient is cut to a whole number. */
+  /** True if a quotient is truncated to a whole number. */
   readonly integer: boolean
   readonly left: TypedExpr
   readonly right: TypedExpr
@@ -71,38 +70,36 @@ export interface UnaryNode extends Typed {
 
 export interface CallNode extends Typed {
   readonly kind: 'call'
-  /** Canonical name of a built-in function. */
   readonly name: string
   readonly arguments: readonly TypedExpr[]
 }
 
-/** A conversion to `type`; null where the value has no such form. */
+/** A conversion to `type`. The result is null if the value cannot be converted. */
 export interface CastNode extends Typed {
   readonly kind: 'cast'
   readonly operand: TypedExpr
 }
 
-/** A collection-valued member, its items bound to `variable`, narrowed by the `$filter` segments of its path. */
+/** A collection-valued member, narrowed by the `$filter` segments of its path. `variable` stands for each item. */
 export interface ItemSource {
   readonly collection: MemberNode
   readonly variable: number
   readonly filters: readonly TypedExpr[]
 }
 
-/** `any` or `all` over the items; without a predicate `any` asks whether there is one. */
+/** An `any` or `all` over the items. An `any` without a predicate is true if there is at least one item. */
 export interface LambdaNode extends Typed {
   readonly kind: 'any' | 'all'
   readonly source: ItemSource
   readonly predicate?: TypedExpr
 }
 
-/** The number of items. */
 export interface CountNode extends Typed {
   readonly kind: 'count'
   readonly source: ItemSource
 }
 
-/** An expression that has been checked against a model: names resolved, aliases replaced, literals promoted. */
+/** An expression that was checked against a model. Its names are resolved, its aliases replaced and its literals promoted. */
 export type TypedExpr =
   | ConstantNode
   | MemberNode
@@ -117,21 +114,21 @@ export type TypedExpr =
   | LambdaNode
   | CountNode
 
-/** A checked item of `$orderby`: a single primitive or enumeration value. */
+/** A checked item of `$orderby`, which yields a single primitive or enumeration value. */
 export interface TypedOrderBy {
   readonly expression: TypedExpr
   readonly direction: 'asc' | 'desc'
 }
 
-/** What `$select` asks for, by property name: all of a property, or parts of a complex one. */
+/** The selected properties by name: either the whole property or parts of a complex one. */
 export type Selection = ReadonlyMap<string, Selection | 'all'>
 
-/** A checked item of `$expand`; a star is replaced by its navigation properties. */
+/** A checked item of `$expand`. `*` is replaced by the navigation properties that it stands for. */
 export interface TypedExpand {
   readonly property: NavigationProperty
-  /** The entity type at the other end. */
+  /** The entity type that the navigation property leads to. */
   readonly target: StructuredType
-  /** True if only the number of the entities is asked for (`/$count`). */
+  /** True if the query asks only for the number of entities (`/$count`). */
   readonly isCount: boolean
   readonly query: TypedQuery
 }
@@ -139,14 +136,14 @@ export interface TypedExpand {
 /** The query options of a request or an `$expand` item, checked against an entity type. */
 export interface TypedQuery {
   readonly filter?: TypedExpr
-  /** Empty where not given. */
+  /** Empty if the query has no `$orderby`. */
   readonly orderby: readonly TypedOrderBy[]
-  /** Absent where all structural properties are asked for. */
+  /** Absent if the query selects all structural properties. */
   readonly select?: Selection
-  /** Empty where not given; at most one item for a property. */
+  /** At most one item per navigation property. Empty if the query has no `$expand`. */
   readonly expand: readonly TypedExpand[]
   readonly top?: number
   readonly skip?: number
-  /** Whether the number of all matches is asked for. */
+  /** True if the query asks for the total number of matches. */
   readonly count: boolean
 }
