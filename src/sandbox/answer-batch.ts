@@ -12,27 +12,26 @@ import { parseJson } from './json.ts'
 
 /** One request of a batch. */
 interface Operation {
-  /** Content-ID or JSON id; undefined: none was given. */
+  /** The Content-ID or JSON id, or `undefined` if the request has none. */
   readonly id: string | undefined
-  /** Name of the changeset or atomicity group that applies whole or not at all; undefined: alone. */
+  /** The name of the changeset or atomicity group, which is applied as a whole or not at all. `undefined` if the request is in no group. */
   readonly group: string | undefined
-  /** Ids of the operations that must have succeeded before. */
+  /** Ids of the operations and groups that must succeed before this operation runs. */
   readonly dependsOn: readonly string[]
   readonly method: string
-  /** As written: absolute, absolute path, or relative to the service root. */
+  /** The URL as written: absolute, an absolute path, or relative to the service root. */
   readonly url: string
-  /** Names in lower case. */
+  /** Header fields by name in lower case. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
 }
 
-/** An operation with its answer. */
 interface OperationResult {
   readonly operation: Operation
   readonly reply: Reply
 }
 
-/** The path and query of an operation's URL (OData protocol 11.7.7.1). */
+/** Resolves the URL of an operation to a path and a query (OData protocol 11.7.7.1). */
 function operationTarget(url: string, root: string): { path: string; query: string } {
   const local = url.replace(/^https?:\/\/[^/?]*/i, '')
   const absolute = local.startsWith('/') ? local : `${root}/${local}`
@@ -59,8 +58,8 @@ const schema = z.object({
 })
 
 /**
- * Reads a JSON batch request (OData JSON format 19). Ids must be unique and come before those that depend on them; a group
- * is one run of requests. Errors: `ADP_BODY`.
+ * Parses a JSON batch request (OData JSON format 19). Ids must be unique and precede the requests that depend on them, and the requests of
+ * a group must be consecutive. Throws `ADP_BODY` otherwise.
  */
 function readJsonBatch(text: string): Operation[] {
   const parsed = schema.safeParse(parseJson(text))
@@ -93,8 +92,8 @@ const split = { maxPadding: defaultBatchLimits.maxBoundaryPadding, at: {} }
 const REQUEST_LINE = /^([A-Z]{1,16}) (\S{1,32768}) HTTP\/1\.[01]$/
 
 /**
- * Reads a multipart batch request (OData protocol 11.7.7): requests alone, and changesets, which are atomic. Errors:
- * `AdapterError` of class `request` with the byte offset; nothing has been applied then.
+ * Parses a multipart batch request (OData protocol 11.7.7) with individual requests and atomic changesets. Throws an `AdapterError` of
+ * class `request` with the byte offset before anything is applied.
  */
 function readMultipart(bytes: Buffer, contentType: string | undefined): Operation[] {
   const operations: Operation[] = []
@@ -132,24 +131,27 @@ function readOperation(bytes: Buffer, range: PartRange, group: string | undefine
     throw new AdapterError('ADP_REQUEST_LINE', 'A part has no request line.', { at: { offset: mime.end } })
   const http = readHeaders(bytes, line.next, range.end, defaultBatchLimits, at)
   const id = valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0]
-  // OData protocol 11.7.7.1: every request of a changeset has a Content-ID.
+  // Every request of a changeset needs a Content-ID (OData protocol 11.7.7.1).
   if (group !== undefined && id === undefined)
     throw new AdapterError('ADP_CONTENT_ID', 'A request of a changeset has no Content-ID.', { at })
   const body = bytes.subarray(http.end, range.end)
   return { id, group, dependsOn: [], method, url, headers: new Map(http.lines), body }
 }
 
-/** The environment of a V3 batch. */
+/** What a V3 batch needs to run. */
 interface BatchParts {
   /** Answers a single request. */
   readonly service: Service
-  /** Runs `work` and undoes everything it wrote unless it returns true; returns what `work` returned. */
+  /** Runs `work` in a transaction that is rolled back unless `work` returns true. Returns what `work` returned. */
   readonly attempt: (work: () => boolean) => boolean
-  /** The answer that a fault gives in place of the service; undefined: none strikes. */
+  /** Returns the reply that a configured fault gives in place of the service, or `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
-/** Beyond it the reads of a batch are refused: 20,000 of them could ask for gigabytes. Writes have small answers. */
+/**
+ * Maximum number of reply bytes, after which the reads of a batch are refused: 20,000 reads could produce gigabytes. Replies to writes are
+ * small.
+ */
 const maxAnswerBytes = 33_554_432
 const tooMuch = odataError(
   413,
@@ -158,8 +160,8 @@ const tooMuch = odataError(
 )
 
 /**
- * Answers `POST …/V3/$batch`, whose format the service announced and never showed (service-facts 3): both formats of OData
- * 4.01, multipart and JSON. Errors: `AdapterError` for a batch that cannot be read; nothing is applied then.
+ * Answers `POST …/V3/$batch`. The service announced this resource but never showed its format (service-facts 3), so both formats of OData
+ * 4.01 are accepted: multipart and JSON. Throws `AdapterError` for a malformed batch before anything is applied.
  */
 export async function answerOperations(parts: BatchParts, request: RoutedRequest): Promise<Reply> {
   const contentType = request.header('content-type')
@@ -228,7 +230,7 @@ function writeMultipart(results: readonly OperationResult[]): Reply {
     inner = undefined
   }
   for (const { operation, reply } of results) {
-    // A changeset that failed is answered by one response, that of the request which failed (OData protocol 11.7.7.4).
+    // A failed changeset gets a single response, from the request that failed (OData protocol 11.7.7.4).
     if (operation.group !== undefined && reply.status === 424) continue
     if (operation.group !== group || inner === undefined) leave()
     group = operation.group
@@ -259,8 +261,9 @@ const failed = ({ reply }: OperationResult): boolean => reply.status >= 400
 const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this one depends on failed.')
 
 /**
- * Runs the operations in order, each group whole or not at all. Without `continueOnError` the batch ends after the first
- * failure (OData protocol 11.7.7.3). `wait` is called before each of them. In a failed group the operation that failed has its own answer, the others 424.
+ * Runs the operations in order and applies each group as a whole or not at all. `wait` is called before each operation or group. Without
+ * `continueOnError` the batch stops after the first failure (OData protocol 11.7.7.3). In a failed group, the failed operation keeps its
+ * own reply and the others get 424.
  */
 async function runOperations(
   operations: readonly Operation[],
@@ -290,7 +293,7 @@ async function runOperations(
       operation === culprit.operation ? culprit : { operation, reply: dependencyFailed },
     )
   }
-  // A group is one run of operations; any other is a run of its own.
+  // Operations outside a group each form a run of their own.
   for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
     await wait?.()
     const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)

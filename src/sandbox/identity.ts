@@ -1,18 +1,18 @@
 import { hashName, mix32, unmix32 } from './random.ts'
 
 /**
- * Ids that follow from the seed: the same thing has the same guid on every machine and every day. `kind` names the kind
- * of thing (`learner`, `session`, `LearnerAddress`); ids of different kinds never meet.
+ * Ids that follow from the seed. The same thing has the same guid on every machine and every day. `kind` names the kind of thing
+ * (`learner`, `session`, `LearnerAddress`), and ids of different kinds never coincide.
  */
 export interface Identities {
-  /** The guid, in lower case, of the thing with one or two 32-bit numbers. */
+  /** Returns the lower-case guid of the thing with one or two 32-bit numbers. */
   guid(kind: string, first: number, second?: number): string
-  /** The numbers inside a guid of this kind and seed; undefined for every other guid. */
+  /** Returns the numbers inside a guid of this kind and seed, or `undefined` for any other guid. */
   read(kind: string, guid: string): { first: number; second: number } | undefined
 }
 
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-/** A school has thousands of ids: a table takes a fifth of the time of `toString(16)`. */
+/** A lookup table, because it takes a fifth of the time of `toString(16)` and a school has thousands of ids. */
 const bytes = Array.from({ length: 256 }, (_, value) => value.toString(16).padStart(2, '0'))
 const hex16 = (value: number): string => `${bytes[(value >>> 8) & 0xff]}${bytes[value & 0xff]}`
 const hex32 = (value: number): string => hex16(value >>> 16) + hex16(value)
@@ -21,8 +21,8 @@ const hex32 = (value: number): string => hex16(value >>> 16) + hex16(value)
 export const zeroGuid = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Creates the ids of a seed. A guid holds both numbers, each mixed by a bijection, around a check word: it looks random,
- * and a record that is stored nowhere (a session without a mark) can still be found by its id.
+ * Creates the ids of a seed. A guid contains both numbers, each mixed by a bijection, and a check word. It looks random, but a record that
+ * is not stored (a session without a mark) can still be found by its id.
  */
 export function createIdentities(seed: number): Identities {
   const keys = new Map<string, number>()

@@ -3,22 +3,21 @@ import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
 import { isGuid } from '../odata/index.ts'
 
-/** A JSON value. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 
-/** An entity as JSON, with its contained collections inside. */
+/** An entity as JSON, including its contained collections. */
 export type Entity = Readonly<Record<string, Json>>
 
-/** True for a JSON object. */
+/** Returns true for a JSON object. */
 export const isEntity = (value: Json): value is Record<string, Json> => isMembers(value)
 
 const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-// ISO 8601 with an offset, as Edm.DateTimeOffset has it (OData ABNF dateTimeOffsetValue).
+// ISO 8601 with an offset, as in Edm.DateTimeOffset (OData ABNF dateTimeOffsetValue).
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** The fault of a member that has to be there. */
+/** Sets the error messages of a required member. */
 const required = (expected: string) => ({
   error: ({ input }: { readonly input?: unknown }): string =>
     input === undefined || input === null ? 'is required' : expected,
@@ -30,22 +29,22 @@ const instant = z
   .refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), instantText)
   .transform((text) => Date.parse(text))
 
-/** Members of a posted object by type; all may be missing or null. */
+/** Schemas for the members of a posted object by type. All members may be missing or null. */
 export const fields = {
   boolean: z.boolean('must be true or false').nullish(),
   string: z.string('must be a string').nullish(),
   int32: z.int32('must be a 32-bit integer').nullish(),
-  /** In lower case. */
+  /** A guid, converted to lower case. */
   guid: guid.nullish(),
-  /** As milliseconds. */
+  /** A date and time, converted to milliseconds since 1970. */
   instant: instant.nullish(),
 }
 
-/** A pointer to another entity, with other members of its own. */
+/** Creates the schema of a reference to another entity, with `shape` as its further members. */
 export const reference = <Shape extends z.ZodRawShape>(shape: Shape, expected: string) =>
   z.object({ ExternalID: guid, ...shape }, required(`must be an object with ${expected}`))
 
-/** Reads a posted object and collects every fault: names are reported, values never. Annotations are left out. */
+/** Validates a posted object and collects every error. Errors contain names but never values. Annotations are ignored. */
 export function readMembers<Value>(
   schema: z.ZodType<Value>,
   given: unknown,
@@ -67,16 +66,13 @@ export function readMembers<Value>(
   return { faults }
 }
 
-/**
- * Reads JSON whose strings may be in single quotes (service.md 4, rule 2 for POST). Undefined for faulty text:
- * the value of a JSON text is never undefined.
- */
+/** Parses JSON whose strings may be in single quotes (service.md 4, rule 2 for POST). Returns `undefined` for malformed text. */
 export function parseRelaxedJson(text: string): unknown {
   const strict = parseJson(text)
   return strict === undefined && text.includes("'") ? parseJson(toDoubleQuotes(text)) : strict
 }
 
-/** Reads JSON; undefined for faulty text. */
+/** Parses JSON, or returns `undefined` for malformed text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -85,14 +81,14 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A string in either kind of quotes, closed or not, or the text up to the next one. */
+/** Matches a string in either kind of quotes, even if it is not closed, or the text up to the next quote. */
 const PIECE = /"(?:[^"\\]|\\[^])*"?|'(?:[^'\\]|\\[^])*'?|[^"']+/g
 
-/** Rewrites single-quoted strings; everything else stays, so that faulty text stays faulty. */
+/** Rewrites single-quoted strings in double quotes. All other text stays the same, so malformed text remains malformed. */
 function toDoubleQuotes(text: string): string {
   return text.replace(PIECE, (piece) => {
     if (!piece.startsWith("'") || piece.length < 2 || !piece.endsWith("'")) return piece
-    // \' is an escape of single-quoted text only; a bare " must get one.
+    // \' is an escape only in single-quoted text, and a bare " needs an escape in double quotes.
     return `"${piece.slice(1, -1).replace(/\\'|"|\\[^]/g, (part) => (part === "\\'" ? "'" : part === '"' ? '\\"' : part))}"`
   })
 }

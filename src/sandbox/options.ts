@@ -5,25 +5,24 @@ import { bytes } from '../config/values.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { securityDomains } from './learner/learner-sets.ts'
 
-/** A known security domain. The message for another one names the nearest (config/parse.ts reads `known`). */
+/** A known security domain. The error for an unknown one suggests the nearest name (config/parse.ts reads `known`). */
 const domain = z.string().refine((name) => securityDomains.includes(name), {
   error: 'must be a permission of the service',
   params: { known: securityDomains },
 })
 
-/** Subscription keys. */
 const keys = z.array(z.string().min(1))
 /** Bearer tokens that never expire. */
 const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) }))
-/** Calls of one key in a second; absent: no limit. */
+/** Maximum number of calls per key and second. Defaults to no limit. */
 const callsPerSecond = z.int().positive().optional()
 const port = z.int().min(0).max(65535)
 
-/** The permissions of a caller besides the built-in one. */
+/** The callers that are accepted in addition to the built-in one. */
 const callers = {
   keys: keys.default([]),
   tokens: tokens.default([]),
-  /** Clients of the token endpoint. */
+  /** The clients of the token endpoint. */
   clients: z
     .array(
       z.strictObject({
@@ -37,16 +36,16 @@ const callers = {
   callsPerSecond,
 }
 
-/** The gateway of V2 on a port of its own. */
+/** The gateway of V2 if it has a separate port. */
 const v2 = z.strictObject({
-  /** Default: those of the other port. */
+  /** Defaults to the keys of the main port. */
   keys: keys.optional(),
-  /** Default: those of the other port. */
+  /** Defaults to the tokens of the main port. */
   tokens: tokens.optional(),
   callsPerSecond,
 })
 
-/** The options of a program, of a file and of the command. */
+/** The sandbox options that programs, configuration files and the command share. */
 export const sandboxFileSchema = z.strictObject({
   host: z.string().min(1).default('127.0.0.1'),
   port: port.default(0),
@@ -64,13 +63,13 @@ export const sandboxFileSchema = z.strictObject({
   maxBodyBytes: bytes.prefault('32MiB'),
 })
 
-/** Options of `createSandbox`; every one has a default. */
+/** The options of `createSandbox`. All of them have defaults. */
 export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
-/** The options with their defaults. */
+/** The options after their defaults were applied. */
 export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
-/** Checks the options and fills in the defaults. Errors: `ADP_USAGE` with one detail for each fault, in the words of the file's. */
+/** Validates the options and applies the defaults. Throws `ADP_USAGE` with one detail per error, worded as for a configuration file. */
 export function readOptions(options: SandboxOptions): SandboxSettings {
   const { value, faults: invalid } = readValues(sandboxFileSchema, options)
   const faults = value === undefined ? invalid : conflictsOf(value)
@@ -82,7 +81,7 @@ export function readOptions(options: SandboxOptions): SandboxSettings {
   )
 }
 
-/** Checked here and not by the schema: a file may leave the port to a flag. */
+/** This check is not part of the schema, because the port can come from a command-line flag when the rest comes from a file. */
 function conflictsOf({ v2, v2Port }: SandboxSettings): ErrorDetail[] {
   if (v2 === undefined || v2Port !== undefined) return []
   return [{ code: 'ADP_USAGE', target: 'v2', message: 'needs v2Port, the port of V2' }]

@@ -1,16 +1,16 @@
-/** A stream of pseudo-random numbers that depends on its seed and name alone: the same on every machine. */
+/** A stream of pseudo-random numbers. It depends only on its seed and name, so it is the same on every machine. */
 export interface Random {
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number
-  /** An integer in [0, bound). */
+  /** Returns an integer in [0, bound). */
   below(bound: number): number
-  /** One of the items; the list must not be empty. */
+  /** Returns one of the items. The list must not be empty. */
   pick<Item>(items: readonly [Item, ...Item[]]): Item
-  /** True with the given probability (0 to 1). */
+  /** Returns true with the given probability, from 0 to 1. */
   chance(probability: number): boolean
 }
 
-/** Spreads 32 bits over 32 bits without collisions (the finalizer of MurmurHash3, a bijection). */
+/** Mixes 32 bits without collisions (the finalizer of MurmurHash3, a bijection). */
 export function mix32(value: number): number {
   let bits = value | 0
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
@@ -18,7 +18,6 @@ export function mix32(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/** The inverse of `mix32`. */
 export function unmix32(value: number): number {
   let bits = value | 0
   bits = Math.imul(bits ^ (bits >>> 16), 0x7ed1b41d)
@@ -26,14 +25,14 @@ export function unmix32(value: number): number {
   return (bits ^ (bits >>> 16)) >>> 0
 }
 
-/** A 32-bit number from a name (FNV-1a), for streams and ids that must not influence each other. */
+/** Hashes a name to 32 bits (FNV-1a), so that streams and ids of different names are independent. */
 export function hashName(name: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < name.length; at += 1) hash = Math.imul(hash ^ name.charCodeAt(at), 0x01000193)
   return hash >>> 0
 }
 
-/** SplitMix32. A class: the registers of a school take hundreds of thousands of streams. */
+/** Implements SplitMix32. It is a class for speed, because a school needs hundreds of thousands of streams. */
 class Stream implements Random {
   private state: number
 
@@ -59,7 +58,7 @@ class Stream implements Random {
   }
 }
 
-/** Creates the stream called `name` of a seed. Streams of different names are independent. */
+/** Creates the random stream `name` of a seed. Streams with different names are independent. */
 export function createRandom(seed: number, name: string): Random {
   return new Stream(mix32(seed ^ hashName(name)))
 }

@@ -32,34 +32,43 @@ import { createSecurity } from './security.ts'
 
 const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
-/** A stand-in service; it runs after `listen`. */
+/** A stand-in service. It accepts requests after `listen`. */
 export interface Sandbox {
   /**
-   * Starts to listen. Resolves to the base address, without a slash at the end, and the port. `v2Url` is the base address of
-   * the V2 face: the same one, unless it has a port of its own. Error: `ADP_CONFIGURATION` where it cannot.
+   * Starts listening. Resolves to the base URL without a trailing slash, and the port. `v2Url` is the base URL of V2, which equals `url`
+   * unless V2 has a separate port. Throws `ADP_CONFIGURATION` if it cannot listen.
    */
   listen(): Promise<{ url: string; port: number; v2Url: string }>
-  /** Ends all connections and closes the database. */
+  /** Closes all connections and the database. */
   close(): Promise<void>
 }
 
 /**
- * Creates the stand-in service of service.md: strict, seeded, in one process, on one SQLite store. Key `sandbox` with
- * bearer `sandbox` is always accepted.
+ * Creates the stand-in for the service of service.md: strict, seeded, in one process, on one SQLite database. Key `sandbox` with bearer
+ * token `sandbox` is always accepted.
  *
- * Options, with their defaults: `host` '127.0.0.1', `port` 0 (any free one), `seed` 1, `scale` 'class' (30 current
- * learners) or 'school', `db` ':memory:' or a file, `now` (ISO date-time: a fixed clock; default the
- * machine's clock; it decides ages, roll states, years and how far registers are filled in), `onExisting` 'replace' | 'duplicate' |
- * 'conflict' (what POST does on a marked session), `pageSize` 1000, `maxDays` 90 (longest range of an attendance read), `batch` true
- * (whether V3 has `$batch`), `maxBodyBytes` 32 MiB.
- * Callers besides the built-in one: `keys`, `tokens` [{ token, domains }], `clients` [{ id, secret, organisation, domains }]
- * of `POST /connect/token`; `callsPerSecond` of one key, none by default.
- * `v2Port` (0: any free one) gives the V2 face a port of its own, which the first port then does not serve, with faults of its own; `v2`
- * { keys, tokens, callsPerSecond } is its gateway: keys and tokens default to those above.
+ * Options and defaults:
+ * - `host`: '127.0.0.1'.
+ * - `port`: 0, which means any free port.
+ * - `seed`: 1.
+ * - `scale`: 'class' (30 current learners) or 'school'. Defaults to 'class'.
+ * - `db`: ':memory:' or a file. Defaults to ':memory:'.
+ * - `now`: an ISO date-time at which the clock stands still. Defaults to the clock of the machine. The time decides ages, roll states,
+ * years and how far registers are filled in.
+ * - `onExisting`: 'replace', 'duplicate' or 'conflict' for a POST on a marked session. Defaults to 'replace'.
+ * - `pageSize`: 1000 rows.
+ * - `maxDays`: 90, the longest range of an attendance read in days.
+ * - `batch`: true if V3 has `$batch`. Defaults to true.
+ * - `maxBodyBytes`: 32 MiB.
+ * - `keys`, `tokens` [{ token, domains }]: further credentials.
+ * - `clients` [{ id, secret, organisation, domains }]: further clients of `POST /connect/token`.
+ * - `callsPerSecond`: the rate limit of each key. Defaults to no limit.
+ * - `v2Port`: a separate port for V2 with its own faults, or 0 for any free port. The first port then does not serve V2.
+ * - `v2` { keys, tokens, callsPerSecond }: the gateway of V2. Its keys and tokens default to those above.
  *
- * `onProgress` gets the share of the school that is built, 0 to 1, where the database is new or has registers to fill in.
+ * `onProgress` receives the completed share, from 0 to 1, while a database is seeded or its registers are filled in.
  *
- * Errors: `ADP_USAGE` for wrong options, and for a database file that cannot be opened or has other content.
+ * Throws `ADP_USAGE` for invalid options, and for a database file that cannot be opened or has other content.
  */
 export function createSandbox(
   options: SandboxOptions = {},
@@ -68,7 +77,7 @@ export function createSandbox(
   const settings = readOptions(options)
   let fixedMs = settings.now === undefined ? undefined : Date.parse(settings.now)
   const now = (): number => fixedMs ?? Date.now()
-  /** Stopped at an instant, or that of the machine. */
+  /** The clock is fixed at an instant or follows the machine. */
   const clock: Setting = {
     current: () => ({ now: formatInstant(now()) }),
     put: (body) => {
@@ -89,7 +98,7 @@ export function createSandbox(
   }
   const lastSeq = (lagMs?: number): number =>
     school.marks.lastSeq(lagMs === undefined ? undefined : now() - lagMs)
-  /** One port, with its own gateway, resources, faults and stream of random numbers. */
+  /** Creates a port with its own gateway, resources, faults and random numbers. */
   const createPort = (
     stream: string,
     serves: (route: Route) => boolean,
@@ -142,15 +151,15 @@ export function createSandbox(
   }
 }
 
-/** The properties of the service that belong to one port. */
+/** The parts of the service that depend on the port. */
 interface ServicePort {
-  /** Whether the port has the resource; 404 for others. */
+  /** Returns true if the port serves the resource. Other resources get 404. */
   readonly serves: (route: Route) => boolean
-  /** Answers single requests of a V3 batch by a fault; undefined: none strikes. */
+  /** Returns the reply of a fault to a request inside a V3 batch, or `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
-/** Creates the data service over a school, for each port that it is offered on. Errors: `QueryError` for queries that cannot be read. */
+/** Creates the data service of a school, to be offered on one or more ports. The service throws `QueryError` for invalid queries. */
 function createService(school: School): (port: ServicePort) => PortService {
   const { pageSize, batch } = school.settings
   const index = createModelIndex(serviceModel)
@@ -175,10 +184,10 @@ function createService(school: School): (port: ServicePort) => PortService {
     }
     return (request) => {
       const route = find(request)
-      // The learner domains at V1 and V2 have the batch of V3; that of the attendance domain is the legacy one.
+      // The learner domains at V1 and V2 have the batch of V3. Attendance at V1 and V2 has the legacy batch.
       const isBatch = route?.resource.join('/').toLowerCase() === '$batch' && !isLegacy(route)
       if (!isBatch) return single(request)
-      // Whether V3 has one was announced, and never shown (service-facts 3).
+      // The service announced this resource but never showed it (service-facts 3), so it can be switched off.
       if (!batch) return notFound
       if (request.method !== 'POST') return methodNotAllowed('POST')
       return answerOperations({ service: single, attempt: school.attempt, disturb }, { ...request, route })
@@ -186,7 +195,7 @@ function createService(school: School): (port: ServicePort) => PortService {
   }
 }
 
-/** The sets that one root serves, in a model of its own for `$metadata` and the service document. */
+/** Restricts the model to the sets that one root serves, for its `$metadata` and service document. */
 function modelWith(isServed: (set: string) => boolean): ServiceModel {
   const { container } = serviceModel
   const entitySets = container.entitySets.filter(({ name }) => isServed(name))
@@ -197,20 +206,20 @@ const isAttendance = (set: string): boolean =>
   serviceSets.some(({ name, securityDomain }) => name === set && securityDomain === 'Attendance')
 const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
 
-/** The model of each kind of root: the sets that its service document lists can be read below it. */
+/** The model of each kind of root. Its service document lists exactly the sets that can be read below it. */
 const rootModels = {
   Learner: modelWith((set) => !isAttendance(set)),
   Attendance: modelWith(isAttendance),
   LearnerLookup: modelWith((set) => isLookup(set) && !isAttendance(set)),
   AttendanceLookup: modelWith((set) => isLookup(set) && isAttendance(set)),
-  // V2 has the registration only (service.md 9).
+  // V2 offers only the registrations (service.md 9).
   LearnerV2: modelWith((set) => set === 'LearnerRegistrations'),
   Legacy: attendanceV2Model,
 }
 
 const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is offered as application/xml.')
 
-/** Answers `GET <root>/` and `GET <root>/$metadata`; undefined for every other path. */
+/** Answers `GET <root>/` and `GET <root>/$metadata`. Returns `undefined` for every other path. */
 function answerMetadata(request: RoutedRequest): Reply | undefined {
   const { route, origin } = request
   const [name, ...rest] = route.resource
@@ -220,7 +229,7 @@ function answerMetadata(request: RoutedRequest): Reply | undefined {
   const model = rootModels[modelOf(route)]
   const format = formatOf(request)
   if (asksMetadata) {
-    // Accept is disregarded (RFC 9110 12.5.1): clients send that of data with every request.
+    // Accept is disregarded (RFC 9110 12.5.1), because clients send the Accept header for data with every request.
     if (format !== undefined && !/^(application\/)?xml$/i.test(format)) return notAcceptable
     const headers = { 'Content-Type': 'application/xml', 'OData-Version': '4.0' }
     return { status: 200, headers, body: writeEdmx(model) }
@@ -231,7 +240,6 @@ function answerMetadata(request: RoutedRequest): Reply | undefined {
   return jsonReply(200, JSON.stringify(document), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** Which model a root has. */
 function modelOf(route: Route): keyof typeof rootModels {
   const { area, version, isLookup } = route
   if (isLegacy(route)) return 'Legacy'

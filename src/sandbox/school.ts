@@ -14,13 +14,13 @@ import { closeRegisters, refillRegisters, seedDatabase } from './seed/seed-datab
 import { createActors, createPatches, openDatabase, readDay } from './store/database.ts'
 import { createMarkStore } from './store/marks.ts'
 
-/** The school behind both faces of the service: one store, one calendar, one set of ids. */
+/** The school behind both interfaces of the service, with its database, calendar and ids. */
 export type School = ReturnType<typeof openSchool>
 
 /**
- * Opens the school of a seed and scale, and builds it first where the database is new. `now` is the one clock of it: the day
- * on which the sandbox opens decides who is on roll and how far the registers are filled in.
- * `onProgress` gets the share that is built, 0 to 1. Errors: `ADP_USAGE` for a file with other content.
+ * Opens the school of a seed and scale, and seeds a new database first. `now` is its only clock. The day on which the sandbox opens decides
+ * how far the registers are filled in, and for a new database also who is on roll. `onProgress` receives the completed share, from 0 to 1.
+ * Throws `ADP_USAGE` for a file with other content.
  */
 export function openSchool(
   settings: SandboxSettings,
@@ -33,7 +33,7 @@ export function openSchool(
   const content = `the ${scale} of seed ${seed}`
   const { database, fresh } = openDatabase(db, content)
   const today = dayOf(now())
-  // A file keeps its pupils: they grow older, move up and leave as time passes.
+  // A database file keeps its pupils, who grow older, move up and leave as time passes.
   const roster = createRoster(seed, ids, scale, readDay(database, 'planned') ?? today)
   const calendar = createCalendar(ids, now(), roster.firstYear)
   const source = { seed, roster, ids, calendar, codes, onProgress }
@@ -44,17 +44,17 @@ export function openSchool(
   const actors = createActors(database)
   return {
     ...{ settings, database, ids, calendar, codes, roster, actors, marks, patches, now },
-    /** The number of the day of the service: ages, roll states, years and groups are those of today. */
+    /** Returns the current day number of the service, which decides ages, roll states, years and groups. */
     today: () => dayOf(now()),
-    /** The entities of a set of the learner domains on a day, as they were seeded. */
+    /** Composes the entities of a learner set on a day as they were seeded. */
     compose: (set: LearnerSet, day: number) => composeSet({ seed, ids, roster }, set, day),
-    /** The changes of the service to the values of a mark. */
+    /** How the service changes the values of a mark before it stores them. */
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
-    /** The form of V2's replies, and what it does with batches whose ids differ. */
+    /** The form of V2 replies, and the treatment of batches whose ids differ. */
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),
-    /** The marks that one face shows otherwise than they are stored. */
+    /** The marks that one interface shows differently from what is stored. */
     differences: createDifferences(ids, codes),
-    /** Undoes every write of a client: the school is as it was seeded. */
+    /** Undoes every write of a client, which restores the seeded state. */
     undoWrites: (): void => {
       const written = marks.reset()
       patches.reset()
@@ -62,8 +62,8 @@ export function openSchool(
         refillRegisters(database, source, Math.floor(written.first / 2), Math.floor(written.last / 2))
     },
     /**
-     * Runs `work` in one transaction and undoes everything it wrote unless it returns true; an error undoes it too. Returns what
-     * `work` returned.
+     * Runs `work` in a transaction that is rolled back unless `work` returns true. An error rolls it back too. Returns what `work`
+     * returned.
      */
     attempt: (work: () => boolean): boolean => {
       database.exec('BEGIN')

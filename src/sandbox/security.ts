@@ -2,21 +2,23 @@ import { randomBytes } from 'node:crypto'
 import { gatewayError, rateLimitReply, type Reply } from './http/reply.ts'
 import type { SandboxSettings } from './options.ts'
 
-/** Who calls, once both headers were accepted. */
+/** The caller of an accepted request. */
 export interface Principal {
-  /** Security domains of the token (service.md 1.1); undefined: all of them. */
+  /** The security domains of the token (service.md 1.1), or `undefined` if the token has all domains. */
   readonly domains: ReadonlySet<string> | undefined
-  /** Recorded as the author of this caller's marks; lower case. */
+  /** The author of the marks that this caller writes, as a guid in lower case. */
   readonly actorId: string
 }
 
-/** Checks the two headers of a call (service.md 5, service-facts 10), and counts it: the caller, or the gateway's refusal. */
+/**
+ * Checks the two headers of a call (service.md 5, service-facts 10) and counts the call. Returns the caller or the refusal of the gateway.
+ */
 export type Admit = (credentials: {
   readonly subscriptionKey: string | undefined
   readonly authorization: string | undefined
 }) => { readonly principal: Principal } | { readonly refusal: Reply }
 
-/** The subscription key, bearer token, client id and client secret that are always accepted and hold everything. */
+/** The subscription key, bearer token, client id and client secret that are always accepted and have all permissions. */
 const builtIn = 'sandbox'
 
 const missingKey =
@@ -25,7 +27,7 @@ const invalidKey =
   'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.'
 const invalidToken = 'Unauthorized. Access token is missing or invalid.'
 
-/** Creates gateways and token endpoint from the options. `now` is the service's time in milliseconds. */
+/** Creates the gateways and the token endpoint. `now` returns the time of the service in milliseconds since 1970. */
 export function createSecurity(settings: SandboxSettings, actorId: string, now: () => number) {
   const issued = createIssuedTokens(now)
   const gateway = (
@@ -37,14 +39,14 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
     const declared = new Map<string, ReadonlySet<string> | undefined>([[builtIn, undefined]])
     for (const { token, domains } of tokens) declared.set(token, new Set(domains))
     const countCall = createRateLimit(callsPerSecond)
-    // Key, rate, token, in this order (service-facts 9 to 12).
+    // The order of the checks is key, rate, token (service-facts 9 to 12).
     return ({ subscriptionKey, authorization }) => {
       if (subscriptionKey === undefined || subscriptionKey === '')
         return { refusal: gatewayError(401, missingKey) }
       if (!accepted.has(subscriptionKey)) return { refusal: gatewayError(401, invalidKey) }
       const waitSeconds = countCall(subscriptionKey)
       if (waitSeconds !== undefined) return { refusal: rateLimitReply(waitSeconds) }
-      // The scheme is compared without case (RFC 9110 11.1); service.md 4.2 writes it in lower case.
+      // The scheme is case-insensitive (RFC 9110 11.1); service.md 4.2 writes it in lower case.
       const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
       if (token !== undefined && declared.has(token))
         return { principal: { actorId, domains: declared.get(token) } }
@@ -55,9 +57,9 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
   }
   const { keys, tokens, clients, callsPerSecond, v2 } = settings
   return {
-    /** The gateway of the only port, or of that of V3. */
+    /** The gateway of the only port, or of the V3 port if V2 has a separate one. */
     admit: gateway(keys, tokens, callsPerSecond),
-    /** The gateway of the port of V2; a key or token of one gateway need not be one of the other (service-facts 10). */
+    /** The gateway of the V2 port. Its keys and tokens can differ from those of the other gateway (service-facts 10). */
     admitV2: gateway(v2?.keys ?? keys, v2?.tokens ?? tokens, v2?.callsPerSecond),
     /** Answers `POST …/connect/token`. */
     issueToken: (contentType: string | undefined, body: string): Reply =>
@@ -66,8 +68,8 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
 }
 
 /**
- * Counts the calls of each subscription key in the second that ends now, by the machine's time: the function returns the seconds
- * to wait where a call is one too many, which is then not counted.
+ * Creates a rate limit over a sliding window of one second per subscription key, by the clock of the machine. The function returns the
+ * seconds to wait if a call exceeds the limit, or `undefined` otherwise. A refused call is not counted.
  */
 function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) => number | undefined {
   const calls = new Map<string, number[]>()
@@ -85,14 +87,14 @@ function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) =
   }
 }
 
-/** Security domains of a token; undefined: all of them. */
+/** The security domains of a token, or `undefined` if it has all domains. */
 type Domains = ReadonlySet<string> | undefined
 
 /** One hour (service-facts 11). */
 const lifetimeSeconds = 3600
 
 function createIssuedTokens(now: () => number) {
-  // In order of issue, so the first to expire comes first, unless the clock was set back.
+  // In order of issue, so the first token expires first unless the clock was set back.
   const issued = new Map<string, { domains: Domains; expiresAt: number }>()
   return {
     find: (token: string): { readonly domains: Domains } | undefined => {
@@ -112,8 +114,9 @@ function createIssuedTokens(now: () => number) {
 }
 
 /**
- * The stand-in token endpoint (service-facts 11; RFC 6749 4.4 and 5): `client_credentials`, form-encoded, with `scope` and the
- * organisation in `acr_values`. Answers a token that is good for an hour, or an error of RFC 6749 5.2.
+ * Answers a call of the stand-in token endpoint (service-facts 11; RFC 6749 4.4 and 5). The call is form-encoded, with the grant type
+ * `client_credentials`, a `scope`, and the organisation in `acr_values`. The reply is a token that is valid for an hour, or an error of RFC
+ * 6749 5.2.
  */
 function answerTokenCall(
   clients: readonly (Pick<SandboxSettings['clients'][number], 'id' | 'secret'> &
@@ -136,7 +139,7 @@ function answerTokenCall(
   if (scope === null || scope === '') return tokenReply(400, { error: 'invalid_scope' })
   const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
   if (organisation === undefined) return tokenReply(400, { error: 'invalid_request' })
-  // A school may withdraw its consent: the client is valid, the organisation is not, or no longer, its own.
+  // A school may withdraw its consent. The client is then valid, but the organisation is not available to it.
   if (client.organisation !== undefined && client.organisation !== organisation)
     return tokenReply(400, { error: 'unauthorized_client' })
   const token = tokens.issue(client.domains && new Set(client.domains))

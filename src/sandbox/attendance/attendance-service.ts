@@ -23,7 +23,7 @@ const listedSet = (name: string, type: string, entities: readonly Entity[]): Ser
   rows: listedRows(entities),
 })
 
-/** Creates the V3 attendance service: everything below `…/Attendance/V3` but `$batch` and `$metadata`. */
+/** Creates the V3 attendance service, which answers every path below `…/Attendance/V3` except `$batch` and `$metadata`. */
 export function createAttendanceService(
   school: School,
   queryContext: () => QueryContext,
@@ -40,7 +40,7 @@ export function createAttendanceService(
       'StatutoryAttendanceRecordHistory',
       historyEntities(school, since),
     )
-  /** By their names in lower case; those besides AttendanceRecords are read only and whole in memory. */
+  /** The sets by name in lower case. All sets except AttendanceRecords are read-only and held in memory. */
   const sets = new Map<string, (asOf: number | undefined) => ServedSet>([
     ['attendancerecords', (asOf) => recordSet(school, face, asOf)],
     [
@@ -50,7 +50,7 @@ export function createAttendanceService(
     ['statutoryattendancerecordhistorys', () => histories()],
     ['attendancelookups', () => listedSet('AttendanceLookups', 'AttendanceLookup', codeEntities(school))],
   ])
-  /** The collections of `SIMS.Changes`. */
+  /** The collections that have `SIMS.Changes`. */
   const changes = new Map<string, (since: number) => Collection>([
     ['attendancerecords', (since) => changedRecords(school, face, since)],
     ['statutoryattendancerecordhistorys', histories],
@@ -65,7 +65,7 @@ export function createAttendanceService(
     const named = resource.set.toLowerCase()
     const name = route.isLookup ? lookupName(named) : named
     const set = sets.get(name)
-    // Its root has the lookups and nothing else, as that of the learner lookups.
+    // The root of the attendance lookups serves nothing else, like the root of the learner lookups.
     if (set === undefined || (route.isLookup && name !== 'attendancelookups')) return notFound
     const { key, rest, isRaw } = resource
     const [next] = rest
@@ -79,11 +79,11 @@ export function createAttendanceService(
   }
 }
 
-/** A path whose argument is not a literal, such as a time that does not exist. */
+/** Returns true for a call of `Changes` that could not be parsed, for example because its argument is an invalid time. */
 const isUnreadableChanges = ([set = '', call = '']: readonly string[]): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 
-/** Below `/V1/Lookup/Attendance` the lookup may go by its set or by its type (service-facts 7 and 13). */
+/** Below `/V1/Lookup/Attendance` a lookup can be addressed by its set or by its type (service-facts 7 and 13). */
 function lookupName(name: string): string {
   return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
 }
@@ -95,8 +95,9 @@ const startDateRequired = odataError(
 )
 
 /**
- * The one parameter of `SIMS.Changes` in milliseconds; its type is not shown, so a date alone is read too. An alias stands
- * for the value of an option of that name (OData URL conventions 5.3).
+ * Reads the `startDate` parameter of `SIMS.Changes`, in milliseconds since 1970. The documentation does not show its type, so a plain date
+ * is accepted too. An alias is replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or
+ * has another form.
  */
 function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest): number | undefined {
   const [parameter, ...more] = parameters
@@ -107,7 +108,7 @@ function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest
   if (value?.kind !== 'literal') return undefined
   if (value.type === 'Edm.DateTimeOffset') {
     const start = parseInstant(value.value)
-    // Changes have whole milliseconds: one of that millisecond came before a time with ticks.
+    // Changes are stored in whole milliseconds. A start with a fraction of a millisecond must exclude the millisecond that it falls in.
     return start && start.ms + ((start.ticks ?? 0) > 0 ? 1 : 0)
   }
   return value.type === 'Edm.Date' ? parseDate(value.value) : undefined

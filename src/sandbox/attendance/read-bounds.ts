@@ -2,25 +2,24 @@ import type { CompareNode, MemberNode, Scalar, TypedExpr } from '../../odata/ind
 import { dayMs } from '../dates.ts'
 import { odataError, type Reply } from '../http/reply.ts'
 
-/** Which rows a filter can match at all; ids that are missing do not limit them. */
+/** The rows that a filter can match. A kind of id that is absent does not restrict the rows. */
 export interface ReadBounds {
   /** Ids in lower case. */
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** Start of the session in milliseconds, inclusive; infinite where nothing limits it. */
+  /** Limits of the session start in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
   readonly from: number
   readonly to: number
 }
 
-/** All rows. */
 export const unbounded: ReadBounds = { from: -Infinity, to: Infinity }
 
 type IdField = 'learners' | 'events' | 'records'
 
 const idFields = ['learners', 'events', 'records'] as const
 
-/** Fields by their names in the V3 record and in the flat V2 record. */
+/** The filter fields by their names in V3 records and in the flat V2 records. */
 const idPaths: Readonly<Record<string, IdField>> = {
   'Attendee/ExternalID': 'learners',
   'Event/ExternalID': 'events',
@@ -30,8 +29,8 @@ const idPaths: Readonly<Record<string, IdField>> = {
 }
 
 /**
- * Bounds of a checked filter: the rows it can match lie inside, so that a read skips all others. `and` narrows,
- * `or` widens; everything else (`not`, functions, lambdas) leaves the rows unbounded.
+ * Computes bounds that contain every row that a checked filter can match, so that a read can skip all others. `and` narrows the bounds and
+ * `or` widens them. Any other operator (`not`, functions, lambdas) leaves them unlimited.
  */
 export function boundsOf(node: TypedExpr): ReadBounds {
   switch (node.kind) {
@@ -78,7 +77,7 @@ function bound(path: string, operator: CompareNode['operator'], value: Scalar): 
 const common = (one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlySet<string> =>
   new Set([...one].filter((id) => other.has(id)))
 
-/** Both hold. */
+/** Combines the bounds of two conditions that must both hold. */
 function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
@@ -89,7 +88,7 @@ function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   return { ...Object.fromEntries(ids), ...span }
 }
 
-/** Either may hold: only ids that both limit remain limited. */
+/** Combines the bounds of two alternatives. An id field stays restricted only if both alternatives restrict it. */
 function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
   const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
@@ -100,9 +99,9 @@ function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
 }
 
 /**
- * The limit of an attendance read (service.md 4, 4.1 and 8; service-facts 1 and 2): a range of dates, where the filter
- * gives one, is at most `maxDays` long; where it gives none, the filter names an individual, an event or a record.
- * The reply to a read that asks for more; undefined for one within the limit.
+ * Refuses a read of attendance that is too wide (service.md 4, 4.1 and 8; service-facts 1 and 2). A filter with a date range may span at
+ * most `maxDays` days. A filter without one must name one learner, an event or a record. Returns the error reply, or `undefined` if the
+ * read is allowed.
  */
 export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | undefined {
   const { from, to, learners, events, records } = bounds

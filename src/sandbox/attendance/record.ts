@@ -5,17 +5,17 @@ import { formatInstant } from '../dates.ts'
 import { zeroGuid } from '../identity.ts'
 import { fields, type Json, readMembers, reference } from '../json.ts'
 
-/** The content of one AttendanceRecord (service.md 2.10). */
+/** The content of an AttendanceRecord (service.md 2.10). */
 export interface RecordView {
   readonly externalId: string
   readonly present: boolean
   readonly absent: boolean
-  /** Milliseconds; null for a session without a mark. */
+  /** Milliseconds since 1970, or null for a session without a mark. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
-  /** Start of the session as the service writes it. */
+  /** The start of the session as the service writes it. */
   readonly start: string
-  /** Null when the system made the row. */
+  /** Null if the service itself created the row. */
   readonly recordedBy: string | null
   readonly learner: string
   readonly event: string
@@ -24,20 +24,20 @@ export interface RecordView {
   readonly comment: string | null
 }
 
-/** A mark as posted to either face; ids in lower case. */
+/** A mark as it was posted to V2 or V3, with ids in lower case. */
 export interface MarkWrite extends Omit<
   RecordView,
   'present' | 'absent' | 'recordedOn' | 'start' | 'recordedBy'
 > {
-  /** Undefined: as the code says. */
+  /** `undefined` if the attendance code decides. */
   readonly present: boolean | undefined
   readonly absent: boolean | undefined
-  /** Milliseconds; undefined: now. */
+  /** Milliseconds since 1970, or `undefined` for the current time. */
   readonly recordedOn: number | undefined
   readonly recordedBy: string
 }
 
-/** Types that a posted reference may name, the documented one first (service.md 2.10; service-facts 5). */
+/** The types that a posted reference may name, with the documented type first (service.md 2.10; service-facts 5). */
 const referenceTypes = {
   Attendee: ['Learner.Identifier'],
   Event: ['Attendance.AttendanceSession', 'Attendance.StatutoryAttendanceSession'],
@@ -45,7 +45,7 @@ const referenceTypes = {
   RecordedBy: ['AuthorisedUser'],
 } as const
 
-/** Type texts of the references of a record. */
+/** The type names in the references of a record. */
 interface RecordTypes {
   readonly attendee: string
   readonly event: string
@@ -55,7 +55,7 @@ interface RecordTypes {
 const { Attendee, Event, AttendanceCode } = referenceTypes
 const documentedTypes: RecordTypes = { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] }
 
-/** The record as the service shows it, fields in the order of service.md 2.10. */
+/** Converts a record to the JSON that the service returns, with its fields in the order of service.md 2.10. */
 export function toRecordEntity(view: RecordView, types = documentedTypes): Record<string, Json> {
   const by = view.recordedBy
   return {
@@ -79,7 +79,7 @@ const typed = (types: readonly [string, ...string[]]) =>
     'ExternalID and Type',
   ).transform(({ ExternalID, Type }) => ({ ExternalID, Type: Type ?? types[0] }))
 
-/** A record as posted, in the full or the minimal form (service.md 2.10; service-facts 6). */
+/** A posted record in the full or the minimal form (service.md 2.10; service-facts 6). */
 const schema = z
   .strictObject({
     ExternalID: fields.guid,
@@ -87,7 +87,7 @@ const schema = z
     Absent: fields.boolean,
     RecordedOn: fields.instant,
     ChangeProcessName: fields.string,
-    // Read for its form only: the session's own start counts.
+    // Its form is checked but its value is ignored, because the start of the session applies.
     AttendableEventStart: fields.instant,
     RecordedBy: typed(referenceTypes.RecordedBy).nullish(),
     Attendee: typed(referenceTypes.Attendee),
@@ -101,7 +101,7 @@ const schema = z
     message: 'and Absent cannot both be true',
   })
 
-/** Reads one posted record and the types of its references, or returns every error of its form. `actorId` is the default of `RecordedBy`. */
+/** Parses a posted record and the types of its references, or returns every validation error. `RecordedBy` defaults to `actorId`. */
 export function readRecordBody(
   body: unknown,
   actorId: string,

@@ -7,22 +7,22 @@ import type { Face, Mark } from '../store/marks.ts'
 import { type ReadBounds, unbounded } from './read-bounds.ts'
 import type { RecordView } from './record.ts'
 
-/** The position of a row in the natural order: by learner, then by time. */
+/** The position of a row in the natural order, which is by learner and then by time. */
 export interface RowPosition {
   readonly learner: number
   readonly session: number
   readonly copy: number
 }
 
-/** One row of the augmented set. */
+/** A row of the augmented set. */
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
-  /** Number of the effect that wrote the mark, 0 for the seeded history; undefined: there is no recorded mark. */
+  /** The number of the effect that wrote the mark, or 0 for the seeded history. `undefined` if the session has no recorded mark. */
   readonly seq: number | undefined
 }
 
-/** The row of a recorded mark. */
+/** Builds the row of a recorded mark. */
 export function recordedRow(school: School, learner: Pupil, session: Session, mark: Mark): Row {
   const { externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment, copy } = mark
   return {
@@ -39,7 +39,7 @@ export function recordedRow(school: School, learner: Pupil, session: Session, ma
   }
 }
 
-/** The row of a stored mark; undefined where its session is outside the calendar. */
+/** Builds the row of a stored mark, or returns `undefined` if its session is outside the calendar. */
 export function rowOf(school: School, mark: Mark): Row | undefined {
   const learner = school.roster.byNumber(mark.learner)
   const session = school.calendar.byNumber(mark.session)
@@ -48,22 +48,22 @@ export function rowOf(school: School, mark: Mark): Row | undefined {
     : recordedRow(school, learner, session, mark)
 }
 
-/** Which rows are wanted, as of when, and as which face shows them. */
+/** Selects the rows to read, the point in time at which to read them, and the interface that shows them. */
 interface RowQuery {
   readonly bounds: ReadBounds
-  /** Absent: the rows as they are stored. */
+  /** The interface whose configured differences apply. If absent, rows are read as they are stored. */
   readonly face?: Face
-  /** Rows up to and with this one are left out. */
+  /** Reading starts after this row. */
   readonly after?: RowPosition | undefined
-  /** Marks are read as they were when this was the last effect. */
+  /** The number of the last effect to take into account. Later writes are invisible. */
   readonly asOf?: number | undefined
-  /** Rows that the system makes are left out (the legacy face). */
+  /** True to omit sessions without a recorded mark, as V2 does. */
   readonly recordedOnly?: boolean
 }
 
 /**
- * The augmented record set (service.md 1.2): a row for every session of the calendar, weekends and holidays included, for
- * every learner who is on roll that day, with the mark or the code for a missing mark; and every other mark.
+ * Yields the augmented record set (service.md 1.2). Every learner who is on roll on a day has a row for each session of that day, including
+ * weekends and holidays. The row holds the mark, or the code for a missing mark. Marks of learners who are not on roll are included too.
  */
 export function* augmentedRows(school: School, query: RowQuery): Generator<Row> {
   const { bounds, after } = query
@@ -96,7 +96,7 @@ function learnersOf(school: School, { learners, records }: ReadBounds): Pupil[] 
   return roster.entries.filter(({ number }) => numbers.has(number))
 }
 
-/** The place of a row by its id, whether there is a mark, and whichever face gave the id. */
+/** Finds the learner and session that an id stands for, whether or not the session has a mark, and whichever interface returned the id. */
 function placeOfRecord(
   { marks, ids }: School,
   id: string,
@@ -110,16 +110,16 @@ function placeOfRecord(
 interface SessionSpan {
   readonly first: number
   readonly last: number
-  /** Only these sessions; undefined: all between first and last. */
+  /** Restricts the span to these sessions. `undefined` if all sessions from first to last are included. */
   readonly only: ReadonlySet<number> | undefined
 }
 
-/** The sessions that bounds leave; undefined where there are none. */
+/** Returns the sessions within the bounds, or `undefined` if there are none. */
 function sessionSpan(school: School, bounds: ReadBounds): SessionSpan | undefined {
   const { calendar } = school
   const { sessions } = calendar
   const [start, end] = [sessions[0]?.number ?? 0, sessions.at(-1)?.number ?? -1]
-  // A day's sessions begin between its midnights in UTC, so whole days are a safe frame for the filter to narrow.
+  // The sessions of a day start on that day in UTC, so limiting the read to whole UTC days loses no row.
   const first = Math.max(start, dayOf(bounds.from) * 2)
   const last = Math.min(end, dayOf(bounds.to) * 2 + 1)
   let only: Set<number> | undefined
@@ -156,7 +156,7 @@ function* learnerRows(school: School, learner: Pupil, span: SessionSpan, query: 
   }
 }
 
-/** The row of a session without a mark: neither present nor absent, without RecordedBy (service.md 2.10). */
+/** Builds the row of a session without a mark, which is neither present nor absent and has no RecordedBy (service.md 2.10). */
 function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   return {
     view: {
@@ -178,7 +178,7 @@ function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   }
 }
 
-/** The row with an id in lower case; undefined: the face has none. */
+/** Finds the row with an id in lower case, or returns `undefined` if the interface shows no such row. */
 export function rowById(
   school: School,
   externalId: string,
@@ -190,9 +190,9 @@ export function rowById(
 }
 
 /**
- * `AttendanceRecords/SIMS.Changes` (service-facts 4): the marks that were written since an instant. First those of the
- * seeded history, recorded by a teacher then, by learner and time; then those written through this service, in the order
- * of writing, which come after the last learner and have the number of their effect as position.
+ * Yields the marks written since an instant, for `AttendanceRecords/SIMS.Changes` (service-facts 4). The marks of the seeded history come
+ * first, in order of learner and time. The marks written through this service follow in the order of writing. Their position is after the
+ * last learner and holds the number of their effect.
  */
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1

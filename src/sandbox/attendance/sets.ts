@@ -11,19 +11,19 @@ import { boundsOf, filterRequired, refuseWideRange, unbounded } from './read-bou
 import { type RecordView, toRecordEntity } from './record.ts'
 import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition } from './rows.ts'
 
-/** How a face shows attendance records, and takes them. */
+/** How V2 or V3 represents and accepts attendance records. */
 export interface RecordFace {
-  /** The V2 face leaves out sessions without a mark (service.md 1.2). */
+  /** The interface. V2 omits sessions without a mark (service.md 1.2). */
   readonly name: Face
-  /** Qualified name of the record type. */
+  /** The qualified name of the record type. */
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
   readonly post: (request: RoutedRequest) => Reply
 }
 
 /**
- * The attendance records of a face: a read has a `$filter` that is narrow enough, and only the rows inside its bounds are
- * read, in order of learner and time. `asOf`: reads see nothing that was written after this effect.
+ * Creates the set of attendance records of an interface. A read needs a `$filter` that is narrow enough. Rows are read in order of learner
+ * and time, and only within the bounds of the filter. Reads ignore effects after number `asOf` if it is given.
  */
 export function recordSet(school: School, face: RecordFace, asOf: number | undefined): ServedSet {
   const { name, toEntity } = face
@@ -44,7 +44,7 @@ export function recordSet(school: School, face: RecordFace, asOf: number | undef
   }
 }
 
-/** The records of `SIMS.Changes` since an instant in milliseconds: they need no filter. */
+/** Creates the collection of `SIMS.Changes` since an instant in milliseconds. Reading it needs no filter. */
 export function changedRecords(school: School, face: RecordFace, since: number): Collection {
   return {
     typeName: face.typeName,
@@ -70,7 +70,7 @@ function readPosition(token: string | undefined): RowPosition | undefined {
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
-/** The sessions of every calendar day: the ids that a writer reads first (service-facts 4). */
+/** Lists the sessions of every calendar day, whose ids a writing client reads first (service-facts 4). */
 export function sessionEntities({ calendar }: School): Entity[] {
   return calendar.sessions.map(({ externalId, day, half, start }) => ({
     ExternalID: externalId,
@@ -82,7 +82,7 @@ export function sessionEntities({ calendar }: School): Entity[] {
   }))
 }
 
-/** The codes in the form of a lookup (service-facts 7). */
+/** Lists the attendance codes in the form of a lookup (service-facts 7). */
 export function codeEntities({ codes, ids }: School): Entity[] {
   return codes.codes.map(({ externalId, code, description, number, visible, statutory, statutoryId }) => ({
     ExternalID: externalId,
@@ -101,8 +101,8 @@ export function codeEntities({ codes, ids }: School): Entity[] {
 }
 
 /**
- * The audit of changes (service-facts 4): every state that a write replaced, and every state that a write made, oldest
- * write first. `since` excludes writes before that instant.
+ * Lists the audit of changes (service-facts 4): the states that writes replaced and the states that they created, in the order of the
+ * writes. Writes before `since` (milliseconds) are excluded.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {
@@ -113,7 +113,9 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** The states of the session of a mark as the legacy face shows them, oldest write first and none after `asOf`. */
+/**
+ * Returns the successive states of the mark's session as V2 shows them, the oldest write first. Writes after effect `asOf` are excluded.
+ */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []
@@ -122,7 +124,7 @@ export function historyViews(school: School, { position }: Row, asOf = Infinity)
     .flatMap((change) => (change.changedBy <= asOf ? (historyView(school, change) ?? []) : []))
 }
 
-/** A state with an id of its own; undefined where its session is outside the calendar. */
+/** Gives a state an id of its own. Returns `undefined` if its session is outside the calendar. */
 function historyView(school: School, { mark, changedBy }: MarkChange): RecordView | undefined {
   const row = rowOf(school, mark)
   return row && { ...row.view, externalId: school.ids.guid('history', changedBy, mark.seq) }

@@ -10,7 +10,7 @@ import type { Face } from '../store/marks.ts'
 import { type MarkWrite, readRecordBody, type RecordView, toRecordEntity } from './record.ts'
 import { recordedRow } from './rows.ts'
 
-/** The mark as the reply shows it, the ids that do not exist, or a conflict with an existing mark. */
+/** The written mark as the reply shows it, the ids that do not exist, or a conflict with an existing mark. */
 type MarkOutcome =
   | { readonly kind: 'written'; readonly view: RecordView }
   | { readonly kind: 'unknownIds'; readonly faults: readonly ErrorDetail[] }
@@ -21,13 +21,13 @@ const conflicts = {
   idTaken: 'The ExternalID belongs to the mark of another session.',
 }
 
-/** Checks the three ids of a mark, all of them, and records it. */
+/** Validates the three ids of a mark and records it. All invalid ids are reported together. */
 export function writeMark(school: School, face: Face, write: MarkWrite): MarkOutcome {
   const learner = school.roster.byId(write.learner)
   const session = school.calendar.byId(write.event)
   const code = school.codes.byId(write.code)
   if (learner === undefined || session === undefined || code === undefined) {
-    // The first code is this sandbox's own by analogy; service.md 7 shows the others.
+    // service.md 7 shows the second and third code. The first one is an assumption by analogy.
     const fields = [
       [learner, 'ATT_VAL_1', 'Attendee'],
       [session, 'ATT_VAL_2', 'Event'],
@@ -58,8 +58,8 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
 }
 
 /**
- * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4): 201 with the record as recorded, 204 where the client
- * prefers no body, 400 with every fault at once, 409 where the session may not be marked again.
+ * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4). The status is 201 with the stored record, 204 if the client prefers no
+ * body, 400 with all errors, or 409 if the session may not be marked again.
  */
 export function postRecord(school: School, request: RoutedRequest): Reply {
   const contentType = request.header('content-type') ?? ''
@@ -76,7 +76,7 @@ export function postRecord(school: School, request: RoutedRequest): Reply {
   if (outcome.kind === 'conflict') return odataError(409, 'Conflict', outcome.message)
   const root = `${request.origin}${request.route.root}`
   const location = `${root}/AttendanceRecords(${outcome.view.externalId})`
-  // RFC 7240 4.2; OData protocol 8.2.8.7
+  // RFC 7240 4.2; OData protocol 8.2.8.7.
   if (/(^|[ ,;])return=minimal([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
     const headers = { Location: location, 'OData-EntityId': location, 'Preference-Applied': 'return=minimal' }
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }

@@ -10,14 +10,14 @@ type Kind = (typeof kinds)[number]
 
 const id = z.guid().toLowerCase()
 const schema = z.strictObject({
-  /** The face that shows the differences; the other one shows what is stored. */
+  /** The interface that shows the differences. The other interface shows the stored values. */
   face: z.enum(['V2', 'V3']),
-  /** Marks that differ, each in one way or several. */
+  /** The marks that differ. A mark can occur with several kinds. */
   rows: z
     .array(z.strictObject({ learner: id, event: id, kind: z.enum(kinds) }))
     .max(10_000)
     .default([]),
-  /** The share of all other marks that differ too, and how: the same marks every time. */
+  /** The share of all other marks that differ too, each in one of `kinds`. The choice is deterministic. */
   share: z.number().min(0).max(1).default(0),
   kinds: z
     .array(z.enum(kinds))
@@ -25,13 +25,13 @@ const schema = z.strictObject({
     .default([...kinds]),
 })
 
-/** Which marks one face shows otherwise than they are stored. */
+/** The marks that one interface shows differently from what is stored. */
 type DifferencePlan = z.output<typeof schema>
 
-/** Kind of the ids that the difference `id` gives to marks; a read by such an id finds its mark. */
+/** The kind of the ids that the difference `id` gives to marks. A read by such an id finds the mark. */
 export const otherIdKind = 'otherMark'
 
-/** Creates the differences, with none set; only reads of marks change. */
+/** Creates the differences, with none configured. They affect only reads of marks. */
 export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
@@ -46,7 +46,7 @@ export function createDifferences(ids: Identities, codes: CodeTable) {
       case 'recordedOn':
         return { ...mark, recordedOn: mark.recordedOn + 3_600_000 }
       case 'commentCut': {
-        // Code points, so that no pair of surrogates is torn.
+        // Splits by code points, so that no surrogate pair is torn apart.
         const points = Array.from(mark.comment ?? '')
         return { ...mark, comment: mark.comment && points.slice(0, points.length >> 1).join('') }
       }
@@ -71,7 +71,7 @@ export function createDifferences(ids: Identities, codes: CodeTable) {
   }
   return {
     ...setting,
-    /** The marks as a face shows them. */
+    /** Returns the marks as an interface shows them. */
     show: (face: Face | undefined, marks: readonly Mark[]): readonly Mark[] => {
       if (plan === null || plan.face !== face) return marks
       const shown = plan

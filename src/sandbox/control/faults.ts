@@ -4,18 +4,18 @@ import { faceOf } from '../http/request.ts'
 import type { Random } from '../random.ts'
 import { readBody, type Setting } from './setting.ts'
 
-/** Which requests a fault meets, and how often. */
+/** The requests that a fault applies to, and how often. */
 const scope = {
-  /** Method in any case; absent: all. */
+  /** The method in any case. Defaults to all methods. */
   method: z.string().optional(),
-  /** Text that the path contains, in any case; absent: all. */
+  /** Text that the path contains, in any case. Defaults to all paths. */
   path: z.string().optional(),
   face: z.enum(['V2', 'V3']).optional(),
-  /** Matching requests that pass before the fault begins. */
+  /** Number of matching requests that pass before the fault takes effect. */
   skip: z.int().min(0).default(0),
-  /** How many requests it meets; absent: all from then on. */
+  /** Maximum number of requests that the fault affects. Defaults to no limit. */
   count: z.int().min(1).optional(),
-  /** Share of the matching requests that it meets, drawn from the sandbox's own seed. */
+  /** Probability that a matching request is affected, drawn from the seed of the sandbox. */
   probability: z.number().min(0).max(1).default(1),
 }
 
@@ -34,46 +34,51 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /** The requests of a V3 batch are handled one after another, each so long after the one before. `resetAfterMs`: the connection ends in the middle. */
+  /**
+   * Handles the requests of a V3 batch one after another with a delay of `ms` before each. With `resetAfterMs` the connection is reset
+   * while the batch is still running.
+   */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
     ms: z.int().min(1).max(600_000),
     resetAfterMs: z.int().min(0).max(600_000).optional(),
   }),
-  /** Reads see no write of the last `lagMs` by the service's clock; absent: none made since the fault was set. */
+  /**
+   * Hides from reads the writes of the last `lagMs` milliseconds by the clock of the service. Without `lagMs`, hides the writes made since
+   * the fault was set.
+   */
   z.strictObject({ ...scope, kind: z.literal('staleRead'), lagMs: z.int().min(0).optional() }),
 ])
 
 /**
- * A fault to be injected: a delay before the request is handled (`latency`); an answer without handling it (`status`,
- * `rateLimit`); a connection reset or no answer at all, before or after the request was applied (`reset`, `stall`); a
- * damaged answer (`truncate`, `brokenGzip`, `slowBody`); a V3 batch that is handled request by request, also after its connection was
- * lost (`pace`); a read that sees no recent write (`staleRead`). A `status` or
- * `rateLimit` that names a path also strikes single requests inside a V3 batch.
+ * A fault to inject. `latency` delays the request. `status` and `rateLimit` reply without handling it. `reset` resets the connection and
+ * `stall` never replies, either before or after the request is applied. `truncate`, `brokenGzip` and `slowBody` damage the reply. `pace`
+ * handles a V3 batch request by request, even after its connection is lost. `staleRead` hides recent writes. A `status` or `rateLimit`
+ * fault with a path also applies to individual requests inside a V3 batch.
  */
 type Fault = z.output<typeof schema>
 
-/** The combined effect of all faults that strike one request. */
+/** The combined effect of all faults that apply to one request. */
 export interface Disturbance {
   readonly latencyMs: number
-  /** Sent instead of handling the request. */
+  /** The reply to send instead of handling the request. */
   readonly reply?: Reply
-  /** The connection is reset, or never answered, before the request is applied or after. */
+  /** Resets the connection or never replies, and `apply` says whether the request is applied first. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
-  /** The effect beyond which a read sees nothing. */
+  /** The number of the last effect that a read sees. */
   readonly asOf?: number
-  /** The reply ends after this number of bytes of its body. */
+  /** The number of bytes of the body after which the reply breaks off. */
   readonly truncateAt?: number
   readonly brokenGzip?: boolean
   readonly bytesPerSecond?: number
-  /** Before each request of a V3 batch the service waits so long. */
+  /** The delay before each request of a V3 batch in milliseconds. */
   readonly paceMs?: number
-  /** The connection is reset after this time, while the service goes on. */
+  /** The connection is reset after this number of milliseconds, while the service continues. */
   readonly resetAfterMs?: number | undefined
 }
 
-/** The configured faults of one port. The body of a PUT is one fault or a list. */
+/** The configured faults of one port. The body of a PUT is a fault or a list of faults. */
 export type FaultPlan = ReturnType<typeof createFaultPlan>
 
 interface Counted {
@@ -82,7 +87,10 @@ interface Counted {
   struck: number
 }
 
-/** Creates a plan without faults. `random` draws for those with a probability; `lastSeq` is the last effect, or the last before a time. */
+/**
+ * Creates a plan without faults. `random` decides for faults with a probability. `lastSeq` returns the number of the last effect, or of the
+ * last effect at least `lagMs` milliseconds old.
+ */
 export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => number) {
   let counted: Counted[] = []
   let seqWhenSet = 0
@@ -121,7 +129,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
         return { asOf: fault.lagMs === undefined ? seqWhenSet : lastSeq(fault.lagMs) }
     }
   }
-  /** Of two faults that exclude each other the later counts. */
+  /** If two faults exclude each other, the later one applies. */
   const join = (struck: readonly Counted[]): Disturbance =>
     struck.reduce<Disturbance>((joined, { fault }) => ({ ...joined, ...effectOf(fault, joined) }), {
       latencyMs: 0,
@@ -135,7 +143,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
     clear: () => {
       counted = []
     },
-    // How often each struck and may still strike; undefined: without end.
+    // `remaining` is `undefined` if the fault has no limit.
     current: () =>
       counted.map(({ fault, struck }) => ({
         fault,
@@ -145,12 +153,12 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
   }
   return {
     ...setting,
-    /** The effect of the faults that strike this request, each of which is counted; undefined: none strikes. */
+    /** Returns the combined effect of the faults that apply to a request, or `undefined` if none does. Counts each of them. */
     strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)
     },
-    /** The answer of the faults that strike this request of a batch, in place of the service's: those with a path and a status. */
+    /** Returns the reply that a `status` or `rateLimit` fault with a path gives to a request inside a batch, or `undefined`. */
     strikeInside: (method: string, path: string): Reply | undefined => {
       const isInside = ({ fault }: Counted): boolean =>
         fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit')

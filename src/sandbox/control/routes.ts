@@ -13,13 +13,13 @@ import type { Setting } from './setting.ts'
 /** The parts of the sandbox that the control routes operate on. */
 interface ControlParts {
   readonly school: School
-  /** By the path of each. */
+  /** The settings by the path of their route. */
   readonly settings: Readonly<Record<string, Setting>>
-  /** Undoes every write and brings all switches back to their defaults. */
+  /** Undoes every write and restores the defaults of all settings except the clock. */
   readonly reset: () => void
 }
 
-/** Routes under `/_sandbox` that inspect and control the sandbox, without credentials, for local callers only. */
+/** Creates the routes under `/_sandbox` that inspect and control the sandbox. They need no credentials and accept local callers only. */
 export function createControlRoutes({ school, settings, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {
@@ -52,15 +52,15 @@ export function createControlRoutes({ school, settings, reset }: ControlParts): 
   return router
 }
 
-/** Why control refuses a request. Undefined: it is from a local program, or a page of the sandbox itself. */
+/** Returns the reason for refusing a control request, or `undefined` if it comes from a local program or a page of the sandbox. */
 function refusalOf({ headers, socket }: Request): { code: string; message: string } | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackAddress(socket.remoteAddress ?? ''))
     return { code: 'LoopbackOnly', message: 'Control answers this machine only.' }
-  // A page whose name was resolved to this machine (DNS rebinding) asks for its own name.
+  // After DNS rebinding a foreign page reaches this machine, but its requests still carry the foreign host name.
   if (!isLoopback(host.replace(/:\d*$/, '')))
     return { code: 'ForeignHost', message: 'Control answers requests to a loopback name or address only.' }
-  // Browsers say where a request comes from; programs say nothing (Fetch Metadata 2.4, Fetch 3.2).
+  // Browsers identify the origin of a request; programs do not (Fetch Metadata 2.4, Fetch 3.2).
   const site = headers['sec-fetch-site'] ?? 'none'
   const isOwnSite = site === 'none' || site === 'same-origin'
   const isOwnOrigin = origin === undefined || origin === `http://${host}`
@@ -68,7 +68,7 @@ function refusalOf({ headers, socket }: Request): { code: string; message: strin
   return { code: 'ForeignPage', message: 'Control answers no page of another site.' }
 }
 
-// Express knows an error handler by its four parameters.
+// Express recognises an error handler by its four parameters.
 function answerError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
     next(error)
@@ -82,14 +82,14 @@ function answerError(error: unknown, _request: Request, response: Response, next
   )
 }
 
-/** An accepted write with the ids of the service. */
+/** An accepted write with the ids that the service uses. */
 export interface EffectEntry extends Omit<Effect, 'learner' | 'session' | 'code'> {
   readonly learner: string
   readonly event: string
   readonly code: string
 }
 
-/** The log of accepted writes after `since`, in order. */
+/** Lists the accepted writes after number `since`, in order. */
 function listEffects({ marks, ids }: School, since: number): EffectEntry[] {
   return marks.effects(since).map(({ seq, face, learner, session, code, ...rest }) => ({
     ...{ seq, face },
@@ -101,8 +101,9 @@ function listEffects({ marks, ids }: School, since: number): EffectEntry[] {
 }
 
 /**
- * Ids to try the service with: learners on roll today, those first who were on roll in the fixed weeks too; the school sessions of
- * those weeks, which go from `from` (inclusive) to `to`; codes. For the class they are the same on every day of a seed.
+ * Returns ids for trying out the service: learners on roll today, school sessions of the fixed weeks, and codes. Learners who were on roll
+ * in the fixed weeks too come first. The fixed weeks last from `from` (inclusive) to `to` (exclusive). At scale `class` a seed gives the
+ * same ids every day.
  */
 function collectSamples(school: School) {
   const first = dayNumber(fixedMonday)

@@ -1,17 +1,16 @@
 import type { z } from 'zod'
 import { AdapterError } from '../../errors.ts'
 
-/** What may be changed while the sandbox runs, at a route of its own below `/_sandbox`. */
+/** A setting that can be changed while the sandbox runs, through its own route below `/_sandbox`. */
 export interface Setting<Shown = unknown> {
-  /** What GET shows. */
+  /** Returns the value that GET shows. */
   current(): Shown
-  /** Replaces it by the body of a PUT. Errors: `ADP_USAGE` with every fault of the form. */
+  /** Replaces the value with the body of a PUT. Throws `ADP_USAGE` with every validation error. */
   put(body: unknown): void
-  /** Restores the default. */
   clear(): void
 }
 
-/** Creates a setting that begins with what the schema makes of `{}`; `what` names it in errors. */
+/** Creates a setting that starts with the defaults of the schema. `what` names the setting in errors. */
 export function createSetting<Value>(schema: z.ZodType<Value>, what: string): Setting<Value> {
   let value = schema.parse({})
   return {
@@ -25,7 +24,7 @@ export function createSetting<Value>(schema: z.ZodType<Value>, what: string): Se
   }
 }
 
-/** Reads the body of a control route; `what` names it in the error. Errors: `ADP_USAGE` with every fault of the form. */
+/** Validates the body of a control request. `what` names the body in the error. Throws `ADP_USAGE` with every validation error. */
 export function readBody<Value>(schema: z.ZodType<Value>, body: unknown, what: string): Value {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data

@@ -5,40 +5,40 @@ const commentRule = z.union([
   z.strictObject({ cut: z.int().min(0) }),
 ])
 
-/** The body of `PUT /_sandbox/values`; without any, every value is kept. */
+/** The body of `PUT /_sandbox/values`. By default every value is stored unchanged. */
 export const valueRulesSchema = z.strictObject({
-  /** Precision of `RecordedOn`: cut to seconds or minutes, rounded to them, or to SQL's 1/300 s. */
+  /** The precision of `RecordedOn`: truncated or rounded to seconds or minutes, or rounded to the 1/300 s of SQL Server. */
   times: z
     .enum(['keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes'])
     .default('keep'),
-  /** Whose time `RecordedOn` is: the client's where it sent one, or always the service's own. */
+  /** The source of `RecordedOn`: the client's time if it sent one, or always the time of the service. */
   clock: z.enum(['client', 'server']).default('client'),
-  /** How far the service's own time is ahead (positive) or behind, in milliseconds. */
+  /** How far the clock of the service is ahead (positive) or behind (negative), in milliseconds. */
   offsetMs: z.int().min(-864_000_000).max(864_000_000).default(0),
-  /** Applied in this order. `cut` keeps this number of UTF-16 code units. */
+  /** Rules for comments, applied in this order. `cut` keeps this number of UTF-16 code units. */
   comments: z.array(commentRule).default([]),
   nulls: z.array(z.enum(['minutesLateToZero', 'zeroToNull', 'commentToEmpty', 'emptyToNull'])).default([]),
-  /** The values in the reply to a POST: those stored, or those posted. */
+  /** Whether the reply to a POST shows the stored or the posted values. */
   echo: z.enum(['stored', 'posted']).default('stored'),
 })
 
-/** The changes of the service to the values of a write before it stores them. */
+/** How the service changes the values of a write before it stores them. */
 export type ValueRules = z.output<typeof valueRulesSchema>
 
-/** The values of a mark that a service may store otherwise than they were posted. */
+/** The values of a mark that a service may store differently from how they were posted. */
 interface MarkValues {
   readonly minutesLate: number | null
   readonly comment: string | null
-  /** Milliseconds. */
+  /** Milliseconds since 1970. */
   readonly recordedOn: number
 }
 
-/** The values as a client sent them; without `recordedOn` the service's own time counts. */
+/** The values as a client sent them. Without `recordedOn` the time of the service applies. */
 interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
 
-/** The values as they are stored, and as the answer to the write shows them. `now` is the sandbox's time in milliseconds. */
+/** Returns the values to store, and the values that the reply shows. `now` is the time of the sandbox in milliseconds since 1970. */
 export function storeValues(
   rules: ValueRules,
   { minutesLate, comment, recordedOn }: PostedValues,
@@ -96,7 +96,7 @@ function roundTime(ms: number, times: ValueRules['times']): number {
     case 'roundSeconds':
       return Math.round(ms / 1000) * 1000
     case 'sqlDatetime':
-      // Milliseconds of a datetime end in 0, 3 or 7.
+      // The milliseconds of an SQL Server datetime end in 0, 3 or 7.
       return Math.round((Math.round((ms * 3) / 10) * 10) / 3)
     case 'minutes':
       return Math.floor(ms / 60_000) * 60_000

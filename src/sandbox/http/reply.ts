@@ -1,20 +1,20 @@
 import { type AdapterError, type ErrorDetail, errorRules } from '../../errors.ts'
 
-/** An answer before it is on the wire. */
+/** An HTTP reply before it is sent. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer
 }
 
-/** Media type of data: by default with the annotations a client needs and no more (OData JSON format 3.1). */
+/** Returns the media type of data. By default it requests only the annotations that a client needs (OData JSON format 3.1). */
 export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): string {
   return `application/json; odata.metadata=${level}`
 }
 
 const odataHeaders = { 'Content-Type': jsonMediaType(), 'OData-Version': '4.0' }
 
-/** A JSON answer of the data service; `body` is JSON text. */
+/** Builds a JSON reply of the data service. `body` is JSON text. */
 export function jsonReply(
   status: number,
   body: string,
@@ -24,8 +24,8 @@ export function jsonReply(
 }
 
 /**
- * An error of the data service in the OData form (OData JSON format 21.1), which service-facts 12 expects of V3.
- * Codes that the service shows are ATT_VAL_2 and ATT_VAL_3; all others are this sandbox's own.
+ * Builds an error reply in the OData form (OData JSON format 21.1), which service-facts 12 expects of V3. Only the codes ATT_VAL_2 and
+ * ATT_VAL_3 are known from the service. All others are specific to this sandbox.
  */
 export function odataError(
   status: number,
@@ -37,7 +37,7 @@ export function odataError(
   return jsonReply(status, JSON.stringify({ error }))
 }
 
-/** An error of the gateway in front of the service (service-facts 9, 12). */
+/** Builds an error reply of the gateway in front of the service (service-facts 9, 12). */
 export function gatewayError(
   status: number,
   message: string,
@@ -50,23 +50,26 @@ export function gatewayError(
   }
 }
 
-/** The gateway's refusal of a call too many (service-facts 9). */
+/** Builds the reply of the gateway to a call over the rate limit (service-facts 9). */
 export function rateLimitReply(retryAfterSeconds: number): Reply {
   const message = `Rate limit is exceeded. Try again in ${retryAfterSeconds} seconds.`
   return gatewayError(429, message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
-/** No resource of the service has the path, or no entity the key. */
+/** The reply if no resource has the path, or no entity has the key. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
 
-/** The resource is there, its method is another. HEAD goes where GET does. */
+/** Builds the reply to a method that the resource does not support. HEAD is allowed wherever GET is. */
 export function methodNotAllowed(...methods: string[]): Reply {
   const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
   const reply = odataError(405, 'MethodNotAllowed', `The resource allows ${allowed}.`)
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/** The gateway's answer to a token that is right but lacks a security domain (service-facts 12); undefined: it holds it. */
+/**
+ * Returns the gateway's refusal of a valid token that lacks a security domain (service-facts 12), or `undefined` if the token has the
+ * domain.
+ */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,
@@ -78,10 +81,10 @@ export function refuseDomain(
   )
 }
 
-/** The sandbox itself failed. */
+/** The reply if the sandbox itself fails. */
 export const internalError: Reply = odataError(500, 'InternalError', 'The sandbox failed on this request.')
 
-/** Codes of this service for faults that a shared layer found. */
+/** The error codes of this service for errors that shared modules throw. */
 const codes: Readonly<Record<string, string>> = {
   ADP_QUERY: 'InvalidQuery',
   ADP_TOO_LARGE: 'PayloadTooLarge',
@@ -89,7 +92,7 @@ const codes: Readonly<Record<string, string>> = {
   ADP_MEDIA_TYPE: 'UnsupportedMediaType',
 }
 
-/** A fault that was thrown, in the form of the data service. */
+/** Converts an error that was thrown to a reply of the data service. */
 export function faultReply({ code, message, at, status }: AdapterError): Reply {
   if (errorRules[code].class === 'internal') return internalError
   const own = codes[code] ?? 'BadRequest'

@@ -2,49 +2,51 @@ import type { Principal } from '../security.ts'
 import type { Face } from '../store/marks.ts'
 import type { Reply } from './reply.ts'
 
-/** A request to the data service, alone or as part of a batch. */
+/** A request to the data service, sent alone or as part of a batch. */
 export interface ServiceRequest {
   readonly method: string
   /** The path as sent, without the query. */
   readonly path: string
-  /** The text after `?`, still percent-encoded; empty without one. */
+  /** The percent-encoded text after `?`. Empty if there is no query. */
   readonly query: string
-  /** The value of a header field by its name in lower case. */
+  /** Returns the value of a header field by its name in lower case. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
-  /** Scheme and authority by which the client reached the sandbox; links in answers begin with it. */
+  /** The scheme and authority that the client used. Links in replies begin with it. */
   readonly origin: string
   readonly principal: Principal
-  /** Reads see nothing that was written after this effect (a stale read); undefined: everything. */
+  /** Reads ignore writes after this effect number (a stale read). `undefined` if reads see everything. */
   readonly asOf: number | undefined
-  /** The wait before each request of a V3 batch, ms; undefined: none. */
+  /** The delay before each request of a V3 batch in milliseconds, or `undefined` for no delay. */
   readonly paceMs?: number | undefined
 }
 
-/** Answers one request of either face; unsupported requests get an error in that face's form. */
+/** Answers one request. Unsupported requests get an error in the form of their interface. */
 export type Service = (request: ServiceRequest) => Reply
 
-/** Answers one request, or all requests of a batch after each other. */
+/** Answers one request, or the requests of a batch one after another. */
 export type PortService = (request: ServiceRequest) => Reply | Promise<Reply>
 
-/** Where a path leads: the part before the resource, the version segment and the resource itself. */
+/** The parts of a path: area, version, service root and resource. */
 export interface Route {
   readonly area: 'Learner' | 'Attendance'
   readonly version: 1 | 2 | 3
-  /** The path up to and without the resource, as sent: the service root. */
+  /** The path up to the resource, as sent: the service root. */
   readonly root: string
-  /** Decoded segments after the root. */
+  /** The decoded path segments after the root. */
   readonly resource: readonly string[]
-  /** Whether the root is that of lookups: `/V1/Lookup/Learner` (service-facts 13). */
+  /** True for the root of the lookups, such as `/V1/Lookup/Learner` (service-facts 13). */
   readonly isLookup?: true
 }
 
-/** True for the obsolete face: attendance at V1 and V2, but for the lookups. */
+/** Returns true for the obsolete interface, which is attendance at V1 and V2 except for the lookups. */
 export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
-/** The port that a path belongs to where V2 has one of its own: that of V2 has the obsolete face and the registration at V2. */
+/**
+ * Returns the port that serves a path if V2 has a separate port. The port of V2 serves the obsolete interface and the registrations at V2.
+ */
 export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }
@@ -60,13 +62,14 @@ const areas = new Map<string, Route['area']>([
 ])
 
 /**
- * Finds the service root in a path: any prefix, then the area and the version in either order and any case, with
- * `odata` before the version or not, `Lookup` after it or not (service-facts 13; service.md 4). `undefined` for a path without a version or with broken
- * percent-encoding. The area defaults to Learner, and to Attendance in `AttendanceServiceFarm1`.
+ * Finds the service root in a path (service-facts 13; service.md 4). The root has any prefix, then the area and the version in either order
+ * and any case, with an optional `odata` before the version and an optional `Lookup` after it. The area defaults to Attendance below a
+ * segment such as `AttendanceServiceFarm1`, and to Learner otherwise. Returns `undefined` if the path has no version or its
+ * percent-encoding is malformed.
  */
 export function findRoute(path: string): Route | undefined {
   const raw = path.split('/')
-  // RFC 3986 6.2.2.2: an encoded letter is the letter, before the resource too.
+  // An encoded letter is equivalent to the letter (RFC 3986 6.2.2.2), also before the resource.
   const decoded = raw.map(decode)
   const segments = decoded.filter((segment) => segment !== undefined)
   const at = segments.findIndex((segment) => versions.has(segment.toLowerCase()))
@@ -86,17 +89,16 @@ export function findRoute(path: string): Route | undefined {
   return isLookup ? { ...route, isLookup } : route
 }
 
-/** A request that has found its service root. */
 export interface RoutedRequest extends ServiceRequest {
   readonly route: Route
 }
 
-/** The service root that `@odata.context` of an answer names. */
+/** Returns the URL of the service root, which `@odata.context` of the reply refers to. */
 export function contextRoot({ route, origin }: RoutedRequest): string {
   return `${origin}${route.root}`
 }
 
-/** The face of the service that a path belongs to: attendance at V1 and V2 is the legacy one. */
+/** Returns the interface that a path belongs to. Attendance at V1 and V2 is the legacy interface. */
 export function faceOf(path: string): Face {
   const route = findRoute(path)
   return route !== undefined && isLegacy(route) ? 'V2' : 'V3'

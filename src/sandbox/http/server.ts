@@ -16,10 +16,10 @@ import type { PortService, ServiceRequest } from './request.ts'
 /** The service behind one port. */
 export interface PortParts {
   readonly admit: Admit
-  /** Answers `POST …/connect/token`; undefined: the port has no token endpoint. */
+  /** Answers `POST …/connect/token`. `undefined` if the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
   readonly service: PortService
-  /** Routes under `/_sandbox`. */
+  /** The routes under `/_sandbox`. */
   readonly control: express.Router
   readonly maxBodyBytes: number
   readonly faults: FaultPlan
@@ -27,7 +27,7 @@ export interface PortParts {
 
 const maxFormBytes = 16_384
 
-/** Builds the Express application: health, control, then the gateway and the data service for every other path. */
+/** Builds the Express application: health and control routes first, then the gateway and the data service for all other paths. */
 function createApp(parts: PortParts): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -36,14 +36,14 @@ function createApp(parts: PortParts): Express {
   app.use('/_sandbox', parts.control)
   const { issueToken } = parts
   if (issueToken !== undefined) {
-    // Any prefix; the identity service has a host of its own.
+    // Any prefix matches, because the real identity service has its own host.
     app.post(/\/connect\/token$/i, async (request, response) => {
       const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
       sendReply(response, issueToken(request.headers['content-type'], body.toString('utf8')))
     })
   }
   app.use((request, response) => serve(parts, request, response))
-  // Express knows an error handler by its four parameters.
+  // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) next(error)
     else sendReply(response, replyTo(error))
@@ -51,7 +51,7 @@ function createApp(parts: PortParts): Express {
   return app
 }
 
-/** Returns the reply to an error; an unexpected one is a fault of the sandbox itself. */
+/** Converts an error to a reply. An unexpected error becomes status 500. */
 const replyTo = (error: unknown): Reply => (error instanceof AdapterError ? faultReply(error) : internalError)
 
 async function serve(parts: PortParts, request: Request, response: Response): Promise<void> {
@@ -80,7 +80,7 @@ async function serveDisturbed(
   const { loss, latencyMs } = disturbance
   if (latencyMs > 0) await delay(latencyMs)
   if (disturbance.reply !== undefined || loss?.apply === false) {
-    // The request has arrived completely, so the client cannot know whether it was applied.
+    // The request is read completely first, so that the client cannot know whether it was applied.
     await readBody(request, { maxBytes: parts.maxBodyBytes, contentEncoding: undefined })
   }
   if (loss?.apply === false) {
@@ -125,7 +125,7 @@ function addressOf(
   const mark = request.url.indexOf('?')
   const encrypted = 'encrypted' in request.socket
   return {
-    // Node leaves out the body of the answer (RFC 9110 9.3.2).
+    // Node omits the body of the reply to a HEAD request (RFC 9110 9.3.2).
     method: request.method === 'HEAD' ? 'GET' : request.method,
     path: mark < 0 ? request.url : request.url.slice(0, mark),
     query: mark < 0 ? '' : request.url.slice(mark + 1),
@@ -137,15 +137,15 @@ function addressOf(
 const single = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value.join(', ') : value
 
-/** Writes an answer to the wire. */
+/** Sends a reply. */
 export function sendReply(response: ServerResponse, reply: Reply): void {
-  // Node's own writeHead: Express would parse and rewrite the content type of every answer.
+  // Uses Node's writeHead, because Express would parse and rewrite every content type.
   const length = reply.status === 204 ? {} : { 'Content-Length': Buffer.byteLength(reply.body) }
   response.writeHead(reply.status, { ...reply.headers, ...length })
   response.end(reply.body)
 }
 
-/** Writes an answer, damaged as the faults want it. */
+/** Sends a reply with the damage that the faults ask for. */
 function sendDisturbed(response: ServerResponse, reply: Reply, disturbance: Disturbance): void {
   const damaged = disturbance.brokenGzip ? breakGzip(reply) : reply
   const { truncateAt, bytesPerSecond } = disturbance
@@ -167,10 +167,10 @@ function sendDisturbed(response: ServerResponse, reply: Reply, disturbance: Dist
   sendSlowly(response, sent, bytesPerSecond, end)
 }
 
-/** Compresses the body and damages the bytes after the gzip header, so that decoding fails half-way. */
+/** Compresses the body and corrupts it after the gzip header, so that decoding fails partway. */
 function breakGzip(reply: Reply): Reply {
   const body = gzipSync(reply.body)
-  // RFC 1952 2.3: ten bytes of header stay, so that the stream looks like gzip.
+  // The ten header bytes stay intact (RFC 1952 2.3), so that the stream looks like gzip.
   for (let at = 10; at < body.length; at += 7) body[at] = (body[at] ?? 0) ^ 0xff
   return { ...reply, headers: { ...reply.headers, 'Content-Encoding': 'gzip' }, body }
 }
@@ -190,17 +190,20 @@ function sendSlowly(response: ServerResponse, body: Buffer, bytesPerSecond: numb
   response.once('close', () => clearInterval(timer))
 }
 
-/** Leaves the client without an answer: the connection is reset, or stays open until the client gives up. */
+/** Leaves the client without a reply: the connection is reset, or stays open until the client gives up. */
 function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
   if (how === 'reset') response.socket?.resetAndDestroy()
 }
 
-// Room for a filter over many learners: the query's own limit is to decide, not the parser of HTTP.
+// Leaves room for a filter over many learners, so that the query limit applies before the limit of the HTTP parser.
 const maxHeaderBytes = 131_072
-// A client's pool must time out first, or a connection closes at the moment of its reuse.
+// Longer than the idle timeout of clients, because otherwise a connection can close just as a client reuses it.
 const keepAliveMs = 75_000
 
-/** Creates a port of the service on a host; port 0: any free one. `option` chooses the port, for the error about one that is in use. */
+/**
+ * Creates a port of the service. Port 0 means any free port. `option` names the setting of the port in the error about a port that is in
+ * use.
+ */
 export function createHttpPort(
   parts: PortParts,
   { host, port, option }: { host: string; port: number; option: string | undefined },
@@ -208,12 +211,14 @@ export function createHttpPort(
   const server = createOrderedServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
   return {
-    /** Resolves to the base address, without a slash at the end, and the port. Error: `ADP_CONFIGURATION` where it cannot. */
+    /**
+     * Starts listening. Resolves to the base URL without a trailing slash, and the port. Throws `ADP_CONFIGURATION` if it cannot listen.
+     */
     listen: async () => {
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }
     },
-    /** Ends all connections. */
+    /** Closes the port and all its connections. */
     close: async () => {
       if (!server.listening) return
       const closed = once(server, 'close')

@@ -24,7 +24,7 @@ import {
 
 /** An entity of a learner domain. */
 export interface LearnerEntity {
-  /** 0 for groups and lookups. */
+  /** The number of the learner. 0 for groups and lookups. */
   readonly learner: number
   readonly entity: Record<string, Json>
 }
@@ -33,8 +33,8 @@ const lastSegment = (qualified: string): string => qualified.slice(qualified.las
 const model = createModelIndex(serviceModel)
 
 /**
- * Composes the entities of a set of the learner domains on a day: every field and every collection of the model, expanded or not,
- * from samples. The seed, the set and the learner decide which, the day all that changes as time passes.
+ * Composes the entities of a learner set on a day from sample values. Each entity has every field and every collection of the model. The
+ * seed, the set and the learner determine the values, and the day determines those that change with time.
  */
 export function composeSet(
   { seed, ids, roster }: { seed: number; ids: Identities; roster: Roster },
@@ -49,7 +49,7 @@ export function composeSet(
     const random = createRandom(seed, `${set.name} ${learner}`)
     const compose = (own: number, contact?: Contact): LearnerEntity => {
       let count = 0
-      // Types that are in several sets have ids of their own in each.
+      // A type that occurs in several sets has different ids in each.
       const nextId = (name: string): string => ids.guid(`${set.name} ${name}`, own, (count += 1))
       const about = { ids, day, yearStart, pupil, contacts, contact, index: 0, random, nextId, draw: 0 }
       return { learner, entity: structure(set.entityType, about, contact?.id ?? externalId) }
@@ -59,7 +59,7 @@ export function composeSet(
   })
 }
 
-/** An entity or complex value with an id: all its fields, and all its collections. */
+/** Builds an entity or complex value with an id, all its fields and all its collections. */
 function structure(typeName: string, subject: Subject, id: string): Record<string, Json> {
   const made: Record<string, Json> = {}
   const about = { ...subject, draw: subject.random.below(10 ** 9) }
@@ -96,7 +96,7 @@ function valueOf(owner: string, { name, type, collection }: Property, subject: S
   return type.startsWith('Edm.') ? null : complexValue(typeName, subject)
 }
 
-/** A complex value: a reference to a person, to a value of a list, or a structure of its own. */
+/** Builds a complex value: a reference to a person, a reference to a listed value, or a structure. */
 function complexValue(typeName: string, subject: Subject): Json {
   const { ids, pupil, contact } = subject
   if (typeName === 'LearnerContactDetail' && contact !== undefined)
@@ -113,7 +113,7 @@ function complexValue(typeName: string, subject: Subject): Json {
     : { ExternalID: id, Type: description }
 }
 
-/** One subject for each item of a collection. */
+/** Returns one subject for each item of a collection. */
 function items(collection: string, subject: Subject): Subject[] {
   const { random } = subject
   const most = usualItems[collection]
@@ -121,7 +121,7 @@ function items(collection: string, subject: Subject): Subject[] {
   return Array.from({ length: count }, (_, index) => ({ ...subject, index }))
 }
 
-/** The one or two adults of a learner. */
+/** Invents the one or two adult contacts of a learner. */
 function contactsOf(seed: number, ids: Identities, pupil: Pupil): Contact[] {
   const random = createRandom(seed, `contacts ${pupil.number}`)
   const count = random.chance(0.75) ? 2 : 1

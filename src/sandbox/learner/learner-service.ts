@@ -16,10 +16,13 @@ import { listedRows } from '../query/read-collection.ts'
 import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
 
-/** The sets of members; links of LearnerGroup are named like the sets they lead to (service.md 2.2). */
+/** The sets of learners and contacts. The links of LearnerGroup have the names of the sets that they lead to (service.md 2.2). */
 const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-/** Creates the reader of a school's learner entities: a set is composed once and kept until a client changes one or the day changes. */
+/**
+ * Creates a function that returns the entities of a learner set. A set is composed once and cached until a client changes an entity or the
+ * day changes.
+ */
 function createLearnerEntities(school: School): (set: string) => readonly LearnerEntity[] {
   const kept = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
   const all = (name: string): readonly LearnerEntity[] => {
@@ -38,11 +41,11 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
     const patches = school.patches.all()
     return list.map((one) => ({ ...one, entity: patches.get(one.learner) ?? one.entity }))
   }
-  /** A group has its member collections as getters: read where a query follows them, not before. */
+  /** The member collections of a group are getters, so that they are built only if a query follows them. */
   const groups = (day: number): LearnerEntity[] =>
     groupsOn(day, school.ids, school.roster.entries).map(({ entity, members }) => {
       for (const { name } of memberSets) {
-        // Kept with the group, which is made anew when any entity changes: a filter may come here many times.
+        // Caching is safe because groups are rebuilt whenever an entity changes. A filter may read this property many times.
         let found: Json[] | undefined
         const get = (): Json[] =>
           (found ??= all(name).flatMap((one) => (members.has(one.learner) ? [one.entity] : [])))
@@ -53,11 +56,11 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
   return all
 }
 
-/** Which sets a root offers: V2 has the registration only (service.md 9), that of the lookups the lookups. */
+/** Returns true if a root offers a set. V2 offers only the registrations (service.md 9), and the root of the lookups only lookups. */
 const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
 
-/** Creates the service of the learner domains, at every form of their paths. */
+/** Creates the service of the learner domains, for every form of their paths. */
 export function createLearnerService(
   school: School,
   queryContext: () => QueryContext,
@@ -70,7 +73,7 @@ export function createLearnerService(
     const set = resource === undefined ? undefined : (lookup?.set ?? findLearnerSet(resource.set))
     if (resource === undefined || set === undefined || !offered(set, request)) return notFound
     const [next] = resource.rest
-    // The members of a group need the permission of their own domain.
+    // Reading the members of a group also requires the permission of the members' domain.
     const link = set.subject === 'group' && next?.kind === 'property' ? findLearnerSet(next.name) : undefined
     for (const { securityDomain } of link === undefined ? [set] : [set, link]) {
       const refusal = refuseDomain(principal, securityDomain)
@@ -97,8 +100,8 @@ export function createLearnerService(
 }
 
 /**
- * The gateway's refusal of a query on groups that reaches members whose own domain the token lacks. Every option counts, not
- * `$expand` alone: a filter or an order over members discloses as much of them as showing them does. Errors: `QueryError`.
+ * Refuses a query on groups if it reaches members whose domain the token lacks. Every option counts, because a filter or an order over
+ * members discloses as much as `$expand`. Throws `QueryError` if the query cannot be parsed.
  */
 function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Reply | undefined {
   if (set.subject !== 'group' || principal.domains === undefined || query === '') return undefined
@@ -112,7 +115,7 @@ function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Re
   return undefined
 }
 
-/** The properties that a query names at any depth; `*` where it asks for all. */
+/** Yields the properties that a query names at any depth, and `*` if it asks for all. */
 function* namesIn(node: unknown): Generator<string> {
   if (typeof node !== 'object' || node === null) return
   if ('kind' in node && node.kind === 'star') yield '*'
@@ -123,9 +126,9 @@ function* namesIn(node: unknown): Generator<string> {
 }
 
 /**
- * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1; the form is not shown, so that of OData protocol 11.4.3):
- * the given properties are replaced, the others stay. 204, or 200 with the entity where the client prefers it; 400 with
- * every fault of the body, and nothing changed.
+ * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1) by replacing the given properties. The service does not show the form of the
+ * request, so it follows OData protocol 11.4.3. The status is 204, or 200 with the entity if the client prefers it. An invalid body gets
+ * 400 with all its errors, and nothing changes.
  */
 function patchPersonal(
   school: School,
@@ -147,7 +150,7 @@ function patchPersonal(
   return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }
 
-/** What may be set of a LearnerPersonal; a key in the body is ignored (OData protocol 11.4.3). */
+/** The properties of a LearnerPersonal that can be changed. A key in the body is ignored (OData protocol 11.4.3). */
 const changesSchema = z.strictObject(
   Object.fromEntries(learnerPersonal.properties.map(({ name, type }) => [name, changeable(name, type)])),
 )

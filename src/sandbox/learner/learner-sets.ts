@@ -1,7 +1,7 @@
 import { type ServiceSet, serviceSets } from '../../model/service-model.ts'
 import { lookupSets } from './samples.ts'
 
-/** Whose data the entities of a set are. */
+/** The kind of person or thing that the entities of a set describe. */
 type SetSubject = 'learner' | 'contact' | 'group' | 'lookup'
 
 /** An entity set of the learner domains. */
@@ -9,7 +9,7 @@ export interface LearnerSet extends ServiceSet {
   readonly subject: SetSubject
 }
 
-/** Those of the other sets are learners. */
+/** Sets that are not listed here contain learners. */
 const subjects: Readonly<Record<string, SetSubject>> = {
   LearnerGroups: 'group',
   LearnerLookups: 'lookup',
@@ -21,17 +21,17 @@ const subjects: Readonly<Record<string, SetSubject>> = {
   Contacts: 'contact',
 }
 
-/** Every set of the learner domains: those of service.md 1.1, and those that LearnerGroup links to (service.md 2.2). */
+/** The sets of the learner domains: those in service.md 1.1, and those that LearnerGroup links to (service.md 2.2). */
 export const learnerSets: readonly LearnerSet[] = serviceSets
   .filter(({ securityDomain }) => securityDomain !== 'Attendance')
   .map((set) => ({ ...set, subject: subjects[set.name] ?? 'learner' }))
 
-/** Every permission that a call can need (service.md 1.1 and 1.2). */
+/** The permissions that calls can need (service.md 1.1 and 1.2). */
 export const securityDomains: readonly string[] = [
   ...new Set(serviceSets.map(({ securityDomain }) => securityDomain)),
 ]
 
-/** The set that a name in a path means, in any case and in any spelling that the interface has. */
+/** Finds the set with a name in any case and any spelling that the interface uses, or returns `undefined`. */
 export function findLearnerSet(name: string): LearnerSet | undefined {
   const wanted = name.toLowerCase()
   return learnerSets.find((set) =>
@@ -39,7 +39,10 @@ export function findLearnerSet(name: string): LearnerSet | undefined {
   )
 }
 
-/** The lookup that a LookupType names, in any case, and the set that holds it: `/V1/Lookup/Learner/Ethnicity`. */
+/**
+ * Finds the lookup with a LookupType in any case, as in `/V1/Lookup/Learner/Ethnicity`, and the set that contains it. Returns `undefined`
+ * if there is none.
+ */
 export function findLookup(name: string): { readonly set: LearnerSet; readonly type: string } | undefined {
   for (const [setName, types] of Object.entries(lookupSets)) {
     const type = Object.keys(types).find((one) => one.toLowerCase() === name.toLowerCase())

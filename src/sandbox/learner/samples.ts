@@ -13,7 +13,7 @@ import { hashName, type Random } from '../random.ts'
 import { schoolDayAfter } from '../seed/calendar.ts'
 import { classNameOn, type Pupil, streets } from '../seed/pupils.ts'
 
-/** An adult of a learner's family. */
+/** An adult in the family of a learner. */
 export interface Contact {
   readonly id: string
   readonly number: number
@@ -24,32 +24,34 @@ export interface Contact {
   readonly birthDay: number
 }
 
-/** Who the fields of an entity are about. */
+/** The learner or contact that the fields of an entity describe. */
 export interface Subject {
   readonly ids: Identities
-  /** The day that counts, and the first one of the school year for which the school was planned. */
+  /** The current day, and the first day of the school year for which the school was planned. */
   readonly day: number
   readonly yearStart: number
   readonly pupil: Pupil
   readonly contacts: readonly Contact[]
-  /** The contact that the entity is, or belongs to. */
+  /** The contact that the entity describes or belongs to. `undefined` for entities about the learner alone. */
   readonly contact: Contact | undefined
-  /** Position in its collection, from 0. */
+  /** Position in its collection, counted from 0. */
   readonly index: number
   readonly random: Random
-  /** An id of the subject's own for each nested entity. */
+  /** Returns a new id for a nested entity. */
   readonly nextId: (type: string) => string
-  /** A number of nine digits for each nested entity. */
+  /** A random number of up to nine digits, drawn for each structure. */
   readonly draw: number
 }
 
-/** A value that a reference may point at. */
+/** A value of a reference type. */
 interface ListedValue {
   readonly code: string
   readonly description: string
 }
 
-/** Values of the reference types of the model: names of types, then `CODE=Description`; the first value is the most common one. */
+/**
+ * The values of the model's reference types. Each line has type names, then `CODE=Description` pairs. The first value is the most common.
+ */
 const lists = `
 TitleRef: MR=Mr; MRS=Mrs; MS=Ms; MISS=Miss; DR=Dr
 GenderRef: F=Female; M=Male
@@ -117,7 +119,7 @@ PersonalEducationPlanContributor: SW=Social worker; TEA=Class teacher; CAR=Carer
 LearnerSENNeedTypeNote SENProvisionAttachment EHCPNote SENEventNote Notes PersonalEducationPlanDocument: NOTE=Discussed with the family
 `
 
-/** Values by the names of the types that refer to them. */
+/** The values by the name of each type that uses them. */
 export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedValue[]]> = new Map(
   lists
     .trim()
@@ -133,7 +135,7 @@ export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedVal
     }),
 )
 
-/** Lists of the lookups of the learner and SEN areas, by entity set and LookupType. */
+/** The lookups of the learner and SEN areas by entity set and LookupType. */
 export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   LearnerLookups: {
     Ethnicity: 'EthnicityRef',
@@ -151,38 +153,35 @@ export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>
   },
 }
 
-/** A value of a list; the first is chosen in half of all cases. */
+/** Picks a value of a list. The first value is chosen in at least half of all cases. Returns `undefined` if there is no such list. */
 export function pickListed(list: string, random: Random): ListedValue | undefined {
   const values = valueLists.get(list)
   return values === undefined || random.chance(0.5) ? values?.[0] : random.pick(values)
 }
 
-/** The id of a listed value, the same wherever it is referred to. */
+/** Returns the id of a listed value, which is the same wherever the value is referenced. */
 export function listedId(ids: Identities, list: string, code: string): string {
   return ids.guid('lookup', hashName(list), hashName(code))
 }
 
-/** Collections of which every owner has items, and how many at most; of the others one in five has one. */
+/** The collections that always have items, with their maximum number of items. Any other collection has one item for one owner in five. */
 export const usualItems: Readonly<Record<string, number>> = {
   ...{ MedicalProviders: 1, Enrolments: 1, EnrolmentStatuses: 1, Emails: 1, Addresses: 1 },
   ...{ LearnerLanguageDetails: 2, LearnerNationalities: 2, LearnerConsentTypes: 2, Telephones: 2 },
   ...{ MealPatternDiningSessions: 2, SENReviewParticipants: 2, AttendanceSummaries: 2 },
 }
 
-/** A reference with its code and text. */
 export const named = (id: string, code: string | null, description: string): Record<string, Json> => ({
   ...{ ExternalID: id, Code: code, Description: description },
 })
-/** The reference to a value of a list. */
+/** Builds the reference to a listed value. */
 export function listed(ids: Identities, list: string, code: string): Json {
   const value = valueLists.get(list)?.find((one) => one.code === code)
   return named(listedId(ids, list, code), code, value?.description ?? code)
 }
-/** The learner, or the contact that an entity is about. */
 export const personOf = ({ pupil, contact }: Subject): Contact | Pupil => contact ?? pupil
-/** Forename and surname. */
 export const fullName = ({ forename, surname }: Contact | Pupil): string => `${forename} ${surname}`
-/** A day as the service writes it. */
+/** Writes a day as the service does. */
 export const dateOf = (day: number): string => formatInstant(day * dayMs)
 
 type Fact = (subject: Subject) => Json
@@ -203,13 +202,13 @@ const guidOf =
     listedId(ids, list, pickListed(list, random)?.code ?? '')
 
 type Sample = Fact | readonly [Json, ...Json[]]
-/** One sample for several fields. */
+/** Assigns one sample to several fields. */
 const shared = (sample: Sample, ...fields: string[]): Record<string, Sample> =>
   Object.fromEntries(fields.map((field) => [field, sample]))
 
 /**
- * The values of fields, by `Type.Field` or by field alone: what follows from the learner, the contact and the day, or samples, one
- * of which is drawn. Fields that are not here have the usual value of their type.
+ * The values of fields, by `Type.Field` or by field name. A function computes the value from the learner, the contact and the day. A list
+ * offers samples to draw from. Any other field gets the default of its type.
  */
 export const samples: Readonly<Record<string, Sample>> = {
   ...shared((subject) => personOf(subject).middleName, 'MiddleName', 'MiddleNames'),
@@ -236,7 +235,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   NameOnPassport: ({ pupil }) => fullName(pupil),
   GenderCategory: ({ pupil }) => pupil.gender,
   DateOfBirth: (subject) => dateOf(personOf(subject).birthDay),
-  // Who starts next September has applied already.
+  // Learners who start next September have already applied.
   DateOfApplication: ({ pupil, yearStart }) =>
     dateOf(Math.min(pupil.admissionDay, yearStart) - 60 - (pupil.number % 200)),
   AgeMonths: ({ pupil, day }) => monthsBetween(pupil.birthDay, day),
@@ -245,7 +244,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   CurrentPrimaryClass: (subject) => groupOf(subject, 'PrimaryClass'),
   CurrentHouse: (subject) => groupOf(subject, 'House'),
   DateOfAdmission: ({ pupil }) => dateOf(pupil.admissionDay),
-  // Until a learner has left, the end of the enrolment is not known.
+  // The end of an enrolment is unknown until the learner has left.
   DateOfLeaviing: leavingDate,
   DestinationStartDate: (subject) =>
     hasLeft(subject) ? dateOf(schoolDayAfter(subject.pupil.leavingDay)) : null,
@@ -264,7 +263,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   ExpiryDate: ({ yearStart }) => dateOf(yearStart + 1200),
   ConsentingAdult: ({ contacts: [first] }) => (first === undefined ? null : fullName(first)),
   LearnerPersonInvolved: ({ contacts: [first] }) => first?.id ?? null,
-  // The prefix QQ is never assigned, 999 is the range for tests, 01632 960 is set aside for fiction, ZZ is no postcode area.
+  // Reserved values: prefix QQ is never issued, NHS numbers from 999 are for tests, 01632 960 is for fiction, ZZ is no postcode area.
   NationalInsuranceNumber: (subject) => `QQ${sevenDigits(subject).slice(-6)}C`,
   NHSNumber: (subject) => `999${sevenDigits(subject)}`,
   TelephoneNumber: (subject) => `01632 960${sevenDigits(subject).slice(-3)}`,
@@ -312,7 +311,10 @@ export const samples: Readonly<Record<string, Sample>> = {
   EnglishAsAdditional: [false, false, true],
 }
 
-/** Group types of the service (service-facts 15), with the short and the full name of a pupil's group on a day; undefined: none. */
+/**
+ * The group types of the service (service-facts 15), with functions for the names of a pupil's group. `shortName` returns `undefined` if
+ * the pupil has no such group.
+ */
 const groupTypes = {
   YearGroup: {
     shortName: (pupil: Pupil, day: number) => String(yearGroupOn(pupil, day)),
@@ -322,7 +324,7 @@ const groupTypes = {
   House: { shortName: ({ house }: Pupil) => house, fullName: (name: string) => `${name} House` },
 } as const
 
-/** The reference to a group of a learner, who has one while on roll. */
+/** Builds the reference to a learner's group, or returns null if the learner is not on roll or has no such group. */
 function groupOf({ ids, pupil, day }: Subject, type: keyof typeof groupTypes): Json {
   const name = isOnRoll(pupil, day) ? groupTypes[type].shortName(pupil, day) : undefined
   if (name === undefined) return null
@@ -330,13 +332,13 @@ function groupOf({ ids, pupil, day }: Subject, type: keyof typeof groupTypes): J
   return { Description, ExternalID: groupId(ids, name), Type: `PastoralGroup.Definition.${type}` }
 }
 
-/** A group of current learners with the numbers of its members. */
+/** A group with the numbers of its current members. */
 interface Group {
   readonly entity: Record<string, Json> & { readonly ExternalID: string }
   readonly members: ReadonlySet<number>
 }
 
-/** The groups of the pupils who are on roll on a day, by their ids: years, classes, houses. */
+/** Builds the year groups, classes and houses of the pupils on roll on a day, sorted by id. */
 export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[]): Group[] {
   const current = pupils.filter((pupil) => isOnRoll(pupil, day))
   return Object.entries(groupTypes)
@@ -354,7 +356,7 @@ export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[])
     .sort((one, other) => (one.entity.ExternalID < other.entity.ExternalID ? -1 : 1))
 }
 
-/** The id of a group by its short name: years 1 to 6, classes `1A` to `6D`, houses by their first letter. */
+/** Returns the id of a group by its short name: years 1 to 6, classes `1A` to `6D`, and houses by their first letter. */
 function groupId(ids: Identities, name: string): string {
   const letter = name.charCodeAt(name.length - 1) - 64
   const number = /^\d$/.test(name)

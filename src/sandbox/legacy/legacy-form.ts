@@ -3,31 +3,31 @@ import { z } from 'zod'
 import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 
-/** The body of `PUT /_sandbox/legacy-form`; without any, the form of service.md. */
+/** The body of `PUT /_sandbox/legacy-form`. The defaults are the form of service.md. */
 export const legacyFormSchema = z.strictObject({
-  /** Where the parts of a batch reply stand; `auto`: nested for a client that names an OData version or accepts multipart/mixed. */
+  /** How the parts of a batch reply are arranged. `auto` nests them for a client that names an OData version or accepts multipart/mixed. */
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
-  /** Records and pages in the `d` of OData V2. */
+  /** True to wrap records and pages in the `d` of OData V2. */
   dataEnvelope: z.boolean().default(false),
-  /** Parts of a batch reply are `application/http; msgtype=response`. */
+  /** True to send the parts of a batch reply as `application/http; msgtype=response`. */
   msgtypeResponse: z.boolean().default(false),
-  /** Whether the records of a batch whose ids differ are applied; the reply is the same. */
+  /** Whether the records of a batch whose ids differ are applied. The reply is the same in both cases. */
   mismatch: z.enum(['post', 'drop']).default('post'),
-  /** Texts of errors by their codes, in place of the sandbox's. */
+  /** Error messages by error code, which replace those of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 
-/** The points in which installations of V2 differ, or that service.md leaves open. */
+/** The points in which V2 installations differ, or that service.md does not specify. */
 type LegacyForm = z.output<typeof legacyFormSchema>
 
-/** The layout of the reply to a batch. */
+/** Returns the layout of the reply to a batch. */
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {
   if (layout !== 'auto') return layout
   const namesVersion = ['odata-version', 'odata-maxversion'].some((name) => header(name) !== undefined)
   return namesVersion || /\bmultipart\/mixed\b/i.test(header('accept') ?? '') ? 'nested' : 'flat'
 }
 
-/** The answer to a read in this form; counts and raw values have no envelope. */
+/** Converts the reply to a read. Counts and raw values get no envelope. */
 export function toLegacyForm(reply: Reply, { dataEnvelope }: LegacyForm): Reply {
   const isJson = reply.headers['Content-Type']?.startsWith('application/json') === true
   if (!dataEnvelope || reply.status !== 200 || !isJson) return reply
@@ -36,7 +36,7 @@ export function toLegacyForm(reply: Reply, { dataEnvelope }: LegacyForm): Reply 
   return { ...reply, body: JSON.stringify({ d }) }
 }
 
-/** The names of OData V2 JSON (OData V2 JSON format 4 and 8), where the count is a text. */
+/** Renames the members of a page as in OData V2 JSON (OData V2 JSON format 4 and 8), where the count is a string. */
 function toOldPage(page: Readonly<Record<string, unknown>>): object {
   const { value, '@odata.count': count, '@odata.nextLink': next, ...others } = page
   return {

@@ -38,14 +38,14 @@ import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
 import { layoutFor, toLegacyForm } from './legacy-form.ts'
 
-/** Creates the obsolete attendance face (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
+/** Creates the obsolete attendance interface (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
 export function createLegacyService(school: School): (request: RoutedRequest) => Reply {
   const index = createModelIndex(attendanceV2Model)
   const face = (asOf: number | undefined): RecordFace => ({
     ...{ name: 'V2', typeName: 'AttendanceService.Models.OData.AttendanceRecord' },
     toEntity: (row) => ({
       ...toFlatReply(row.view),
-      // Most filters never ask for it, and it costs a query.
+      // A getter, because the history costs a query and most filters do not need it.
       get AttendanceHistorys() {
         return historyViews(school, row, asOf).map((view) => ({ ...toFlatReply(view) }))
       },
@@ -76,7 +76,7 @@ const writerOf = (school: School, request: RoutedRequest): FlatWriter => ({
   recordsUrl: `${request.origin}${request.route.root}/AttendanceRecords`,
 })
 
-/** Answers a POST of one record. */
+/** Answers a POST of a single record. */
 function postRecord(school: School, request: RoutedRequest): Reply {
   const writer = writerOf(school, request)
   const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
@@ -88,17 +88,17 @@ function postRecord(school: School, request: RoutedRequest): Reply {
   return jsonReply(status, json, { 'Content-Type': jsonMediaType(prefers.metadata), Location })
 }
 
-/** What the records of one request are written with. */
+/** What is needed to write the records of one request. */
 interface FlatWriter {
   readonly school: School
   readonly actorId: string
-  /** Context URL of a record. */
+  /** The context URL of a record. */
   readonly context: string
-  /** Address of the records, for `Location`. */
+  /** The URL of the records, from which `Location` is built. */
   readonly recordsUrl: string
 }
 
-/** Codes of this service for faults that the codec found; `ATT_VAL_2` and `ATT_VAL_3` are those that service.md 7 shows. */
+/** The error codes of this service for errors that the codec finds. Only `ATT_VAL_2` and `ATT_VAL_3` are known from service.md 7. */
 const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
   ADP_JSON: 'INVALID_JSON',
   ADP_CHARSET: 'INVALID_CHARSET',
@@ -115,8 +115,8 @@ const unknownIds: Readonly<Record<string, string>> = {
 }
 
 /**
- * Records one flat record, or answers with the array of everything that is wrong with it (service.md 7): a status, and JSON on one line.
- * Members beyond the write form are left out.
+ * Writes one flat record. Returns a status with the stored record, or with the array of all its errors (service.md 7), as JSON on one line.
+ * Members that are not part of the write form are ignored.
  */
 function writeFlat(
   writer: FlatWriter,
@@ -127,7 +127,7 @@ function writeFlat(
   const { dataEnvelope, errorMessages } = school.legacyForm.current()
   const refuse = (status: number, errors: readonly V2Error[]) => {
     const worded = errors.map((error) => ({ ...error, message: errorMessages[error.code] ?? error.message }))
-    // One SequenceID for all errors of a record; which one does not matter, so the seed gives it.
+    // All errors of a record share one SequenceID. Its value does not matter, so it is derived from the seed.
     return { status, json: encodeErrorArray(worded, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }
   }
   if (record === undefined) {
@@ -163,7 +163,7 @@ function writeFlat(
   )
 }
 
-/** A record in the flat form of the legacy face (service.md 9.3). */
+/** Converts a record to the flat form of the legacy interface (service.md 9.3). */
 function toFlatReply(view: RecordView): FlatReply {
   return {
     ExternalID: view.externalId,
@@ -182,15 +182,15 @@ function toFlatReply(view: RecordView): FlatReply {
 }
 
 /**
- * Answers the V2 `$batch` (service.md 4.2): one part for each record, in order, whatever became of the others. Where the ids
- * of header and body differ, the reply is one 200 without outcomes; the records are applied, or dropped where the form of V2 says so.
- * Errors: `AdapterError` for a broken envelope; nothing is applied then.
+ * Answers the V2 `$batch` (service.md 4.2) with one part for each record in order, even if other records fail. If the ids in the header and
+ * the body differ, the reply is a single 200 without outcomes. The records are then applied, unless the form of V2 says to drop them.
+ * Throws `AdapterError` for a malformed envelope before anything is applied.
  */
 function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
   const batch = decodeBatch(request.body, request.header('content-type'))
   const form = writer.school.legacyForm.current()
   if (!batch.idsAgree && form.mismatch === 'drop') return answerMismatch()
-  // One transaction is faster; the records stay independent, since none of them throws.
+  // One transaction is faster, and the records stay independent because writing a record never throws.
   const parts = transact(writer.school.database, () =>
     batch.parts.map((part): PartReply => {
       const { status, json } = writeFlat(writer, part, part.metadata)

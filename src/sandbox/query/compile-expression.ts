@@ -30,11 +30,11 @@ import {
 } from './operations.ts'
 
 /**
- * Compiles a checked condition into a test of entities in their JSON form, navigation properties included where the
- * condition follows them. A condition that is null for an entity does not hold (OData URL conventions 5.1.2).
+ * Compiles a checked condition to a test of entities in JSON form. The entities must include the navigation properties that the condition
+ * uses. A condition that evaluates to null does not match (OData URL conventions 5.1.2).
  *
- * @param budget - visits of items of collections, over all entities
- * @throws QueryError from the test, once the budget is spent
+ * @param budget - maximum number of collection items that the test may visit, over all entities
+ * @throws QueryError from the test once the budget is spent
  */
 export function compilePredicate(
   filter: TypedExpr,
@@ -45,7 +45,7 @@ export function compilePredicate(
   return (entity) => evaluate([entity]) === true
 }
 
-/** Null, and values without an order, come first (OData protocol 11.2.6.2). */
+/** Orders nulls and values that have no order before all others (OData protocol 11.2.6.2). */
 function order(left: Scalar, right: Scalar): number {
   const isFirst = (value: Scalar): boolean => value === null || Number.isNaN(value)
   if (isFirst(left) || isFirst(right)) return Number(isFirst(right)) - Number(isFirst(left))
@@ -53,7 +53,7 @@ function order(left: Scalar, right: Scalar): number {
 }
 
 /**
- * Compiles checked `$orderby` items into a comparison of entities in their JSON form, for a stable sort; `budget` is as
+ * Compiles checked `$orderby` items to a comparison function for a stable sort of entities in JSON form. `budget` has the same meaning as
  * in `compilePredicate`.
  */
 export function compileComparator(
@@ -74,12 +74,12 @@ export function compileComparator(
   }
 }
 
-/** A compiled expression: the JSON values of the variables in, by number, its value out. */
+/** A compiled expression. It takes the JSON values of the variables by number and returns the value of the expression. */
 type Evaluate = (variables: unknown[]) => Scalar
 
 /**
- * How many items of collections may still be visited; each visit takes one. Lambdas in lambdas multiply, so a short
- * condition can ask for more visits than anyone can wait for. One budget may serve all expressions of a request.
+ * The number of collection items that may still be visited. Nested lambdas multiply, so a short condition can require an excessive number
+ * of visits. All expressions of a request may share one budget.
  */
 export interface VisitBudget {
   left: number
@@ -90,7 +90,7 @@ type Compile = (node: TypedExpr) => Evaluate
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/** Follows a path through JSON; a step through null or a missing member gives undefined. */
+/** Follows a path through JSON. Returns `undefined` if a step meets null or a missing member. */
 function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
   return (variables) => {
     let value = variables[variable]
@@ -105,7 +105,7 @@ function compileMember(node: MemberNode, index: ModelIndex): Evaluate {
   return (variables) => read(raw(variables))
 }
 
-/** Three-valued: null is unknown (OData URL conventions 5.1.1.1.7 and 8). */
+/** Uses three-valued logic, in which null means unknown (OData URL conventions 5.1.1.1.7 and 8). */
 function compileLogical({ kind, operands }: LogicalNode, compile: Compile): Evaluate {
   const decisive = kind === 'or'
   const parts = operands.map(compile)
@@ -140,7 +140,7 @@ function compileHas({ left, right }: HasNode, compile: Compile): Evaluate {
   }
 }
 
-/** Visits the items of a collection that its filters let through, bound to their variable, until `visit` says stop. */
+/** Visits the items of a collection that pass its filters, with each item bound to the variable, until `visit` returns true. */
 function compileItems(
   { collection, variable, filters }: ItemSource,
   compile: Compile,
@@ -192,8 +192,8 @@ function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudg
 }
 
 /**
- * Compiles a checked expression into a function on JSON values; the model gives the notation of values. The function
- * throws `QueryError` once the budget is spent.
+ * Compiles a checked expression to a function of JSON values. The model determines the notation of the values. The function throws
+ * `QueryError` once the budget is spent.
  */
 function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
   const compile = (node: TypedExpr): Evaluate => {
@@ -253,7 +253,7 @@ function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudg
   return compile(root)
 }
 
-/** Reads a property's JSON value; null for null, absent and unreadable values alike. */
+/** Reads the JSON value of a property. Returns null for null, absent and unreadable values. */
 type ReadScalar = (raw: unknown) => Scalar
 
 const readText =
@@ -261,14 +261,14 @@ const readText =
   (raw) =>
     typeof raw === 'string' ? (parse(raw) ?? null) : null
 
-/** Numbers may be JSON strings (IEEE754Compatible), which also hold INF and NaN. */
+/** Reads a number, which may be a JSON string (IEEE754Compatible). Strings can also hold INF and NaN. */
 function readNumber(raw: unknown): Scalar {
   if (typeof raw === 'number') return raw
   if (typeof raw !== 'string' || raw === '') return null
   return parseNumber(raw) ?? null
 }
 
-/** The reader for values of a type in an entity's JSON. */
+/** Returns the function that reads values of a type from the JSON of an entity. */
 function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
   switch (type.family) {
     case 'boolean':
@@ -295,7 +295,7 @@ function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
       return (raw) => (typeof raw === 'string' ? (parseEnum(raw, members) ?? null) : readNumber(raw))
     }
     case 'structured':
-      // Only ever compared with null: being there is all that counts.
+      // A structured value is only compared with null, so only its presence matters.
       return (raw) => (raw === null || raw === undefined ? null : true)
     case 'null':
       return () => null
@@ -335,7 +335,7 @@ const formatNumber = (value: number): string => {
   return value > 0 ? 'INF' : '-INF'
 }
 
-/** A value in OData's notation, as in JSON. */
+/** Writes a value in the notation that OData uses in JSON. */
 function formatScalar(value: Scalar, type: ValueType, memberNames: ReadonlyMap<number, string>): string {
   if (isInstant(value)) return formatInstant(value.ms, value.offsetMinutes)
   const number = toNumber(value)
@@ -360,8 +360,8 @@ function toNumericType(value: number, type: ValueType): number {
 }
 
 /**
- * The conversion of a cast (OData URL conventions 5.1.1.10.1): anything to its text, text to anything that it spells,
- * numbers to numbers; null where the text spells no such value.
+ * Returns the conversion of a cast (OData URL conventions 5.1.1.10.1): any value to text, text to the value that it denotes, and numbers to
+ * numbers. The conversion returns null for text that does not denote a value of the type.
  */
 function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
   const info = index.findType(from.name)

@@ -14,35 +14,38 @@ import type { MetadataLevel } from '../../v2/index.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
 import { compileComparator, compilePredicate, type VisitBudget } from './compile-expression.ts'
 
-/** The environment that queries are compiled against. */
+/** The environment in which queries are compiled. */
 export interface QueryContext {
   readonly index: ModelIndex
-  /** Milliseconds for `now()`. */
+  /** The value of `now()` in milliseconds since 1970. */
   readonly now: number
-  /** Rows of one answer at most. */
+  /** Maximum number of rows in a reply. */
   readonly pageSize: number
 }
 
-/** A query ready to run, for the rows of a request or of one expanded collection. */
+/** A query that is ready to run, for a request or for an expanded collection. */
 export interface CompiledQuery {
-  /** The checked filter; undefined: every entity. */
+  /** The checked filter, or `undefined` if every entity matches. */
   readonly filter: TypedExpr | undefined
   readonly matches: (entity: Entity) => boolean
-  /** Undefined: the order of the service. */
+  /** Compares entities for `$orderby`. `undefined` for the order of the service. */
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
-  /** Reduces an entity to the requested members. */
+  /** Reduces an entity to the selected members. */
   readonly project: (entity: Entity) => Record<string, Json>
-  /** The requested members as a context URL names them: `(Surname,Forename)`, or nothing for all (OData protocol 10.7). */
+  /** The selected members as a context URL shows them, such as `(Surname,Forename)`. Empty if all are selected (OData protocol 10.7). */
   readonly selection: string
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
 }
 
-/** Items of collections that the conditions of one query may visit together: dozens of times those of a school. */
+/** Maximum number of collection items that the conditions of one query may visit in total. It is dozens of times what a school needs. */
 const maxVisits = 200_000
 
-/** Checks and compiles query options against a type; at the level `full` each entity has its own. Errors: `QueryError` with the option and position. */
+/**
+ * Checks and compiles query options against an entity type. At the level `full` each entity includes its type. Throws `QueryError` with the
+ * option and position.
+ */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
@@ -53,7 +56,7 @@ export function compileQuery(
   return compileTyped(checked, index.structured(typeName), index, { left: maxVisits }, level)
 }
 
-/** The entities that match, in the order asked for; `$skip` and `$top` are left to the caller. */
+/** Returns the matching entities in the requested order. The caller applies `$skip` and `$top`. */
 function findEntities(query: CompiledQuery, entities: readonly Entity[]): Entity[] {
   const found = entities.filter((entity) => query.matches(entity))
   return query.compare === undefined ? found : found.sort(query.compare)
@@ -71,7 +74,7 @@ function compileTyped(
 ): CompiledQuery {
   const { filter, orderby } = query
   const nested: Compile = (inner, target) => compileTyped(inner, target, index, budget, level, '$expand')
-  // A fault that shows itself only while the query runs names its option as the others do.
+  // Errors that occur only while the query runs name their option too.
   const test = filter === undefined ? undefined : compilePredicate(filter, index, budget)
   const order = orderby.length === 0 ? undefined : compileComparator(orderby, index, budget)
   return {
@@ -87,8 +90,8 @@ function compileTyped(
 }
 
 /**
- * Compiles `$select` and `$expand` of a type. Without `$select` all structural properties are shown; navigation
- * properties only where they are expanded (OData URL conventions 5.1.2, 5.1.3).
+ * Compiles `$select` and `$expand`. Without `$select` all structural properties are shown. Navigation properties are shown only if they are
+ * expanded (OData URL conventions 5.1.2, 5.1.3).
  */
 function compileProjection(
   { select, expand }: TypedQuery,
@@ -110,7 +113,7 @@ function compileProjection(
   }
 }
 
-/** The selected members of a complex value. */
+/** Returns the selected members of a complex value. */
 function selectPart(value: Json, selection: Selection | 'all'): Json {
   if (selection === 'all' || !isEntity(value)) return value
   const part: Record<string, Json> = {}

@@ -9,10 +9,9 @@ import {
   toInstant,
 } from '../../odata/index.ts'
 
-/** Returns true if a scalar is a point in time. */
 export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null
 
-/** Orders strings by code point, as a binary comparison of their UTF-8 does. */
+/** Orders strings by code point, which is also the order of their UTF-8 bytes. */
 function orderStrings(left: string, right: string): number {
   if (left === right) return 0
   const length = Math.min(left.length, right.length)
@@ -22,10 +21,10 @@ function orderStrings(left: string, right: string): number {
   return rank(left.charCodeAt(at)) - rank(right.charCodeAt(at))
 }
 
-/** Surrogates encode code points above all others, although their units are below U+E000. */
+/** Ranks surrogates above all other code units, because they encode code points above U+FFFF. */
 const rank = (unit: number): number => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit)
 
-/** Negative, zero or positive for two values of one family, neither null; NaN where they have no order. */
+/** Compares two non-null values of one family. Returns a negative, zero or positive number, or NaN if they have no order. */
 export function orderScalars(left: Scalar, right: Scalar): number {
   if (typeof left === 'string' && typeof right === 'string') return orderStrings(left, right)
   if (isInstant(left) && isInstant(right)) {
@@ -34,11 +33,11 @@ export function orderScalars(left: Scalar, right: Scalar): number {
   }
   const first = toNumber(left)
   const second = toNumber(right)
-  // Two infinities have no difference.
+  // The difference of two equal infinities is NaN.
   return first === second ? 0 : first - second
 }
 
-/** The number that a value compares by; instants compare as points in time, whatever their offsets. */
+/** Returns the number by which a value is compared. Instants compare as points in time, regardless of their offset. */
 export function toNumber(value: Scalar): number {
   if (isInstant(value)) return value.ms + (value.ticks ?? 0) / TICKS_OF_MS
   return value === null ? NaN : Number(value)
@@ -50,8 +49,8 @@ function equal(left: Scalar, right: Scalar): boolean {
 }
 
 /**
- * OData URL conventions 5.1.1.1: null equals null and nothing else and has no order, so that `null ge null` is true
- * by the first and `null gt 1` false by the second rule; NaN does not even equal itself.
+ * Compares two values (OData URL conventions 5.1.1.1). Null equals only null and has no order, so `null ge null` is true and `null gt 1` is
+ * false. NaN does not equal itself.
  */
 export function compareScalars(operator: Comparison, left: Scalar, right: Scalar): boolean {
   switch (operator) {
@@ -92,8 +91,8 @@ function calculate(operator: Arithmetic, left: number, right: number): number | 
 }
 
 /**
- * The result of an arithmetic node for two values (OData URL conventions 5.1.1.2); null where an operand is null. A
- * division by a zero of the data is null too: it must not fail the request for one row.
+ * Computes an arithmetic node (OData URL conventions 5.1.1.2). The result is null if an operand is null. A division by a zero in the data
+ * also gives null, so that a single row does not fail the request.
  */
 export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Scalar): Scalar {
   if (left === null || right === null) return null
@@ -103,17 +102,17 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
     case 'instant':
       return toInstant(result, isInstant(left) ? left.offsetMinutes : 0)
     case 'date':
-      // A day plus less than a day is that day, minus less than a day the day before.
+      // A time within a day counts as that day: adding less than a day keeps it, and subtracting less than a day gives the day before.
       return Math.floor(result / dayMs) * dayMs
     default:
       return node.integer ? Math.trunc(result) : result
   }
 }
 
-/** A built-in function on arguments that are not null and of the families that the check let through. */
+/** A built-in function. Its arguments are not null and belong to the families that the check accepted. */
 type Implementation = (first: Scalar, second?: Scalar, third?: Scalar) => Scalar
 
-/** The characters of a string are its code points. */
+/** Counts the code points of a string. */
 const lengthOf = (text: string): number => Array.from(text).length
 
 function indexOf(text: string, part: string): number {
@@ -121,7 +120,7 @@ function indexOf(text: string, part: string): number {
   return index <= 0 ? index : lengthOf(text.slice(0, index))
 }
 
-/** A negative start counts from the end (OData URL conventions 5.1.1.5.7). */
+/** Returns a substring. A negative start counts from the end (OData URL conventions 5.1.1.5.7). */
 function substring(text: string, start: number, length = Infinity): string | null {
   if (length < 0) return null
   const characters = Array.from(text)
@@ -136,7 +135,7 @@ const onStrings =
   (first, second) =>
     apply(asText(first), asText(second))
 
-/** Milliseconds of the clock and calendar that a value was written in. */
+/** Returns the local time of a value in milliseconds, in the offset in which the value was written. */
 const localMs = (value: Scalar): number =>
   isInstant(value) ? value.ms + value.offsetMinutes * minuteMs : toNumber(value)
 
@@ -184,13 +183,13 @@ const implementations: Readonly<Record<string, Implementation>> = {
   date: (value) => Math.floor(localMs(value) / dayMs) * dayMs,
   time: onTime((ms) => ms),
   totaloffsetminutes: (value) => (isInstant(value) ? value.offsetMinutes : 0),
-  // The midpoint goes away from zero (OData URL conventions 5.1.1.9.1).
+  // Midpoints are rounded away from zero (OData URL conventions 5.1.1.9.1).
   round: onNumber((value) => Math.sign(value) * Math.round(Math.abs(value))),
   floor: onNumber(Math.floor),
   ceiling: onNumber(Math.ceil),
 }
 
-/** The built-in function of this name; null in, null out (OData URL conventions 5.1.1.4). */
+/** Returns the implementation of a built-in function. The result is null if an argument is null (OData URL conventions 5.1.1.4). */
 export function implementCall({ name }: CallNode): (...values: readonly Scalar[]) => Scalar {
   const implementation = implementations[name]
   return (...values) => {

@@ -5,28 +5,27 @@ import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/re
 import type { Entity, Json } from '../json.ts'
 
 /**
- * How an answer is annotated (OData JSON format 3.1). The full level has the type of each entity, and nothing that a client
- * can compute from `$metadata`.
+ * The service root and the metadata level of a reply (OData JSON format 3.1). The level `full` adds the type of each entity, but nothing
+ * that a client can compute from `$metadata`.
  */
 interface Presentation {
-  /** URL of the service root. */
+  /** The URL of the service root. */
   readonly root: string
   readonly level: MetadataLevel
 }
 
-/** The level that a client asks for: `$format` wins over `Accept` (OData protocol 8.2.1), also where it names no level. */
+/** Returns the metadata level that the client asks for. `$format` overrides `Accept` (OData protocol 8.2.1), even if it names no level. */
 export function levelOf(format: string | undefined, request: ServiceRequest): MetadataLevel {
   return readPreferences('', format ?? request.header('accept') ?? '').metadata
 }
 
-/** How the answer to a request is annotated. */
 export function presentationOf({ format }: QueryOptions, request: RoutedRequest): Presentation {
   return { root: contextRoot(request), level: levelOf(format, request) }
 }
 
 /**
- * Writes a collection: context (all that follows `$metadata#`), count where asked for, rows, link to the next page (OData JSON format
- * 12).
+ * Builds the reply with a collection (OData JSON format 12): the context URL, the count if requested, the rows and the link to the next
+ * page. `context` is the text after `$metadata#`.
  */
 export function collectionReply(
   { root, level }: Presentation,
@@ -44,7 +43,7 @@ export function collectionReply(
   return jsonReply(200, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** Writes one entity of a set, or one value: `context` is all that follows `$metadata#`. */
+/** Builds the reply with one entity or value. `context` is the text after `$metadata#`. */
 export function entityReply(
   status: number,
   { root, level }: Presentation,
@@ -55,12 +54,12 @@ export function entityReply(
   return jsonReply(status, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** A raw value or a count as text (OData protocol 11.2.4.1, 11.2.10). */
+/** Builds a plain text reply with a raw value or a count (OData protocol 11.2.4.1, 11.2.10). */
 export function plainText(text: string): Reply {
   return jsonReply(200, text, { 'Content-Type': 'text/plain' })
 }
 
-/** The key of an entity as a path has it: `(<guid>)`, or all names where the key has several. */
+/** Writes the key of an entity as a path shows it: `(<guid>)`, or with names if the key has several parts. */
 export function keyPredicate(type: StructuredType, entity: Entity, index: ModelIndex): string {
   const parts = type.key.map((name) => {
     const given = entity[name]

@@ -11,30 +11,30 @@ import type { Entity } from '../json.ts'
 import { type CompiledQuery, compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
-/** An entity of a collection, and the token of a page that begins after it. */
+/** An entity of a collection, and the token of a page that starts after it. */
 export interface CollectionRow {
   readonly entity: Entity
   readonly token: () => string
 }
 
-/** A collection of entities, and how it is called. */
+/** A collection of entities and its names. */
 export interface Collection {
-  /** The text after `$metadata#`. */
+  /** The text after `$metadata#` in the context URL. */
   readonly context: string
-  /** Qualified name of the entity type. */
+  /** The qualified name of the entity type. */
   readonly typeName: string
   /**
-   * The rows in their natural order, from the first or after the row of a token; `filter` tells which of them can match.
-   * Errors: `QueryError` for a token of another form.
+   * Returns the rows in natural order, from the first row or after the row of a token. `filter` allows the source to skip rows that cannot
+   * match. Throws `QueryError` for a malformed token.
    */
   readonly rows: (after: string | undefined, filter: TypedExpr | undefined) => Iterable<CollectionRow>
-  /** The reply to a filter that asks for too much; undefined: the rows may be read. */
+  /** Returns the reply to a filter that is too wide, or `undefined` if the rows may be read. */
   readonly refuse?: (filter: TypedExpr | undefined) => Reply | undefined
-  /** Set where the rows may be all of a school: they are read in their own order, or not at all. */
+  /** Set if the rows may be those of a whole school. They can then only be read in natural order. */
   readonly naturalOrderOnly?: true
 }
 
-/** The rows of a collection that is whole in memory: the token is the number of rows before the page. */
+/** Serves a collection that is held in memory. The token is the number of rows before the page. */
 export function listedRows(entities: readonly Entity[]): Collection['rows'] {
   return (after) => {
     const first = readOffset(after)
@@ -44,8 +44,8 @@ export function listedRows(entities: readonly Entity[]): Collection['rows'] {
 }
 
 /**
- * Answers a GET of a collection, one page of it. In the natural order the token of the next page comes from the last row of this
- * one, so that a page costs the same at every position; in another order it is the number of rows before it. Errors: `QueryError`.
+ * Answers a GET of a collection with one page. In natural order the token of the next page identifies the last row of this page, so every
+ * page costs the same. In any other order the token is the number of preceding rows. Throws `QueryError` for invalid query options.
  */
 export function readCollection(
   collection: Collection,
@@ -92,7 +92,10 @@ export function readCollection(
   )
 }
 
-/** Answers `/$count` of a collection: how many entities match; paging and order do not change it (OData protocol 11.2.10). Errors: `QueryError`. */
+/**
+ * Answers `/$count` of a collection: the number of matching entities, regardless of paging and order (OData protocol 11.2.10). Throws
+ * `QueryError` for invalid query options.
+ */
 export function countCollection(
   { typeName, rows, refuse }: Collection,
   queryContext: QueryContext,
@@ -103,7 +106,7 @@ export function countCollection(
   return refuse?.(query.filter) ?? plainText(String(count()))
 }
 
-/** Counts without holding: the rows may be those of a whole school. */
+/** Counts the rows without collecting them, because a whole school may match. */
 function countMatching(rows: Iterable<CollectionRow>, { matches }: CompiledQuery): number {
   let count = 0
   for (const { entity } of rows) if (matches(entity)) count += 1
@@ -116,14 +119,14 @@ function readOffset(token: string | undefined): number {
   return Number(token)
 }
 
-/** Rows of one answer at most, and those that `$top` leaves for later answers. */
+/** The maximum number of rows in this reply, and the number that `$top` leaves for later pages. */
 interface PageSize {
   readonly size: number
-  /** Undefined: the client gave no `$top`. */
+  /** `undefined` if the client gave no `$top`. */
   readonly rest: number | undefined
 }
 
-/** The page size: the smaller of the service's own and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+/** Computes the page size, which is the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
 function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryOptions): PageSize {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(header('prefer') ?? '')?.[1]
   const limit = wanted === undefined ? serverSize : Math.min(serverSize, Math.max(1, Number(wanted)))
@@ -133,11 +136,11 @@ function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryO
 
 interface Page<Row> {
   readonly rows: readonly Row[]
-  /** Whether a later page has rows. */
+  /** True if a later page has rows. */
   readonly more: boolean
 }
 
-/** Takes a page from rows in order, after leaving out `skip` of them. Looks one row further, no more. */
+/** Takes a page of rows after skipping `skip` rows. It reads at most one row beyond the page. */
 function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSize): Page<Row> {
   const taken: Row[] = []
   let left = skip
@@ -151,8 +154,8 @@ function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSi
 }
 
 /**
- * The link to the next page: the same options, with the rest of `$top` and a token of the service in place of `$skip`;
- * the count stood on the first page (OData JSON format 4.5.5).
+ * Builds the link to the next page: the same options with the remaining `$top`, and with a token in place of `$skip`. `$count` is dropped
+ * because the first page already has the count (OData JSON format 4.5.5).
  */
 function nextLink(
   { origin, path }: RoutedRequest,

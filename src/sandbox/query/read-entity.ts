@@ -15,22 +15,22 @@ import { compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, entityReply, keyPredicate, plainText, presentationOf } from './presentation.ts'
 import { countCollection, listedRows, readCollection } from './read-collection.ts'
 
-/** An entity, and the rest of the path below it. */
+/** An entity and the rest of the path below it. */
 interface EntityTarget {
-  /** Qualified name of the entity type. */
+  /** The qualified name of the entity type. */
   readonly typeName: string
-  /** The text after `$metadata#` for its collection. */
+  /** The text after `$metadata#` in the context URL of the collection. */
   readonly context: string
   readonly entity: Entity
-  /** The path after its key. */
+  /** The path segments after the key. */
   readonly rest: readonly PathSegment[]
-  /** Whether `/$value` ends the path. */
+  /** True if the path ends with `/$value`. */
   readonly isRaw: boolean
 }
 
 /**
- * Answers a GET of one entity, or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation
- * property, an item of one by its key. 204 for a null, 404 for a path that leads nowhere. Errors: `QueryError`.
+ * Answers a GET of an entity or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation property, or an
+ * item of one by its key. The status is 204 for null and 404 if the path leads nowhere. Throws `QueryError` for invalid query options.
  */
 export function readEntity(target: EntityTarget, queryContext: QueryContext, request: RoutedRequest): Reply {
   const { typeName, context, entity, isRaw } = target
@@ -73,7 +73,7 @@ function readWhole(
   return entityReply(200, presentation, `${context}${selection}/$entity`, project(entity))
 }
 
-/** A structural property, or a member of a complex one. */
+/** Answers a GET of a structural property or of a member of a complex property. */
 function readValue(
   { entity, rest, isRaw }: EntityTarget,
   owner: StructuredType,
@@ -106,7 +106,7 @@ function readValue(
 
 const noContent: Reply = { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
 
-/** The entity with a key; undefined: there is none. */
+/** Finds the entity with a key, or returns `undefined` if there is none. */
 export function findByKey(
   entities: readonly Entity[],
   parts: readonly KeyPart[],
@@ -117,8 +117,8 @@ export function findByKey(
 }
 
 /**
- * The values of a key predicate in the order of the key's names, as text: guids in lower case, in apostrophes or not, enumeration members by
- * name. Undefined where the predicate does not fit the key: nothing is found then.
+ * Returns the values of a key predicate as text, in the order of the key names. Guids are lower-cased and accepted with or without
+ * apostrophes. Enumeration members are given by name. Returns `undefined` if the predicate does not fit the key, so that nothing is found.
  */
 export function keyValues(parts: readonly KeyPart[], names: readonly string[]): string[] | undefined {
   if (parts.length !== names.length) return undefined

@@ -6,34 +6,35 @@ import type { QueryContext } from './compile-query.ts'
 import { type Collection, countCollection, readCollection } from './read-collection.ts'
 import { findByKey, keyValues, readEntity } from './read-entity.ts'
 
-/** An entity set of a service root, and what can be done with it besides GET. */
+/** An entity set of a service root with its operations besides GET. */
 export interface ServedSet extends Collection {
-  /** The entity with a key that has one part; absent: it is looked for among all rows. */
+  /** Finds the entity by a key of one part. If absent, all rows are searched. */
   readonly byId?: (id: string) => Entity | undefined
   readonly post?: (request: RoutedRequest) => Reply
   readonly patch?: (entity: Entity, request: RoutedRequest) => Reply
 }
 
-/** A resource path: an entity set, the key of one of its entities, and the rest. */
+/** A resource path: an entity set, the key of an entity, and the rest of the path. */
 interface Resource {
   readonly set: string
   readonly key: readonly KeyPart[] | undefined
   readonly rest: readonly PathSegment[]
-  /** Whether `/$value` ends the path. */
+  /** True if the path ends with `/$value`. */
   readonly isRaw: boolean
 }
 
 /**
- * Reads a resource path (OData URL conventions 4): `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`,
- * `Set/$count`, `Set(key)/Property/$value`. Undefined for a path of another form.
+ * Parses a resource path (OData URL conventions 4) such as `Set`, `Set(key)`, `Set(key)/Link`, `Set/NS.Function(…)`, `Set/$count` or
+ * `Set(key)/Property/$value`. Returns `undefined` for any other form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser takes blanks and tabs where a client writes them into a query; no name in a path has one around it, and no path a tab.
+  // The parser accepts blanks and tabs because clients write them in queries. Names in a path are not surrounded by blanks, and a path
+  // contains no tabs.
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'
     const [set = '', ...below] = isRaw ? segments.slice(0, -1) : segments
-    // Clients of .NET write `Set()` for the set.
+    // .NET clients write `Set()` for the set.
     const path = [set.replace(/\(\)$/, ''), ...below]
     const [first, second, ...rest] = parseResourcePath(path.join('/'))
     if (first?.kind !== 'property') return undefined
@@ -45,7 +46,7 @@ export function readResource(segments: readonly string[]): Resource | undefined 
   }
 }
 
-/** Answers a request for a set, one of its entities, or a resource below that. Errors: `QueryError`. */
+/** Answers a request for a set, an entity of the set or a resource below it. Throws `QueryError` for invalid query options. */
 export function answerSet(
   set: ServedSet,
   resource: Resource,

@@ -10,10 +10,9 @@ import {
 } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 
-/** The kind of a calendar day for the school. */
 export type DayKind = 'school' | 'weekend' | 'holiday' | 'training' | 'closure'
 
-/** First and last day number of a stretch of days. */
+/** The first and last day number of a period. */
 interface Span {
   readonly first: number
   readonly last: number
@@ -26,7 +25,7 @@ interface SchoolYear {
   readonly training: ReadonlySet<number>
 }
 
-/** Days on which the whole school was shut without a plan: a bank holiday at short notice, and snow. */
+/** Days on which the whole school closed unexpectedly: a bank holiday at short notice, and snow. */
 const closures = new Set(['2022-09-19', '2026-03-12'].map(dayNumber))
 
 const onOrAfter = (isoDate: string, wanted: number): number => {
@@ -44,7 +43,7 @@ const workingDay = (isoDate: string, step: 1 | -1): number => {
 }
 const week = (monday: number): Span => ({ first: monday, last: monday + 4 })
 
-/** Terms of an English school year: at least 190 days, five of training, a week off in the middle of each term. */
+/** Builds an English school year with at least 190 school days, five training days, and a week off in the middle of each term. */
 function schoolYear(year: number): SchoolYear {
   const autumn = { first: workingDay(`${year}-09-02`, 1), last: workingDay(`${year}-12-20`, -1) }
   const spring = { first: workingDay(`${year + 1}-01-03`, 1), last: workingDay(`${year + 1}-03-31`, -1) }
@@ -62,10 +61,10 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** Each is computed once. */
+/** A cache of the school years by their first calendar year. */
 const schoolYears = new Map<number, SchoolYear>()
 
-/** The kind of a day. */
+/** Returns the kind of a day. */
 export function dayKindOf(day: number): DayKind {
   if (weekday(day) > 4) return 'weekend'
   const start = schoolYearOf(day)
@@ -77,21 +76,21 @@ export function dayKindOf(day: number): DayKind {
   return closures.has(day) ? 'closure' : 'school'
 }
 
-/** The last school day on or before a day. */
+/** Returns the last school day on or before a day. */
 export function schoolDayBefore(day: number): number {
   let found = day
   while (dayKindOf(found) !== 'school') found -= 1
   return found
 }
 
-/** The first school day after a day. */
+/** Returns the first school day after a day. */
 export function schoolDayAfter(day: number): number {
   let found = day + 1
   while (dayKindOf(found) !== 'school') found += 1
   return found
 }
 
-/** The last school days of the `count` terms that ended before a day, the latest first. */
+/** Returns the last school days of the `count` terms that ended before a day, with the latest first. */
 export function lastDaysOfTerms(day: number, count: number): number[] {
   const year = schoolYearOf(day)
   return [year, year - 1]
@@ -101,30 +100,32 @@ export function lastDaysOfTerms(day: number, count: number): number[] {
     .slice(0, count)
 }
 
-/** A school day without marks, in the fixed weeks: there the code `-` is seen whatever the day of the run. */
+/** A school day without marks within the fixed weeks, so that tests find the code `-` whatever the current date. */
 export const unmarkedDay = dayNumber('2026-03-11')
 
-/** The Monday on which the fixed two weeks of the sandbox begin, the same whatever the day of the run. */
+/** The Monday on which the two fixed weeks of the sandbox begin. They do not depend on the current date. */
 export const fixedMonday = '2026-03-02'
 
-/** One half of one calendar day. Both halves of every day exist, weekends and holidays included (service-facts 21). */
+/** One half of a calendar day. Every day has both halves, including weekends and holidays (service-facts 21). */
 export interface Session {
-  /** Twice the day number, plus one in the afternoon: sessions are numbered in order of time. */
+  /** Twice the day number, plus one in the afternoon, so that sessions are numbered in order of time. */
   readonly number: number
   readonly day: number
   readonly half: 'AM' | 'PM'
   readonly externalId: string
-  /** Start in milliseconds: 09:00 or 13:00 local time, so an hour earlier in UTC under British Summer Time. */
+  /** Start in milliseconds: 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
   readonly start: number
-  /** The same as the service writes it: every row of a read shows it. */
+  /** The start as the service writes it, computed once because every row of a read shows it. */
   readonly startText: string
   readonly kind: DayKind
 }
 
-/** Every session of the sandbox, in order of time without a gap. */
 export type Calendar = ReturnType<typeof createCalendar>
 
-/** Creates the calendar: from the first school year with marks (`firstYear`) to the end of the school year of `now`. */
+/**
+ * Creates the calendar, from the first school year with marks (`firstYear`) to the end of the school year of `now`. Its sessions are in
+ * order of time and have no gaps.
+ */
 export function createCalendar(ids: Identities, now: number, firstYear: number) {
   const first = dayNumber(`${firstYear}-09-01`)
   const last = dayNumber(`${schoolYearOf(Math.max(dayOf(now), dayNumber(fixedMonday))) + 1}-08-31`)
@@ -148,11 +149,11 @@ export function createCalendar(ids: Identities, now: number, firstYear: number) 
   const base = first * 2
   return {
     sessions,
-    /** The session of a number; undefined outside the calendar. */
+    /** Finds the session with a number, or returns `undefined` outside the calendar. */
     byNumber: (number: number): Session | undefined => sessions[number - base],
-    /** The session with a guid in lower case. */
+    /** Finds the session with a guid in lower case. */
     byId: (externalId: string): Session | undefined => byGuid.get(externalId),
-    /** School sessions of some days from the first one on. */
+    /** Lists the sessions on school days among the `days` days from `firstDay` on. */
     schoolSessions: (firstDay: number, days: number): Session[] =>
       sessions
         .slice(Math.max(0, firstDay * 2 - base), Math.max(0, (firstDay + days) * 2 - base))

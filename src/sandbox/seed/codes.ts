@@ -2,17 +2,17 @@ import { AdapterError } from '../../errors.ts'
 import type { Identities } from '../identity.ts'
 import type { DayKind } from './calendar.ts'
 
-/** The meaning of a code for a session. */
+/** What a code says about a session. */
 type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
-/** A code as the register shows it, in the order of the lookup. */
+/** A code of the register, in the order of the lookup. */
 interface CodeDefinition {
   readonly code: string
   readonly description: string
   readonly category: CodeCategory
-  /** The statutory code behind a school's own code of up to three characters (service-facts 7). */
+  /** The statutory code that a school's own code of up to three characters stands for (service-facts 7). */
   readonly statutory: string
-  /** False for codes that are no longer offered. */
+  /** False for codes that can no longer be chosen. */
   readonly visible: boolean
 }
 
@@ -31,7 +31,7 @@ const notCounted = define('notCounted')
 const system = define('system')
 const retired = define('absent', false)
 
-/** The codes that the service itself gives to sessions without a mark. Three of them refine `#`, which alone is a closure planned by the school. */
+/** The codes of sessions without a mark, by the reason. Three of them refine `#`, which alone means a closure that the school planned. */
 const systemCodes = {
   missing: '-',
   weekend: '#W',
@@ -41,8 +41,8 @@ const systemCodes = {
 } as const
 
 /**
- * The codes of England from 19 August 2024, the retired ones, and codes of the school's own (service-facts). New codes
- * go to the end: a position is part of an id.
+ * The codes used in England from 19 August 2024, the retired codes and the school's own codes (service-facts). Append new codes at the end,
+ * because the position of a code is part of its id.
  */
 export const codeDefinitions: readonly CodeDefinition[] = [
   present('/', 'Present (morning)'),
@@ -90,18 +90,16 @@ export const codeDefinitions: readonly CodeDefinition[] = [
   define('notCounted', false)('Y', 'Exceptional circumstances'),
 ]
 
-/** A code with its number and ids. */
 export interface AttendanceCode extends CodeDefinition {
-  /** Position in the lookup, from 1. */
+  /** Position in the lookup, counted from 1. */
   readonly number: number
   readonly externalId: string
   readonly statutoryId: string
 }
 
-/** The lookup of attendance codes. */
 export type CodeTable = ReturnType<typeof createCodeTable>
 
-/** Gives the codes their ids. */
+/** Creates the lookup of attendance codes and assigns their ids. */
 export function createCodeTable(ids: Identities) {
   const codes = codeDefinitions.map((definition, index): AttendanceCode => ({
     ...definition,
@@ -129,13 +127,13 @@ export function createCodeTable(ids: Identities) {
   return {
     codes,
     byNumber: (number: number): AttendanceCode | undefined => codes[number - 1],
-    /** The code with a guid in lower case. */
+    /** Finds the code with a guid in lower case. */
     byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
-    /** The code of a session of such a day without a recorded mark. */
+    /** Returns the code that an unmarked session on such a day shows. */
     forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],
-    /** The code with that text, which must be one of the definitions. */
+    /** Returns the code with this text. Throws `ADP_INTERNAL` if it is not defined. */
     named,
-    /** The number of the next code of the same category, so that the booleans of a mark still agree with it. */
+    /** Returns the number of the next visible code of the same category, so that Present and Absent still agree with the code. */
     another: (number: number): number => {
       const others = [...codes.slice(number), ...codes.slice(0, number - 1)]
       const category = codes[number - 1]?.category

@@ -3,30 +3,26 @@ import type { Identities } from '../identity.ts'
 import { createRandom } from '../random.ts'
 import { fixedMonday, lastDaysOfTerms, schoolDayBefore } from './calendar.ts'
 
-/** A list that is never empty. */
 type Names = readonly [string, ...string[]]
 
-/** Splits a line of names at the commas. */
 function names(text: string): Names {
   const [first = '', ...others] = text.split(',').map((name) => name.trim())
   return [first, ...others]
 }
 
-/** Given names of girls in the synthetic school. */
 export const girls = names(`
   Olivia, Amelia, Isla, Ava, Ivy, Freya, Lily, Florence, Mia, Willow, Rosie, Sophia, Aisha, Grace, Evie,
   Zara, Poppy, Maya, Charlotte, Ella, Daisy, Phoebe, Harper, Sienna, Alice, Nia, Maryam, Ayesha, Erin,
   Bonnie, Hana, Leila, Matilda, Thea, Niamh, Zofia
 `)
 
-/** Given names of boys in the synthetic school. */
 export const boys = names(`
   Noah, Oliver, George, Arthur, Muhammad, Leo, Harry, Oscar, Archie, Henry, Theodore, Freddie, Jack,
   Charlie, Theo, Alfie, Jacob, Thomas, Finley, Arlo, William, Lucas, Roman, Tommy, Isaac, Teddy, Rafe,
   Yusuf, Ibrahim, Luca, Dylan, Rhys, Kofi, Jakub, Arjun, Seán
 `)
 
-/** Family names of the synthetic school; some test escaping, accents and length. */
+/** The family names. Some of them exercise escaping, accents and length. */
 export const surnames = names(`
   Smith, Jones, Taylor, Brown, Williams, Wilson, Johnson, Davies, Patel, Robinson, Wright, Thompson, Evans,
   Walker, White, Roberts, Green, Hall, Wood, Jackson, Clarke, O'Neill, Khan, Hughes, Ahmed, Begum,
@@ -35,51 +31,50 @@ export const surnames = names(`
   Ó Súilleabháin, Popescu, Rossi, Yılmaz
 `)
 
-/** Streets of the synthetic town. */
 export const streets = names(`
   Mill Lane, Station Road, Church Street, Victoria Avenue, Orchard Close, The Green, Park View,
   Kingfisher Way, Chapel Hill, Meadow Rise, Canal Walk, Old Forge Court
 `)
 
-/** How much there is: one class for tests and demonstrations, or a whole school with its history. */
+/** The size of the seeded data: one class for tests and demonstrations, or a whole school with its history. */
 type Scale = 'class' | 'school'
 
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
 
-/** A learner, and the place in the school. */
+/** A learner with enrolment, year group and class. */
 export interface Pupil extends Enrolment {
-  /** From 1; all else follows from it and the seed alone. */
+  /** Counted from 1. All other fields follow from this number and the seed. */
   readonly number: number
   readonly externalId: string
-  /** Calendar year of the September in which the learner's year group began Year 1. */
+  /** Calendar year of the September in which the learner's year group started Year 1. */
   readonly entryYear: number
-  /** Letter of the form: A to D. */
+  /** Letter of the class, A to D. */
   readonly form: string
   readonly forename: string
   readonly middleName: string | null
   readonly surname: string
   readonly gender: 'Female' | 'Male'
-  /** Day number. */
+  /** A day number, as in dates.ts. */
   readonly birthDay: number
-  /** Not every learner is in a house, so that a filter on null finds some. */
+  /** `undefined` for some learners, so that a filter on null finds some. */
   readonly house: (typeof houses)[number] | undefined
 }
 
-/** All learners: every write asks for one of them. */
+/** The learners, which can be looked up by number or id because every write names one. */
 export type Roster = ReturnType<typeof createRoster>
 
 const forms = ['B', 'A', 'C', 'D'] as const
 const yearGroups = [4, 1, 2, 3, 5, 6] as const
 const classSize = 30
-/** Share of pupils who joined after the first day of their year group's first year. */
+/** Share of pupils who joined after the first day of Year 1. */
 const lateJoiners = 0.2
 
 const firstSeptember = (year: number): number => dayNumber(`${year}-09-01`)
 
-/** Pupils stay on roll to the end of August of Year 6. */
+/** Pupils stay on roll until the end of August after Year 6. */
 const endOfPhase = (entryYear: number): number => firstSeptember(entryYear + 6) - 1
 
-/** The first day of the year group, or for a late joiner a school day between that and `before`. */
+/** Returns the admission day: the first day of the year group, or for a late joiner a school day between that day and `before`. */
 function admission(seed: number, number: number, entryYear: number, before: number): number {
   const random = createRandom(seed, `place ${number}`)
   const start = firstSeptember(entryYear)
@@ -90,9 +85,9 @@ function admission(seed: number, number: number, entryYear: number, before: numb
 }
 
 /**
- * Lays out the places of a school that is full on the day `today`. Late joiners came, and leavers left, before that school year
- * and before the fixed weeks: at the end of a term or of Year 6; others start next September. The first 30 learners are class
- * 4B of the year of `today` at both scales, so their ids and names never change.
+ * Creates the roster of a school that is full on the day `today`. All late joiners and leavers came or left before that school year and
+ * before the fixed weeks. Leavers left at the end of a term or of Year 6. Some learners start next September. At both scales the first 30
+ * learners are class 4B of the school year of `today`, so their ids and names never change.
  */
 export function createRoster(seed: number, ids: Identities, scale: Scale, today: number) {
   const year = schoolYearOf(today)
@@ -132,21 +127,21 @@ export function createRoster(seed: number, ids: Identities, scale: Scale, today:
   return {
     entries: entries as readonly Pupil[],
     byNumber: (number: number): Pupil | undefined => entries[number - 1],
-    /** The learner with a guid in lower case. */
+    /** Finds the learner with a guid in lower case. */
     byId: (externalId: string): Pupil | undefined => byGuid.get(externalId),
-    /** Calendar year of the September in which the school year of the plan began. */
+    /** Calendar year of the September in which the school year of `today` began. */
     year,
-    /** Calendar year of the first 1 September with marks. */
+    /** Calendar year of the first school year with marks. */
     firstYear: scale === 'class' ? settledYear : Math.min(settledYear, year - 5),
   }
 }
 
-/** Invents a learner; the same seed and number give the same one. */
+/** Invents a learner. The same seed and number always give the same learner. */
 function inventPerson(seed: number, number: number, entryYear: number) {
   const random = createRandom(seed, `pupil ${number}`)
   const female = random.chance(0.49)
   const names = female ? girls : boys
-  // Year 1 of the school year 2025/26 was born between September 2019 and August 2020.
+  // Children in Year 1 in 2025/26 were born between September 2019 and August 2020.
   const firstBirthday = dayNumber(`${entryYear - 6}-09-01`)
   return {
     forename: random.pick(names),
@@ -158,7 +153,7 @@ function inventPerson(seed: number, number: number, entryYear: number) {
   } as const
 }
 
-/** The class of a learner on a day: `4B`. */
+/** Returns the class of a learner on a day, such as `4B`. */
 export function classNameOn(pupil: Pupil, day: number): string {
   return `${yearGroupOn(pupil, day)}${pupil.form}`
 }

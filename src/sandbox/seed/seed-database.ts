@@ -8,7 +8,7 @@ import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { contentMark, keepFact, readDay, transact } from '../store/database.ts'
 
-/** Codes of a morning and an afternoon, and how many of 1,000 days are so in a primary school (service-facts). */
+/** The codes of a morning and an afternoon, and how many of 1,000 days in a primary school have them (service-facts). */
 const patterns: readonly (readonly [am: string, pm: string, perThousand: number])[] = [
   ['/', '\\', 934],
   ['L', '\\', 11],
@@ -28,12 +28,15 @@ const patterns: readonly (readonly [am: string, pm: string, perThousand: number]
   ['/', 'N', 1],
 ]
 
-/** Creates the function that marks one day of one learner; `minutesLate` is that of the morning, where the code says late. */
+/**
+ * Creates a function that draws the marks of a learner for one day. `minutesLate` belongs to the morning and is null unless its code means
+ * late.
+ */
 function createRegister(codes: CodeTable) {
   const late = codes.named('L').number
   const afterClose = codes.named('U').number
   const total = patterns.reduce((sum, [, , weight]) => sum + weight, 0)
-  // One slot per thousandth: a draw is an index.
+  // One slot per thousandth, so that a random number is an index.
   const slots = patterns.flatMap(([am, pm, weight]) =>
     Array.from({ length: weight }, () => ({ am: codes.named(am).number, pm: codes.named(pm).number })),
   )
@@ -45,22 +48,21 @@ function createRegister(codes: CodeTable) {
   }
 }
 
-/** The input of the registers. */
 interface RegisterSeed {
   readonly seed: number
   readonly roster: Roster
   readonly calendar: Calendar
   readonly codes: CodeTable
-  /** Called after each learner with the share that is done, 0 to 1. */
+  /** Called after each learner with the completed share, from 0 to 1. */
   readonly onProgress: (share: number) => void
 }
 
-/** Registers are closed twenty minutes after the session begins. */
+/** Teachers complete a register twenty minutes after the session begins. */
 const registerMs = 20 * 60_000
 
 /**
- * Writes the marks that the teachers of the synthetic school recorded from the day `first` to `last`; a mark that is there already stays. Most are those of a
- * usual day, which SQLite fills in: that takes a sixth of the time of one statement for each.
+ * Writes the marks that teachers recorded from day `first` to day `last`. Existing marks stay. SQLite first fills in the marks of a usual
+ * day, which takes a sixth of the time of one statement per mark. The exceptions are updated afterwards.
  */
 function fillRegisters(
   database: DatabaseSync,
@@ -92,7 +94,7 @@ function fillRegisters(
     fill.run(learner, teacher, admissionDay * 2, leavingDay * 2 + 1)
     for (const { number, day } of mornings) {
       if (day < admissionDay || day > leavingDay) continue
-      // A day's marks depend on the learner and the day alone: other days and scales do not change them.
+      // Depends only on the learner and the day, so marks do not change with the date of the run or the scale.
       const marks = markDay(createRandom(seed, `register ${learner} ${day}`))
       if (marks.am !== usual.AM.number) mark(learner, number, marks.am, marks.minutesLate)
       if (marks.pm !== usual.PM.number) mark(learner, number + 1, marks.pm, null)
@@ -102,7 +104,7 @@ function fillRegisters(
   database.exec('DROP TABLE temp.register')
 }
 
-/** Writes the registers to be filled into a table of their own. */
+/** Writes the sessions to be filled to a temporary table. */
 function openRegisters(
   database: DatabaseSync,
   sessions: readonly Session[],
@@ -113,10 +115,10 @@ function openRegisters(
   for (const { number, half, start } of sessions) open.run(number, usual[half].number, start + registerMs)
 }
 
-/** Staff who take registers; the seeded marks are theirs. */
+/** Number of staff who take the seeded registers. */
 const staffCount = 24
 
-/** Fills an empty database, in one transaction: staff, and the registers up to the day before `today`. */
+/** Seeds an empty database in one transaction: staff, and registers up to the day before `today`. */
 export function seedDatabase(
   database: DatabaseSync,
   source: RegisterSeed & { readonly ids: Identities },
@@ -133,7 +135,7 @@ export function seedDatabase(
   })
 }
 
-/** Fills in the registers that are closed on the day `today` and were not yet; those of the day itself are still open. */
+/** Fills in the registers that have closed since the last call. The registers of `today` are still open. */
 export function closeRegisters(database: DatabaseSync, source: RegisterSeed, today: number): void {
   const marked = readDay(database, 'marked')
   const first = marked === undefined ? dayNumber(`${source.roster.firstYear}-09-01`) : marked + 1
@@ -145,8 +147,8 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
 }
 
 /**
- * Fills in the registers of some days again, as far as they are closed: those of a session that a client marked first were left
- * to it, and are missing once its mark is undone.
+ * Fills in the closed registers of some days again. A session that a client marked before its register closed was skipped, so its seeded
+ * mark is missing once that client's write is undone.
  */
 export function refillRegisters(
   database: DatabaseSync,

@@ -6,10 +6,9 @@ import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
 import { AdapterError } from '../../errors.ts'
 
 /**
- * The tables of the sandbox. Marks are clustered by learner and session, the order in which they are read; ids that
- * follow from the seed are not stored, so a mark of the seeded history takes about 25 bytes. `mark_history` keeps what
- * was replaced: the audit of changes, the stale reads and the way back to the seeded state. `patch` has the
- * LearnerPersonals that clients changed.
+ * The tables of the sandbox. Marks are clustered by learner and session, the order in which they are read. Ids that follow from the seed
+ * are not stored, so a seeded mark takes about 25 bytes. `mark_history` keeps replaced marks for the audit of changes, for stale reads and
+ * for the return to the seeded state. `patch` holds the LearnerPersonals that clients changed.
  */
 const schemaStatements = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -37,18 +36,21 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/** Changes whenever the seeded content does; other tables are noticed by themselves. A file of another version is refused. */
+/**
+ * Increment this version whenever the seeded content changes. Changes of the tables are detected separately. A file with another version is
+ * refused.
+ */
 const SEED_VERSION = '4'
 
-/** A database that is open, and whether its tables were made just now and await the seed. */
+/** An open database. `fresh` is true if its tables were just created and still need the seed. */
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly fresh: boolean
 }
 
 /**
- * Opens the sandbox's SQLite database and makes its tables where the file is new.
- * `content` describes the seed of the database; a file that cannot be opened, is seeded otherwise, or half seeded, is refused with `ADP_USAGE`.
+ * Opens the SQLite database of the sandbox, and creates its tables if the file is new. `content` describes the seed. Throws `ADP_USAGE` if
+ * the file cannot be opened, has another seed or is only partly seeded.
  */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = open(location)
@@ -66,13 +68,13 @@ export function openDatabase(location: string, content: string): OpenDatabase {
   return { database, fresh: false }
 }
 
-/** Opens the file, creates its folder if needed, and reads from it: only a read shows that a file is not a database. */
+/** Opens the file, creates its folder if needed, and runs a query, because only a query reveals that a file is not a database. */
 function open(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
   let database: DatabaseSync | undefined
   try {
     if (location !== ':memory:') mkdirSync(dirname(location), { recursive: true })
     database = new DatabaseSync(location)
-    // A stand-in may lose its last writes with the machine's power, never with its own process: WAL without fsync.
+    // WAL without fsync: a power failure may lose the last writes, but a crash of the process does not.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
     const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
     return { database, tables }
@@ -87,7 +89,7 @@ function open(location: string): { database: DatabaseSync; tables: Record<string
   }
 }
 
-/** What is kept of the seed: its content once it is complete, the day for which it was planned, and the last day with marks. */
+/** Facts about the seed: its content (stored once it is complete), the day that the school was planned for, and the last day with marks. */
 type SeedFact = 'content' | 'planned' | 'marked'
 
 function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
@@ -95,18 +97,21 @@ function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** A day that was kept; undefined: none. */
+/** Reads a stored day number, or returns `undefined` if there is none. */
 export function readDay(database: DatabaseSync, name: Exclude<SeedFact, 'content'>): number | undefined {
   const value = readFact(database, name)
   return value === undefined ? undefined : Number(value)
 }
 
-/** Keeps a fact of the seed: the number of a day, or its content. */
+/** Stores a fact about the seed. */
 export function keepFact(database: DatabaseSync, name: SeedFact, value: string | number): void {
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
-/** Runs `work` as one transaction, or as part of the one that is open; any error rolls it back and is thrown to the caller. */
+/**
+ * Runs `work` in a transaction, or as part of the transaction that is already open. An error rolls the new transaction back and is
+ * rethrown.
+ */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')
@@ -120,31 +125,30 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
   }
 }
 
-/** How the content of a file is kept. */
+/** Returns the value that identifies the version and content of a database file. */
 export function contentMark(content: string): string {
   const tables = createHash('sha256').update(schemaStatements).digest('hex').slice(0, 12)
   return `${SEED_VERSION} ${tables} ${content}`
 }
 
-/** A row as the driver gives it. */
+/** A row as the database driver returns it. */
 export type Row = Readonly<Record<string, SQLOutputValue>>
 
 const wrong = (column: string): AdapterError =>
   new AdapterError('ADP_INTERNAL', `The column ${column} holds a value of another type.`)
 
-/** The value of an INTEGER column that is never null. */
+/** Reads an INTEGER column that is never null. */
 export function integer(row: Row, column: string): number {
   const value = row[column]
   if (typeof value !== 'number') throw wrong(column)
   return value
 }
 
-/** The value of an INTEGER column, or null. */
 export function integerOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : integer(row, column)
 }
 
-/** The value of a TEXT column that is never null. */
+/** Reads a TEXT column that is never null. */
 export function text(row: Row, column: string): string {
   const value = row[column]
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf16le')
@@ -153,19 +157,18 @@ export function text(row: Row, column: string): string {
 }
 
 /**
- * Text as it is stored. SQLite keeps UTF-8, in which a lone surrogate would become U+FFFD: such text is stored as UTF-16 in a
- * BLOB, which a TEXT column leaves as it is.
+ * Encodes text for storage. SQLite stores UTF-8, in which a lone surrogate would become U+FFFD. Such text is stored as UTF-16 in a BLOB,
+ * which a TEXT column leaves unchanged.
  */
 export function storedText(value: string | null): string | Buffer | null {
   return value === null || value.isWellFormed() ? value : Buffer.from(value, 'utf16le')
 }
 
-/** The value of a TEXT column, or null. */
 export function textOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : text(row, column)
 }
 
-/** Loads the actors of a database and adds new ones as they appear. */
+/** Loads the actors of a database, and adds new actors as they appear. */
 export function createActors(database: DatabaseSync) {
   const select = database.prepare('SELECT no, external_id FROM actor ORDER BY no')
   let ids: string[] = []
@@ -178,7 +181,7 @@ export function createActors(database: DatabaseSync) {
   reload()
   const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
   return {
-    /** The number of an actor, given on first sight. `externalId` in lower case. */
+    /** Returns the number of an actor, and assigns one to a new actor. `externalId` is in lower case. */
     number: (externalId: string): number => {
       const known = numbers.get(externalId)
       if (known !== undefined) return known
@@ -188,12 +191,12 @@ export function createActors(database: DatabaseSync) {
       return number
     },
     externalId: (number: number): string => ids[number - 1] ?? '',
-    /** Clears cached data of writes that were rolled back. */
+    /** Discards cached data of writes that were rolled back. */
     reload,
   }
 }
 
-/** What clients changed of LearnerPersonals: the whole entity by the number of its learner. */
+/** Stores the LearnerPersonals that clients changed, as whole entities by learner number. */
 export function createPatches(database: DatabaseSync) {
   const select = database.prepare('SELECT learner, body FROM patch')
   const replace = database.prepare('INSERT OR REPLACE INTO patch VALUES (?, ?)')
@@ -216,9 +219,9 @@ export function createPatches(database: DatabaseSync) {
       database.exec('DELETE FROM patch')
       reload()
     },
-    /** Another number after every change: what was read before may be kept until then. */
+    /** Returns a number that changes with every write, so that callers know when their caches are stale. */
     version: (): number => version,
-    /** Clears cached data of writes that were rolled back. */
+    /** Discards cached data of writes that were rolled back. */
     reload,
   }
 }

@@ -4,32 +4,32 @@ import { type Identities, zeroGuid } from '../identity.ts'
 import type { SandboxSettings } from '../options.ts'
 import { integer, integerOrNull, type Row, storedText, text, textOrNull, transact } from './database.ts'
 
-/** One recorded mark. Learner, session, code and actor are numbers of this store; ids are given on the way out. */
+/** A recorded mark. Learner, session, code and actor are internal numbers, which are converted to ids in replies. */
 export interface Mark {
   readonly learner: number
   readonly session: number
-  /** 0, or more where the same session was marked several times and the store keeps duplicates. */
+  /** 0 for the first mark of a session. Higher for duplicates, if the store keeps them. */
   readonly copy: number
   readonly code: number
   readonly present: boolean
   readonly absent: boolean
   readonly minutesLate: number | null
   readonly comment: string | null
-  /** Milliseconds, UTC. */
+  /** Milliseconds since 1970 in UTC. */
   readonly recordedOn: number
   readonly actor: number
   readonly changeProcessName: string | null
   readonly externalId: string
-  /** Sequence number of the effect that wrote the mark; 0 for the seeded history. */
+  /** The number of the effect that wrote the mark, or 0 for the seeded history. */
   readonly seq: number
 }
 
-/** The two booleans of a mark in one column. */
+/** Packs Present and Absent into one column. */
 export function packFlags(present: boolean, absent: boolean): number {
   return (present ? 1 : 0) | (absent ? 2 : 0)
 }
 
-/** What rows of `mark`, `mark_history` and `effect` have in common. */
+/** Reads the columns that `mark`, `mark_history` and `effect` have in common. */
 function readContent(row: Row) {
   const flags = integer(row, 'flags')
   return {
@@ -56,10 +56,10 @@ function readMark(ids: Identities, row: Row): Mark {
   }
 }
 
-/** Which face of the service accepted a write. */
+/** The interface of the service that accepted a write. */
 export type Face = 'V2' | 'V3'
 
-/** An accepted write, as the effect log keeps it: never altered, never removed but by a reset. */
+/** An accepted write in the effect log. Only a reset removes effects, and nothing changes them. */
 export interface Effect extends Omit<Mark, 'copy' | 'recordedOn' | 'actor' | 'changeProcessName'> {
   readonly face: Face
 }
@@ -70,20 +70,20 @@ const readEffect = (row: Row): Effect => ({
   externalId: text(row, 'external_id'),
 })
 
-/** The mark as it is stored, or why it may not be. */
+/** The stored mark, or the reason for refusing the write. */
 type WriteResult = { readonly mark: Mark } | { readonly conflict: 'marked' | 'idTaken' }
 
-/** A state of a mark, and the write that made or replaced it. */
+/** A state of a mark, and the write that created or replaced it. */
 export interface MarkChange {
   readonly mark: Mark
-  /** Number of the effect. */
+  /** The number of the effect. */
   readonly changedBy: number
 }
 
 const columns =
   'learner, session, copy, code, flags, minutes_late, comment, recorded_on, actor, process, external_id, seq'
 
-/** The marks, the log of accepted writes, and the mark that each of them replaced. */
+/** Creates the store of marks, of the log of accepted writes and of the marks that writes replaced. */
 export function createMarkStore(database: DatabaseSync, ids: Identities) {
   const prepare = (sql: string) => database.prepare(sql)
   const copies = prepare(`SELECT ${columns} FROM mark WHERE learner = ? AND session = ? ORDER BY copy`)
@@ -143,14 +143,14 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       posted,
       onExisting,
     }: {
-      /** The id that the client gave; the all-zero guid asks for one of the store's own. */
+      /** The id that the client sent. The all-zero guid asks the store to assign an id. */
       readonly externalId: string
       readonly face: Face
-      /** Time of the service in milliseconds, whatever `recordedOn` says. */
+      /** The time of the service in milliseconds since 1970, which can differ from `recordedOn`. */
       readonly writtenAt: number
-      /** The values that the client sent, which the log of writes keeps where the service stores others. */
+      /** The values that the client sent. The log keeps these values even if the service stores others. */
       readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
-      /** What happens to a mark that is there: unknown of the real service (service-facts 20). */
+      /** What to do if the session has a mark already. The behaviour of the real service is unknown (service-facts 20). */
       readonly onExisting: SandboxSettings['onExisting']
     },
   ): WriteResult => {
@@ -165,7 +165,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
     if (replaced === undefined && first !== undefined && onExisting === 'conflict')
       return { conflict: 'marked' }
     const next = seq + 1
-    // A mark keeps its id: the one that a client sends names a new mark only.
+    // A mark keeps its id, so an id sent by a client is used only for a new mark.
     const externalId = replaced?.externalId ?? (named ? given : ids.guid('posted', next))
     const copy = replaced?.copy ?? rows.length
     const flags = packFlags(draft.present, draft.absent)
@@ -184,16 +184,16 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
   }
 
   return {
-    /** Applies one write and logs it, both or neither. */
+    /** Applies a write and logs it in one transaction. */
     write,
-    /** The mark with an id in lower case. */
+    /** Finds the mark with an id in lower case. */
     byId,
-    /** Marks of a learner in a closed range of sessions, in order of time. */
+    /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    /** Current marks that were written at or after an instant, in order of writing, without the seeded history. */
+    /** Returns the current marks that were written at or after an instant, in order of writing. The seeded history is excluded. */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
-    /** States that writes at or after an instant made or replaced, in order of those writes. */
+    /** Returns the states that writes at or after an instant created or replaced, in the order of those writes. */
     history: (ms: number): MarkChange[] => {
       const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
       return changes
@@ -201,26 +201,26 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
         .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
-    /** The same for one session of a learner, however long ago. */
+    /** Returns all such states of one session of a learner. */
     historyOf: ({ learner, session }: Pick<Mark, 'learner' | 'session'>): MarkChange[] =>
       changesOfSession.all(learner, session).map(readChange),
-    /** The mark as it was when `at` was the last effect; undefined when its session had none. */
+    /** Returns the mark as it was after effect `at`, or `undefined` if its session had no mark then. */
     before: (mark: Mark, at: number): Mark | undefined => {
       if (mark.seq <= at) return mark
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)
     },
-    /** Accepted writes after `seq`, in order. */
+    /** Lists the accepted writes after number `after`, in order. */
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /** The number of the last effect, or of the last one at an instant in milliseconds; 0: none. */
+    /** Returns the number of the last effect, or of the last effect at an instant in milliseconds. 0 if there is none. */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
-    /** Clears cached data of writes that were rolled back. */
+    /** Discards cached data of writes that were rolled back. */
     reload: (): void => {
       seq = loadSeq()
     },
     /**
-     * Undoes every accepted write: the seeded history is restored and the log is empty. Returns the first and last session that
-     * was written to; undefined: none.
+     * Undoes every accepted write: restores the seeded history and empties the log. Returns the first and last session that was written to,
+     * or `undefined` if there were no writes.
      */
     reset: () => {
       const written = sessionsWritten.get() ?? {}
