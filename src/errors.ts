@@ -1,22 +1,25 @@
-/** Who has to act on an error: the client's request, one record in it, the configuration, the upstream, or Markbridge. */
+/**
+ * Who must act on an error: the sender of the request, the sender of one record in it, the author of the configuration, the upstream, or
+ * Markbridge.
+ */
 type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
 
 interface ErrorRule {
   readonly class: ErrorClass
-  /** HTTP status of the whole reply (class `record`: of that record's part). */
+  /** HTTP status of the whole reply, or of the part of one record for class `record`. */
   readonly status: number
-  /** True where sending the same bytes again can succeed, because nothing was applied. */
+  /** True if nothing was applied, so that sending the same bytes again can succeed. */
   readonly retryable: boolean
-  /** True where the message is written for the client; otherwise the client reads the code only. */
+  /** True if the message is written for the client. Otherwise the client gets only the code. */
   readonly exposed: boolean
 }
 
 const request = (status: number): ErrorRule => ({ class: 'request', status, retryable: false, exposed: true })
 const record = (status: number): ErrorRule => ({ class: 'record', status, retryable: false, exposed: true })
 
-/** The one table of error codes: what each means for the reply (batch-wire 5; replies.md lists them for clients). */
+/** The table of all error codes with their meaning for the reply (batch-wire 5; replies.md lists the codes for clients). */
 export const errorRules = {
-  // The envelope: answered once, nothing was posted (batch-wire 1).
+  // The envelope is faulty: the whole request gets one error reply, and nothing was posted (batch-wire 1).
   ADP_MEDIA_TYPE: request(415),
   ADP_BOUNDARY: request(400),
   ADP_TRUNCATED: request(400),
@@ -31,7 +34,7 @@ export const errorRules = {
   ADP_TOO_LARGE: request(413),
   ADP_CONTENT_ENCODING: request(415),
   ADP_BODY: request(400),
-  // The request around it.
+  // The HTTP request around the envelope is faulty.
   ADP_HOST: request(400),
   ADP_PATH: request(400),
   ADP_METHOD_NOT_ALLOWED: request(405),
@@ -42,33 +45,33 @@ export const errorRules = {
   ADP_FORBIDDEN: request(403),
   ADP_QUERY: request(400),
   ADP_SLOW_CLIENT: { class: 'request', status: 408, retryable: true, exposed: true },
-  // One record: the others proceed (batch-wire F22, F23, 4).
+  // One record is faulty: the other records proceed (batch-wire F22, F23, 4).
   ADP_METHOD: record(405),
   ADP_JSON: record(400),
   ADP_CHARSET: record(400),
   ADP_FIELD: record(400),
   ADP_UNMAPPED_FIELD: record(400),
   ADP_RECORD_LIMIT: record(400),
-  // The upstream. OUTCOME_UNKNOWN is never retryable: the write may have been applied (product.md 3).
+  // The upstream failed. OUTCOME_UNKNOWN is never retryable, because the write may have been applied (product.md 3).
   ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
   ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },
   ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
-  // What the configuration lends a partner for V3, so that its client cannot mend it.
+  // V3 rejected the credentials that the configuration provides for a partner. The client cannot correct them.
   ADP_V3_CREDENTIALS: { class: 'upstream', status: 502, retryable: true, exposed: true },
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
-  // A record that was not applied before a newer one of its learner and event was: it never will be.
+  // A newer record of the same learner and event was applied first, so this record will never be applied.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
-  // As above, but whether it was applied before it gave way is not known.
+  // A newer record replaced this one, and it is not known whether this record was applied before.
   ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // As above, where V2 serves: it knows no resend, so what it applied is applied once more if it is sent again.
+  // V2 serves the partner and does not recognise a resend: if the client resends the write, V2 applies it again.
   ADP_V2_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // Markbridge itself. With JOURNAL_LOST the records may have been applied: the same bytes again get their answer.
+  // Markbridge itself failed. After JOURNAL_LOST the records may have been applied: resending the same bytes returns their result.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
-  // The journal is not what it was: an operator restores it or accepts the loss, then the same bytes may be sent again.
+  // The journal is damaged or was replaced. The same bytes may be resent once an operator has restored it or accepted the loss.
   ADP_JOURNAL_DAMAGED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
-  // The stage of a partner, and with it who serves the request, cannot be known in time.
+  // The stage of a partner cannot be read in time, so it is not known whether V2 or V3 serves the request.
   ADP_STAGE_UNKNOWN: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
@@ -76,23 +79,22 @@ export const errorRules = {
   ADP_INTERNAL: { class: 'internal', status: 500, retryable: false, exposed: false },
 } as const satisfies Record<string, ErrorRule>
 
-/** A code of `errorRules`. */
 export type ErrorCode = keyof typeof errorRules
 
-/** Where in the input the fault lies; every member is known or absent, never guessed. */
+/** The location of a fault in the input. A member is absent if its value is not known; no value is guessed. */
 export interface ErrorLocation {
-  /** Byte offset from the start of the (decompressed) body, from 0. */
+  /** Byte offset from the start of the decompressed body, counted from 0. */
   readonly offset?: number
-  /** Position of the record in the batch, from 1, as in the reply. */
+  /** Position of the record in the batch and in the reply, counted from 1. */
   readonly part?: number
-  /** Position of the changeset in the batch, from 1. */
+  /** Position of the changeset in the batch, counted from 1. */
   readonly changeset?: number
   readonly contentId?: string
   /** JSON path or configuration path, such as `partners[0].stage`. */
   readonly path?: string
 }
 
-/** One of several faults found in the same input. */
+/** One of several faults in the same input. */
 export interface ErrorDetail {
   readonly code: string
   readonly message: string
@@ -105,7 +107,7 @@ interface AdapterErrorOptions {
   readonly details?: readonly ErrorDetail[]
 }
 
-/** The only error Markbridge throws. Messages name what is wrong and what to do, and never hold a value of a record. */
+/** The only error that Markbridge throws. The message says what is wrong and what to do, and never contains a value of a record. */
 export class AdapterError extends Error {
   override readonly name = 'AdapterError'
   readonly code: ErrorCode
@@ -119,7 +121,7 @@ export class AdapterError extends Error {
     this.details = options.details ?? []
   }
 
-  /** HTTP status of the reply that this error becomes. */
+  /** Returns the HTTP status of the reply for this error. */
   get status(): number {
     return errorRules[this.code].status
   }
@@ -134,17 +136,17 @@ const fileCauses: Readonly<Record<string, string>> = {
   ELOOP: 'its symbolic links lead in a circle',
 }
 
-/** The code of an error, such as `ENOENT`; undefined: it has none. */
+/** Returns the code of an error, such as `ENOENT`, or `undefined` if the error has no code. */
 export const errorCodeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
 
-/** Why a file cannot be read, in words; the code of the system where there are none. */
+/** Returns the reason in words why a file cannot be read, or the system's error code if no words are known for it. */
 export function describeFileError(cause: unknown): string {
   const code = errorCodeOf(cause) ?? 'unknown cause'
   return fileCauses[code] ?? code
 }
 
-/** Body of a whole-request error (batch-wire 5): the OData error form, with the location as `target`. */
+/** Body of the reply to a request that failed as a whole (batch-wire 5): the OData error form, with the location as `target`. */
 interface ErrorBody {
   readonly error: {
     readonly code: string
@@ -153,7 +155,7 @@ interface ErrorBody {
   }
 }
 
-/** Writes a location as text: `part 3 (Content-ID 7), offset 1024`. Empty when nothing is known. */
+/** Returns a location as text, such as `part 3 (Content-ID 7), offset 1024`, or an empty string if nothing is known. */
 export function formatLocation(at: ErrorLocation): string {
   const words: string[] = []
   if (at.changeset !== undefined) words.push(`changeset ${at.changeset}`)
@@ -164,12 +166,14 @@ export function formatLocation(at: ErrorLocation): string {
   return words.join(', ')
 }
 
-/** What an error is about: of a query the option, as the service itself has it; its message has the character. */
+/** Returns the `target` of an error. For a query this is the query option, as in the service's own errors; the message has the offset. */
 function targetOf({ code, at }: AdapterError): string {
   return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
 }
 
-/** The JSON body for a whole-request error. An unexpected error shows no text of its own (batch-wire 5). */
+/**
+ * Returns the JSON body of the reply to a request that failed as a whole. The text of an unexpected error is not shown (batch-wire 5).
+ */
 export function toErrorBody(error: AdapterError): ErrorBody {
   const exposed = errorRules[error.code].exposed
   const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'

@@ -26,16 +26,16 @@ import { damagedStore } from './store-error.ts'
 interface AdoptOptions {
   readonly url: string
   readonly markFile?: string | undefined
-  /** Those of the journal. */
+  /** The keys of the journal. */
   readonly keys?: readonly JournalKey[]
 }
 
-/** The damage of a journal, and its usable content. */
+/** The damage of a journal, and how much of its content is usable. */
 export interface JournalCondition {
   readonly place: string
-  /** Undefined: nothing that is found from outside. */
+  /** The damage in words, or `undefined` if the examination finds none. */
   readonly damage: string | undefined
-  /** False: nothing of it can be used, and a new journal is begun in its place. */
+  /** False if no content is usable. Adopting such a journal creates a new one in its place. */
   readonly usable: boolean
   readonly batches: number
   readonly openRecords: number
@@ -43,15 +43,15 @@ export interface JournalCondition {
 
 /** The result of accepting the loss of a journal. */
 export interface Adopted {
-  /** Until then new records are read back from V3 before they are posted (ms since the epoch). */
+  /** Until this time (milliseconds since the epoch) new records are read back from V3 before they are posted. */
   readonly readBackUntilMs: number
-  /** Where the unusable files are kept now. */
+  /** The new paths of the unusable files. */
   readonly setAside: readonly string[]
 }
 
 const TIMEOUT_MS = 10_000
 
-/** Examines a journal, as a start does, and changes nothing. Error: `ADP_CONFIGURATION` for an address that is none, or for other keys. */
+/** Runs the start-up checks without modifying the journal. Throws `ADP_CONFIGURATION` if the URL is invalid or the keys do not match. */
 export async function examineJournal(options: AdoptOptions): Promise<JournalCondition> {
   const store = openAny(options, true)
   const { place } = store
@@ -81,8 +81,8 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
 }
 
 /**
- * Accepts that a journal has lost something: its mark is written anew for what is there, and for `replayForMs` every new record is
- * looked for in V3 before it is posted. What cannot be used is set aside, never deleted. No process may have the journal open.
+ * Accepts that a journal has lost records. Rewrites its high-water mark to match its content, and has every new record read back from V3
+ * before it is posted, for `replayForMs` milliseconds. Unusable files are renamed, never deleted. No process may have the journal open.
  */
 export async function adoptJournal(
   options: AdoptOptions,
@@ -99,7 +99,7 @@ export async function adoptJournal(
   }
 }
 
-/** `adoptJournal` for a database that can be used; gives `readBackUntilMs`. */
+/** Adopts a usable database, as `adoptJournal` does. Returns `readBackUntilMs`. */
 export async function adoptStore(
   store: Store,
   options: Pick<AdoptOptions, 'keys'>,
@@ -112,12 +112,12 @@ export async function adoptStore(
     const unreadable = await findUnreadable(db, dialect)
     if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
     await (await findDamageOfKeys(db, options))?.mend(db)
-    // What is not a number any longer: a younger journal recognises batches for longer.
+    // An age that is no longer a number counts as 0: a younger journal recognises batches for longer.
     const ageMs = (await readAge(db)) || 0
     const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0
     const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
-    // The file that was lost may turn up again: it is another journal from now on. Marks of other machines name a PostgreSQL
-    // journal, which stays the same one.
+    // The lost SQLite file may turn up again, so this file becomes another journal. A PostgreSQL journal stays the same one, because mark
+    // files on other machines name it.
     if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
       await writeMeta(db, 'identity', newIdentity())
     if (dialect === 'sqlite') await countAnew(db)
@@ -140,7 +140,7 @@ function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
   return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, markFile })
 }
 
-/** Renames the files of an SQLite journal; gives the new names. */
+/** Renames the files of an SQLite journal. Returns the new paths. */
 function setFilesAside(url: string, nowMs: number): readonly string[] {
   const path = sqlitePathOf(url)
   if (path === undefined) return []

@@ -3,38 +3,38 @@ import { AdapterError } from '../errors.ts'
 import type { Store } from './store.ts'
 import { damagedJournal, type StoreError } from './store-error.ts'
 
-/** How the store was asked: a full disk answers questions and takes no group. */
+/** The kind of access that reached the store or failed. A full disk answers queries but accepts no commit. */
 export type Access = 'commit' | 'query'
 
-/** Whether the store could be reached the last time that it was asked. */
+/** Tracks whether the last access to the store succeeded. */
 export interface Availability {
   isAvailable(): boolean
-  /** True from the time that damage was found, whatever was the matter before, until the store takes writes again. */
+  /** Returns true from the time that damage was found, even during another failure, until the store accepts writes again. */
   isDamaged(): boolean
-  /** True while the last commit failed: only another commit shows that the store takes writes again. */
+  /** Returns true while the last commit failed. Only another commit shows that the store accepts writes again. */
   needsCommit(): boolean
   reached(by: Access): void
   failed(storeError: StoreError, by: Access): void
   /**
-   * Runs a question to the store. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that
-   * the store does not understand.
+   * Runs a query on the store. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` if the store does not
+   * understand the statement.
    */
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/** A failure that comes so soon after a recovery is the same one again. */
+/** A failure this soon after a recovery counts as a relapse. */
 const RELAPSE_MS = 60_000
-/** How long the store must do without a failure after its first relapse; each one doubles it, up to the longest. */
+/** How long the store must work without a failure after its first relapse. Each further relapse doubles this, up to the maximum. */
 const FIRST_CALM_MS = 2_000
 const LONGEST_CALM_MS = 300_000
 
-/** Errors of the journal itself, which say nothing of whether the store can be reached. */
+/** Errors of the journal itself, which do not show whether the store can be reached. */
 const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
 
 /**
- * Creates the memory of it. `onChange` is called when it changes, with the reason where it fails: a store that fails and answers by
- * turns is reported once, and as recovered only after it has been calm for longer and longer. Damage is reported beside any other failure, since it
- * does not pass by itself.
+ * Creates the availability of a store. Calls `onChange` with the reason when the store fails, and with `undefined` when it recovers. A
+ * flapping store is reported once, and as recovered only after a calm period that doubles with each relapse. Damage is also reported
+ * during another failure, because damage does not pass by itself.
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,
@@ -63,7 +63,7 @@ export function createAvailability(
     else cancel = clock.after(calmMs, recover)
   }
   const failed = (storeError: StoreError, by: Access): void => {
-    // Others in the way, or data that cannot be stored: the store itself is well.
+    // The store itself works: another transaction was in the way, or the data cannot be stored.
     if (storeError.contended === true || storeError.kind === 'refused') return
     failing.add(by)
     cancel?.()

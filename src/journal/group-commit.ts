@@ -3,15 +3,18 @@ import { AdapterError } from '../errors.ts'
 import type { BeginResult, NewBatch, ReopenResult, Settled } from './journal.ts'
 import { damagedJournal, type StoreError } from './store-error.ts'
 
-/** One change of the journal. Those that wait together are made in one transaction. */
+/** One change of the journal. Changes that wait at the same time share one transaction. */
 export type Operation =
-  /** Without room it is only recognised: a batch that came before has its answer, however much is kept. So is one whose caller has given up. */
+  /**
+   * Without `hasRoom` the batch is only recognised, not stored: a resend is answered however much is stored, and so is a batch whose
+   * caller has given up.
+   */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
       readonly batch: number
       readonly outcomes: readonly Settled[]
-      /** The lease under which the records were opened; undefined: whichever the instance has now. */
+      /** The lease under which the records were opened, or `undefined` for the current lease of the instance. */
       readonly lease: number | undefined
     }
   | {
@@ -19,21 +22,26 @@ export type Operation =
       readonly batch: number
       readonly positions: readonly number[]
       readonly credentials: string | undefined
-      /** Open records that V2 serves forbid nothing. */
+      /** True if open records that V2 serves do not prevent reopening. */
       readonly beforeRelay: boolean
     }
-  /** Takes batches with open records whose instances are gone. It counts as a commit, so that an instance notices when a database forgets it. */
+  /**
+   * Takes over batches with open records whose instances are dead. It counts as a commit, so that an instance notices when a database
+   * forgets it.
+   */
   | { readonly kind: 'takeOver' }
   | { readonly kind: 'forget'; readonly batch: number; readonly open: number; readonly lease: number }
-  /** Notes batches whose replies were written out whole. Of none: its commit shows whether the store takes writes. */
+  /** Records the batches whose replies were written out completely. With an empty list it tests whether the store accepts writes. */
   | { readonly kind: 'answered'; readonly batches: readonly number[] }
 
-/** An operation of one kind. */
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/** The results of the operations. `lost`: it must not count: another instance owns the batch, or it says something else than what is kept. */
+/**
+ * The result of each kind of operation. `lost` if the operation must not take effect, because another instance owns the batch or a
+ * different outcome is stored.
+ */
 interface Results {
-  /** `full`: a new batch for which there is no room: nothing of it is kept. */
+  /** `full` if there is no room for a new batch, of which nothing is stored. */
   readonly begin: BeginResult | 'full'
   readonly settle: 'done' | 'lost'
   readonly reopen: ReopenResult
@@ -42,76 +50,81 @@ interface Results {
   readonly answered: 'done'
 }
 
-/** The result of an operation. `doubtful`: its commit was not answered, and nothing says any longer whether it was made. */
+/**
+ * The result of an operation. `doubtful` if the answer to its commit was lost and it can no longer be found out whether the commit was
+ * made.
+ */
 export type OperationResult = Results[keyof Results] | 'doubtful'
 
-/** The results in the order of the operations, or why there are none. */
+/** The results in the order of the operations, or the reason why there are none. */
 export type Committed =
   | { readonly ok: true; readonly results: readonly OperationResult[] }
   | { readonly ok: false; readonly error: StoreError }
 
 /**
- * Decides who comes first: the store that commits a group, or a caller that gives up. Only so a caller can be told for certain that
- * nothing was kept. Threads share it.
+ * Decides a race between the store that commits a group and a caller that gives up. Only then can the caller be told for certain that
+ * nothing was stored. Threads share the gate.
  */
 export type CommitGate = Int32Array<SharedArrayBuffer>
 
 const [OPEN, CLOSED, PASSED] = [0, 1, 2]
 
-/** Creates the gate of one attempt to commit. */
 export const createCommitGate = (): CommitGate => new Int32Array(new SharedArrayBuffer(4))
 
-/** The store calls this right before it commits. False: the gate is closed, and the group must be rolled back. */
+/**
+ * Passes the gate; the store calls this immediately before it commits. Returns false if the gate is closed, and the group must then be
+ * rolled back.
+ */
 export const passGate = (gate: CommitGate): boolean =>
   Atomics.compareExchange(gate, 0, OPEN, PASSED) !== CLOSED
 
-/** True once the store has begun to commit. */
+/** Returns true once the store has begun to commit. */
 export const hasPassed = (gate: CommitGate): boolean => Atomics.load(gate, 0) === PASSED
 
-/** True: the group will not be committed. False: it may be, or is. */
+/** Closes the gate. Returns true if the group will not be committed, or false if it may be or is committed. */
 const closeGate = (gate: CommitGate): boolean => Atomics.compareExchange(gate, 0, OPEN, CLOSED) !== PASSED
 
 interface GroupCommitOptions {
   readonly clock: WallClock
-  /** Makes a group durable, unless its gate is closed before. Never rejects. */
+  /** Makes a group durable unless its gate is closed first. Never rejects. */
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
 
-/** Operations that wait for the store; those that wait at the same moment go in one transaction. */
+/** Queues operations for the store. Operations that wait at the same moment share one transaction. */
 export interface GroupCommit {
   /**
-   * Resolves once the operation is durable. Errors after `timeoutMs`: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and will
-   * not be, else `ADP_OUTCOME_UNKNOWN`.
+   * Resolves once the operation is durable. After `timeoutMs` throws `ADP_JOURNAL_UNAVAILABLE` if the operation is not durable and never
+   * will be, or `ADP_OUTCOME_UNKNOWN` otherwise.
    */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
   ): Promise<Results[Kind]>
-  /** How many operations were submitted so far. */
+  /** Returns the number of operations submitted so far. */
   submitted(): number
-  /** True once it is known what became of the first `count` operations; their callers may have given up before. */
+  /** Returns true once the result of each of the first `count` operations is known, even if its caller has given up. */
   areEnded(count: number): boolean
   /**
-   * Resolves when no caller waits any longer. To be called before the store is closed: what is in doubt and has no caller any
-   * longer is not tried again.
+   * Resolves when no caller waits any longer. Must be called before the store is closed. Doubtful operations without a caller are then no
+   * longer retried.
    */
   idle(): Promise<void>
 }
 
 interface Entry {
-  /** From 0, in the order of the calls. */
+  /** The position in the order of the calls, counted from 0. */
   readonly number: number
   readonly operation: Operation
   readonly resolve: (result: OperationResult) => void
   readonly reject: (error: AdapterError) => void
   readonly cancelDeadline: () => void
-  /** `sent`: not known yet to be durable. */
+  /** `sent` while it is not known whether the operation is durable. */
   state: 'waiting' | 'sent'
-  /** Of the last attempt. */
+  /** The gate of the last attempt. */
   gate: CommitGate | undefined
-  /** It once was sent without an answer: until there is one, it may be durable. */
+  /** True once an attempt was not answered. The operation may be durable until an answer arrives. */
   doubtful: boolean
-  /** Its caller was told that it failed. */
+  /** True if the caller was told that the operation failed. */
   abandoned: boolean
 }
 
@@ -120,7 +133,6 @@ const MAX_BYTES = 8 * 1024 * 1024
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
 
-/** Creates a group commit with nothing in it. */
 export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
   /** The group that is being committed. */
@@ -128,7 +140,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let submitted = 0
   let planned = false
   let pauseMs = 0
-  /** So many groups are of one operation: one of those that failed together cannot be stored. */
+  /** How many groups consist of one operation, because one of several that failed together cannot be stored. */
   let alone = 0
   let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []
@@ -137,7 +149,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   const plan = (): void => {
     if (planned || queue.length === 0 || sent.length > 0) return
     planned = true
-    // Not at once: operations that arrive in this turn of the event loop join the group.
+    // Waits, so that operations that arrive in this turn of the event loop join the group.
     setImmediate(pump)
   }
   const pump = (): void => {
@@ -194,7 +206,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       return
     }
     if (final) alone = entries.length
-    // An operation that may be durable is retried even without a waiting caller: only then is it known, and finished.
+    // Retries an operation that may be durable even without a waiting caller: only the answer shows whether it is, so that it can be
+    // finished.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
@@ -209,7 +222,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    // A settle is not stopped: its request answers "unknown" in either case.
+    // A settle is not stopped, because its request reports an unknown outcome in either case.
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped
@@ -225,7 +238,6 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
         const entry: Entry = {
           number: submitted++,
           operation,
-          // The store answers each operation with a result of its kind.
           resolve: (result) => resolve(result as Results[Kind]),
           reject,
           cancelDeadline,
@@ -251,13 +263,13 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
 }
 
 /**
- * A begin whose caller has given up is only recognised: if nothing of it is durable by now, newer writes of its client may be, and it must not
- * come after them.
+ * Prepares an operation for sending. A begin whose caller has given up is only recognised: if it is not durable yet, newer writes of its
+ * client may be, and it must not be ordered after them.
  */
 const toSend = ({ operation, abandoned }: Entry): Operation =>
   abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation
 
-/** True where trying again changes nothing. */
+/** Returns true if a retry cannot change the result. */
 const isFinal = ({ kind }: StoreError): boolean =>
   kind === 'refused' || kind === 'internal' || kind === 'damaged'
 
@@ -268,7 +280,7 @@ const isNotKept = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-/** The store may have kept it: then it is found as abandoned, and finished. */
+/** The store may have stored the batch. Recovery then finds it as abandoned and finishes it. */
 const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
@@ -283,7 +295,7 @@ function toFinalError({ kind, message, cause }: StoreError): AdapterError {
   return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
 }
 
-/** How many of the first operations go together: bounded, so that no transaction grows with the load. */
+/** Returns how many of the first operations go together. The size is bounded, so that no transaction grows with the load. */
 function groupSize(queue: readonly Entry[]): number {
   let bytes = 0
   let size = 0

@@ -19,66 +19,68 @@ import { crc32 } from 'node:zlib'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
-/**
- * Commits by slot: what one of the instances that commit has lost is not made up by what the others add.
- */
+/** Commits by slot, so that the commits of other instances do not hide commits that one instance has lost. */
 export type CommitCounts = ReadonlyMap<number, number>
 
-/** How far a journal had come: which journal it is, and how many groups were committed to it. */
+/** The state that a journal had reached: its identity, and how many groups were committed to it. */
 export interface HighWaterMark {
-  /** Random, chosen when the journal was created. */
+  /** Random; chosen when the journal was created. */
   readonly identity: string
   readonly commits: CommitCounts
 }
 
-/** A mark file to compare a journal with. */
+/** The mark file that a journal is compared with. */
 export interface MarkFilePlace {
   readonly path: string
-  /** True: a journal with commits always has it, since it lies beside the database. */
+  /** True if every journal with commits has this file, because it lies beside the database. */
   readonly required: boolean
 }
 
-/** Slots of commits. What one instance has lost in a failover is not made up by what the others add, as far as there are not more. */
+/** Number of slots for commit counts. Up to this many instances, commits of one instance do not hide what another lost in a failover. */
 export const SLOTS = 16
 
-/** The slot in which an instance counts its commits. */
+/** Returns the slot in which an instance counts its commits. */
 export const slotOf = (instance: number): number => instance % SLOTS
 
 export const totalOf = (counts: CommitCounts): number =>
   [...counts.values()].reduce((total, count) => total + count, 0)
 
-/** How many of the known commits are not among those found. */
+/** Returns how many of the known commits are not among the found ones. */
 export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
-/** What an instance leaves in its slot with each commit: its number, the process that has it, and the commit's name in that process. */
+/**
+ * Returns the marker that an instance writes to its slot with each commit: its number, its process, and the name of the commit in that
+ * process.
+ */
 export const markerOf = (instance: number, process: string, commit: number | string): string =>
   `${instance}/${process}/${commit}`
 
-/** What a transaction found once it had counted itself. */
+/** The commit counts that a transaction read after it counted itself. */
 interface FoundCommits {
   readonly identity: string | undefined
-  /** Of the slot of its instance. */
+  /** The count in the slot of the transaction's instance. */
   readonly commits: number
-  /** Of `lastSlot`. */
+  /** The content of slot `lastSlot`. */
   readonly before: { readonly commits: number; readonly marker: string | null }
 }
 
-/** How far this process knows its journal to have come. */
+/** What this process knows of the commits of its journal. */
 export interface HighWater {
-  /** The slot of its last commit; undefined: it has made none. */
+  /** Returns the slot of the last commit of this process, or `undefined` if it has made none. */
   lastSlot(): number | undefined
   /**
-   * Checks that this is the same journal, with all commits of the instance and, in `before`, with those that this process made under an earlier
-   * number, which no other process has had: a database that forgot an instance gives its number away. Error: `ADP_JOURNAL_DAMAGED`.
+   * Checks that the journal is the same one and has all commits of the instance. In `before` it checks the commits that this process made
+   * under an earlier number, and that no other process has had that number: a database that forgot an instance assigns its number again.
+   * Throws `ADP_JOURNAL_DAMAGED`.
    */
   check(found: FoundCommits, instance: number): void
-  /** A transaction that found this count is durable. */
+  /** Records that a transaction that found this count is durable. */
   reached(instance: number, commits: number): void
   close(): void
 }
 
-/** Creates the memory of a journal that was opened with `mark`; `file` remembers it beyond this process. */
+/** Creates the high-water mark of a journal that was opened with `mark`. `file` keeps the mark after this process ends. */
 export function createHighWater(
   { mark: start, process }: { readonly mark: HighWaterMark; readonly process: string },
   file: MarkFile | undefined,
@@ -86,7 +88,7 @@ export function createHighWater(
   const known = new Map(start.commits)
   /** The instance of the last commit. */
   let last: number | undefined
-  /** Once commits are gone, others may count the slot up again: what was noticed holds for this process. */
+  /** Damage stays reported in this process, because other instances may raise the count again after commits were lost. */
   let damage: AdapterError | undefined
   const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
   const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
@@ -116,31 +118,31 @@ export function createHighWater(
       try {
         file?.write({ identity: start.identity, commits: known })
       } catch {
-        // The mark lags then, as after a power cut; the next commit writes it again.
+        // The mark lags behind, as after a power cut. The next commit writes it again.
       }
     },
     close: () => file?.close(),
   }
 }
 
-/** A mark that was read; `unreadable`: the file is there and holds something else. */
+/** The result of reading a mark. `unreadable` if the file exists but contains something else. */
 type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
 /** A mark file that is open for writing. */
 export interface MarkFile {
-  /** Overwrites the mark without an fsync: after a power cut it may lag behind the journal, but it never leads. */
+  /** Overwrites the mark without an fsync. After a power cut the mark may lag behind the journal, but it is never ahead. */
   write(mark: HighWaterMark): void
   close(): void
 }
 
-/** Where the mark of an SQLite journal lies: beside its file. */
+/** Returns the path of the mark file of an SQLite journal, beside its database file. */
 export const markFileOf = (path: string): string => `${path}.mark`
 
-/** One sector of a disk, so that a mark is on it as a whole or not at all. */
+/** One disk sector, so that a mark is written as a whole or not at all. */
 const LENGTH = 512
 const TITLE = 'markbridge journal mark'
 
-/** Reads the mark at `path`. Another process may be writing it: inconsistent content is read again. */
+/** Returns the mark at `path`. Reads inconsistent content again, because another process may be writing it. */
 export function readMark(path: string): FoundMark {
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const text = readText(path)
@@ -151,7 +153,7 @@ export function readMark(path: string): FoundMark {
   return 'unreadable'
 }
 
-/** Opens the mark file at `path`; one that is not there is created with `mark`, and is on the disk before this returns. */
+/** Opens the mark file at `path`. Creates a missing file with `mark`, and returns once it is on the disk. */
 export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   if (!existsSync(path)) createMark(path, mark)
   const file = openSync(path, constants.O_RDWR)
@@ -161,14 +163,17 @@ export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   return { write, close: () => closeSync(file) }
 }
 
-/** Creates the file with all that it holds, so that no other instance reads one that is empty. The first of several wins. */
+/**
+ * Creates the file with its complete content, so that no other instance reads an empty one. If several instances create it, the first
+ * wins.
+ */
 function createMark(path: string, mark: HighWaterMark): void {
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   writeFileSync(draft, formatMark(mark), { mode: 0o600, flag: 'wx', flush: true })
   try {
     linkSync(draft, path)
   } catch (error) {
-    // A file system without hard links.
+    // The file system has no hard links.
     if (!isErrno(error, 'EEXIST')) renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })
@@ -176,7 +181,7 @@ function createMark(path: string, mark: HighWaterMark): void {
   syncFolder(dirname(path))
 }
 
-/** Replaces the mark at `path`, durably. */
+/** Replaces the mark at `path` durably. */
 export function replaceMark(path: string, mark: HighWaterMark): void {
   const file = openMarkFile(path, mark)
   try {
@@ -214,7 +219,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** The error of a mark file that the user of the adapter may not read or write, or whose place is none for a file. */
+/** Returns the error for a mark file that the user of the adapter cannot read or write, or whose path cannot be a file. */
 export const unusableMark = (path: string, cause: unknown): AdapterError =>
   new AdapterError(
     'ADP_CONFIGURATION',
@@ -236,8 +241,8 @@ function syncFolder(path: string): void {
 }
 
 /**
- * What is wrong with the file of an SQLite journal before it is opened, which would create it: it is gone or empty, and its mark
- * says that it was not. Undefined: nothing that can be seen from outside.
+ * Returns the damage of an SQLite journal that shows before it is opened, or `undefined` if there is none: the file is missing or empty,
+ * but its mark file exists. Opening such a journal would create a new one.
  */
 export function findMissingFile(path: string, mark: string): string | undefined {
   if (readMark(mark) === 'missing') return undefined

@@ -11,37 +11,37 @@ import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** The filter of a list of batches; an omitted member does not filter. */
+/** The filter of a list of batches. An absent member does not filter. */
 export interface BatchFilter {
   readonly partner?: string | undefined
-  /** One of its records is in this state. */
+  /** Selects batches with a record in this state. */
   readonly state?: RecordState | undefined
-  /** Received at or after this time (ms since the epoch). */
+  /** Selects batches received at or after this time, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined
-  /** Numbers below this one: the next page of a list. */
+  /** Selects batches with smaller numbers, for the next page of a list. */
   readonly before?: number | undefined
   readonly limit: number
 }
 
-/** How many records are in which state. */
+/** The number of records in each state. */
 type States = Readonly<Record<RecordState, number>>
 
-/** A batch in a list: counts, without its content. */
+/** A batch in a list: counts without content. */
 export interface BatchSummary {
   readonly batch: number
   readonly partner: string
   readonly receivedMs: number
   readonly records: number
   readonly states: States
-  /** When the next of its records is due; undefined: none is. */
+  /** The time when the next record of the batch is due, or `undefined` if none is. */
   readonly nextDueMs: number | undefined
   readonly deadLetters: number
 }
 
-/** A record in a list: its state and outcome, without its content. */
+/** A record in a list: its state and outcome without content. */
 export interface RecordSummary {
   readonly batch: number
-  /** From 0; its part in the reply is one more. */
+  /** Counted from 0. The position of its part in the reply is one more. */
   readonly position: number
   readonly partner: string
   readonly receivedMs: number
@@ -50,10 +50,10 @@ export interface RecordSummary {
   readonly retry: 'resend' | number | undefined
   readonly attempts: number
   readonly superseded: boolean
-  /** True for a dead letter: no longer retried, and its client does not know the outcome. */
+  /** True for a dead letter: the record is no longer retried, and its client does not know the outcome. */
   readonly deadLetter: boolean
   readonly settledMs: number | undefined
-  /** The remedy of a dead letter. */
+  /** What to do about a dead letter. */
   readonly remedy: string | undefined
 }
 
@@ -62,50 +62,50 @@ export interface BatchReport extends BatchSummary {
   readonly parts: readonly RecordSummary[]
 }
 
-/** The totals of a partner, compared with the records that are kept. */
+/** The totals of a partner, compared with the stored records. */
 export interface CheckedBalance extends Balance {
-  /** Records in the tables, by state; those of deleted batches are in the totals only. */
+  /** Records in the tables by state. Records of deleted batches count only in the totals. */
   readonly kept: States
-  /** False where the totals and the records contradict each other: then the journal is damaged. */
+  /** False if the totals and the stored records contradict each other, which means that the journal is damaged. */
   readonly holds: boolean
 }
 
-/** Which dead letters are listed. */
+/** The filter of a list of dead letters. */
 interface LetterFilter {
   readonly partner?: string | undefined
   readonly limit: number
 }
 
 /**
- * A journal as an operator sees it, also while it is served: counts, states, times and reasons. It needs no key, since all but
- * `erase` reads nothing that a client sent. Errors: `ADP_JOURNAL_UNAVAILABLE`.
+ * Shows a journal to an operator, even while it is served: counts, states, times and reasons. Needs no key, since only `erase` reads what
+ * clients sent. All methods throw `ADP_JOURNAL_UNAVAILABLE`.
  */
 export interface JournalInspector {
-  /** Newest first. */
+  /** Returns batches, newest first. */
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
-  /** Undefined: it is not kept. */
+  /** Returns one batch, or `undefined` if it is not stored. */
   batch(number: number): Promise<BatchReport | undefined>
-  /** Oldest first. */
+  /** Returns dead letters, oldest first. */
   deadLetters(filter: LetterFilter): Promise<readonly RecordSummary[]>
   balances(): Promise<readonly CheckedBalance[]>
-  /** What is wrong with the file of an SQLite journal, all of which is read; undefined: nothing. */
+  /** Reads the whole file of an SQLite journal and returns its damage, or `undefined` if there is none. */
   checkIntegrity(): Promise<string | undefined>
-  /** Makes waiting records due now; a running server picks them up within seconds. Gives what is due now. */
+  /** Makes waiting records due now; a running server sends them within seconds. Returns the records that are now due. */
   makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
-  /** Takes dead letters of a batch off the list; without positions all of them. Gives how many there were. */
+  /** Removes dead letters of a batch from the list, all of them if `positions` is absent. Returns how many were removed. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
   /**
-   * Erases the requests and answers of settled batches that name a learner, as `search` reads them. It alone needs the keys of the
-   * journal. Error: `ADP_CONFIGURATION` without them.
+   * Erases the requests and answers of settled batches that name a learner, as found by `search`. Throws `ADP_CONFIGURATION` without the
+   * keys of the journal, which only this method needs.
    */
   erase(how: Unsealing, search: LearnerSearch): Promise<Erased>
   close(): Promise<void>
 }
 
 /**
- * Opens a journal that is there, without a lease and without changing its tables. Errors: `ADP_CONFIGURATION` for an address
- * that is none or a journal of another version; `ADP_JOURNAL_UNAVAILABLE`.
+ * Opens an existing journal without a lease and without changing its tables. Throws `ADP_CONFIGURATION` for an invalid URL or a journal
+ * of another version, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached.
  */
 export function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
   return openExisting(url, markFile, (store, ask) => {
@@ -129,7 +129,7 @@ export function openInspector(url: string, markFile?: string): Promise<JournalIn
   })
 }
 
-/** A condition of a filter; SQL. `column` comes from this program. */
+/** Returns a condition of a filter as SQL. `column` must not come from input. */
 const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
   value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
 
@@ -190,7 +190,7 @@ interface ListedRow extends RecordRef {
   readonly settledMs: number | null
 }
 
-/** The records of a list: `r`, with their batches `b`. */
+/** The records of a list as `r`, joined with their batches as `b`. */
 const listed = sql`journal_records r join journal_batches b on b.id = r.batch`
 
 const listRecords = (
@@ -200,7 +200,7 @@ const listRecords = (
 ): Promise<readonly RecordSummary[]> =>
   readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
 
-/** Reads records `r` with their batches `b`, which `from` has; `more` are further columns, as SQL that begins with a comma. */
+/** Returns records `r` with their batches `b`, both from `from`. `more` adds columns, as SQL that begins with a comma. */
 export async function readRecordSummaries<More extends object = object>(
   db: Kysely<JournalTables>,
   from: RawBuilder<unknown>,
@@ -229,13 +229,16 @@ export async function readRecordSummaries<More extends object = object>(
   })
 }
 
-/** False where totals and the records that are kept contradict each other: of no state are more kept, and those in flight are all kept. */
+/**
+ * Returns false if totals and stored records contradict each other: no state may have more stored records than its total, and all open
+ * records must be stored.
+ */
 export const fitTotals = (totals: States, kept: States): boolean =>
   kept.open === totals.open && recordStates.every((state) => kept[state] <= totals[state])
 
 /**
- * Checks at one moment that every record is counted once: nothing that is open was forgotten, and no state has more records
- * than its total.
+ * Checks in one consistent read that every record is counted once: no open record is missing, and no state has more records than its
+ * total.
  */
 function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
@@ -289,7 +292,7 @@ async function dismissDeadLetters(
 const rightId = (what: string): string => `${what} Correct it in the client and send the mark in a new batch.`
 const sendNew = 'Look the mark up in the service; where it is missing, send it in a new batch.'
 
-/** The remedy for a dead letter, by its reason. */
+/** What to do about a dead letter, by its reason. */
 const remedies: Readonly<Record<string, string>> = {
   ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
   ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),
@@ -328,7 +331,6 @@ const remedies: Readonly<Record<string, string>> = {
   notReadBack: sendNew,
 }
 
-/** The remedy for a record. */
 function remedyFor(state: RecordState, reason: string | undefined): string {
   const known = reason === undefined ? undefined : remedies[reason]
   if (known !== undefined) return known

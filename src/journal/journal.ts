@@ -2,127 +2,129 @@ import type { RecordState, SettledState } from './lifecycle.ts'
 
 export type { RecordState, SettledState } from './lifecycle.ts'
 
-/** One record: the number of its batch and its position there. Older records have smaller numbers, across all instances. */
+/**
+ * Identifies one record by the number of its batch and its position in that batch. Older records have smaller numbers, across all
+ * instances.
+ */
 export interface RecordRef {
   readonly batch: number
   readonly position: number
 }
 
-/** A batch that is about to be sent. The journal reads none of its bytes. */
+/** A batch that is about to be sent. The journal does not interpret its bytes. */
 export interface NewBatch {
   readonly partner: string
   /**
-   * `v2`: it is sent on to V2 as it came. Such a batch is known again by one that V3 serves, and by one that V2 serves as `resendOf`
-   * says. Undefined: V3 serves it.
+   * `v2` if the batch is forwarded to V2 unchanged, or `undefined` if V3 serves the batch. A later copy of a batch for V2 is recognised
+   * if V3 serves the copy. If V2 serves the copy, `resendOf` decides.
    */
   readonly side?: 'v2' | undefined
   /**
-   * Of a batch for V2: the number up to which the same batch, sent to V2 before, does not answer it; 0: each may. Undefined: none does,
-   * so that V2 is sent it as often as it comes.
+   * For a batch that V2 serves: the number up to which earlier copies sent to V2 do not answer this batch. With 0 every earlier copy may
+   * answer. With `undefined` no earlier copy answers, so V2 receives the batch as often as the client sends it.
    */
   readonly resendOf?: number | undefined
   /**
-   * The batch that V2 served and whose place this one takes: neither it nor older ones like it are found again. Records are in the same
-   * positions in both.
+   * The batch, served by V2, that this batch replaces. Neither the replaced batch nor older copies are recognised afterwards. Records
+   * have the same positions in both batches.
    */
   readonly instead?: number | undefined
-  /** The owner of the batch, as the caller names it. Batches of different owners are never the same. */
+  /** The owner of the batch, as named by the caller. Batches of different owners are never the same batch. */
   readonly owner: string
   /**
-   * SHA-256 over the ids in the batch's envelope, with the owner. Undefined: the envelope has no ids, so the batch is never
-   * recognised as a repeated one.
+   * SHA-256 of the owner and the ids in the batch's envelope, or `undefined` if the envelope has no ids. Without ids a batch is never
+   * recognised as a resend.
    */
   readonly ids: Uint8Array | undefined
-  /** SHA-256 over everything that decides what is posted and answered. */
+  /** SHA-256 of everything that determines what is posted and what is answered. */
   readonly content: Uint8Array
-  /** Milliseconds since the epoch. */
+  /** Time of receipt in milliseconds since the epoch. */
   readonly receivedMs: number
-  /** The request, from which the batch can be finished without its client. Encrypted at rest when the journal has a key. */
+  /** The stored request, from which the batch can be finished without its client. Encrypted at rest if the journal has a key. */
   readonly payload: Uint8Array
-  /** Credentials of the client. Kept only in a journal that has a key, always encrypted; dropped with the last open record. */
+  /**
+   * Credentials of the client. They are stored only in a journal that has a key, always encrypted, and deleted when no record is open.
+   */
   readonly credentials: string | undefined
   /**
-   * True: neither V3 nor V2 has accepted its credentials yet, so what is kept for its owner stays as it is until one of its records is
-   * confirmed. Default false.
+   * True while neither V3 nor V2 has accepted the credentials of this batch. Such a batch does not retire earlier batches of its owner
+   * until one of its records is confirmed. Default false.
    */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
 }
 
-/** One record of a new batch; its position is its index. */
+/** One record of a new batch. Its position is its index. */
 export interface NewRecord {
-  /** Records with the same key are sent one after another. Kept as a salted hash. */
+  /** Records with the same key are sent one after another. Stored as a salted hash. */
   readonly key: string
-  /** The answer of a record that is refused without being sent. */
+  /** The answer to a record that is refused without being sent. */
   readonly refused?: Verdict
 }
 
-/** The answer to a record. */
 export interface Verdict {
-  /** The part of the reply. Encrypted at rest when the journal has a key. Undefined: the client got none. */
+  /** The part of the reply, or `undefined` if the client received none. Encrypted at rest if the journal has a key. */
   readonly answer: string | undefined
-  /** A code of `errors.ts`, of the service, or of the outcome; never a value. */
+  /** A code from `errors.ts`, from the service, or of the outcome. Never contains a value of a record. */
   readonly reason?: string | undefined
 }
 
 /** The mark that the service returned for a confirmed record. */
 export interface ConfirmedMark {
   readonly externalId: string
-  /** Its `RecordedOn`, ms since the epoch; NaN: none. */
+  /** The `RecordedOn` of the mark in milliseconds since the epoch, or NaN if the mark has none. */
   readonly recordedMs: number
 }
 
-/** The outcome of one open record. */
 export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
   /**
-   * Undefined: it is final. `resend`: it is sent again when the client repeats the batch. A time: it is
-   * `due` then (ms since the epoch).
+   * `undefined` if the outcome is final, `resend` if the record is sent again when the client resends the batch, or the time when the
+   * record is due, in milliseconds since the epoch.
    */
   readonly retry?: 'resend' | number | undefined
-  /** `unknown` and never posted again, since a newer record of its key would have to wait for it. */
+  /** True for an `unknown` record that is never posted again. Without this, a newer record of its key would have to wait for it. */
   readonly superseded?: boolean | undefined
-  /** Of a confirmed record: the mark that the service returned. Its id is kept as a salted hash. */
+  /** The mark that the service returned for a confirmed record. Its id is stored as a salted hash. */
   readonly mark?: ConfirmedMark | undefined
-  /** Its client does not know the outcome: listed with its reason until an operator dismisses it. */
+  /** True if the client does not know the outcome. The record is listed with its reason until an operator dismisses it. */
   readonly deadLetter?: boolean | undefined
 }
 
-/** A batch that is a repetition of one that came before. */
+/** The result of `begin` for a batch that the journal recognises as a resend. */
 export interface KnownBatch {
   readonly kind: 'known'
   readonly batch: number
-  /** True while one of its records is open. */
+  /** True while a record of the batch is open. */
   readonly running: boolean
-  /** That of the batch before. */
+  /** The side of the earlier batch. */
   readonly side?: 'v2' | undefined
-  /** The numbers under which the same batch was begun for V2 before, whether V2 was sent it or not, the newest first. Default: none. */
+  /** Numbers of earlier copies of the batch that were begun for V2, whether or not they were sent, newest first. Default: none. */
   readonly earlier?: readonly number[] | undefined
-  /** There were more batches with the same ids than the journal looks through: `earlier` lacks the oldest. */
+  /** True if more batches have the same ids than the journal examines, so that the oldest are missing from `earlier`. */
   readonly isCut?: boolean | undefined
   /**
-   * The given batch cannot take the place of this one: newer records of its keys came since. Those that are open or unknown; empty:
-   * others have superseded records of this batch that the given one does not refuse.
+   * Present if the new batch cannot replace the known one because newer records of its keys have arrived. Lists those that are open or
+   * unknown. The list is empty if newer records were already confirmed and superseded records of the known batch.
    */
   readonly newer?: readonly RecordRef[]
 }
 
-/** The result of `begin`. */
 export type BeginResult =
   | {
       readonly kind: 'new'
       readonly batch: number
-      /** The lease under which it was begun: it belongs to this instance as long as that is held. */
+      /** The lease under which the batch was begun. This instance owns the batch as long as it holds that lease. */
       readonly lease: number
       /**
-       * For each position whose key has older open records in other batches: the nearest of them. The record is sent only after it
-       * has ended and `olderOpen` finds no other one: records do not end in their order.
+       * The nearest older open record in another batch, for each position that has one with the same key. Records do not end in their
+       * order: the caller sends a record only after its predecessor has ended and `olderOpen` finds no other one.
        */
       readonly after: Predecessors
-      /** The time of receipt that counts, ms since the epoch: that of the batch before, where the given one is earlier. */
+      /** The effective time of receipt in milliseconds since the epoch: never earlier than that of the previous batch. */
       readonly receivedMs: number
-      /** An earlier batch had the same ids and other bytes. */
+      /** True if an earlier batch had the same ids but different bytes. */
       readonly idsReused: boolean
     }
   | KnownBatch
@@ -132,69 +134,77 @@ export interface StoredBatch {
   readonly batch: number
   readonly partner: string
   readonly owner: string
-  /** `v2`: V2 served it, and nothing of it is ever posted to V3. */
+  /** `v2` if V2 served the batch. Nothing of such a batch is ever posted to V3. */
   readonly side?: 'v2' | undefined
   readonly receivedMs: number
-  /** Undefined past its retention period. */
+  /** The stored request, or `undefined` once its retention period is over. */
   readonly payload: Uint8Array | undefined
   readonly credentials: string | undefined
   readonly records: readonly StoredRecord[]
 }
 
-/** A record as the journal stores it: its last outcome; while it is open again, the outcome before. */
+/** A record as the journal stores it. While the record is open again, `answer`, `reason` and `retry` are those of its last outcome. */
 export interface StoredRecord {
   readonly position: number
   readonly state: RecordState
   readonly answer: string | undefined
   readonly reason: string | undefined
   readonly retry: 'resend' | number | undefined
-  /** A newer record of the same key was confirmed or took its place: this one is never sent again and cannot overwrite that one. */
+  /**
+   * True if a newer record of the same key was confirmed or replaced this one. The record is never sent again, so it cannot overwrite the
+   * newer one.
+   */
   readonly superseded: boolean
-  /** How often it was opened: 1 for a record that was never opened again. */
+  /** How often the record was opened: 1 if it was never reopened. */
   readonly attempts: number
 }
 
-/** A record, and an older one of its key that V3 serves: it is open, or its outcome is unknown and is still looked for. */
+/**
+ * A record together with an older record of its key that V3 serves. The older record is open, or its outcome is unknown and will be read
+ * back.
+ */
 export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
   readonly isOpen: boolean
 }
 
-/** What the journal knows of the other records of a record's key. */
+/** What the journal knows of other records with the key of a given record. */
 export interface KnownMarks {
-  /** The times at which older records were confirmed with this mark, ms since the epoch; NaN for one without a time. */
+  /**
+   * Returns the times at which older records were confirmed with this mark, in milliseconds since the epoch, or NaN for a mark without a
+   * time.
+   */
   readonly confirmedAt: (externalId: string) => readonly number[]
-  /** The older records since the last confirmed one whose outcome is unknown: one of them may be the mark that stands. */
+  /** Older records with an unknown outcome since the last confirmed one. One of them may be the current mark. */
   readonly lost: readonly RecordRef[]
-  /** Those before the last confirmed one: their marks stand only where the service keeps several. */
+  /** Older records with an unknown outcome before the last confirmed one. They are current only if the service keeps several marks. */
   readonly lostBefore: readonly RecordRef[]
-  /** `open`: a newer record is open, parked or unknown, so it may be applied. `confirmed`: one was confirmed. */
+  /** `open` if a newer record is open, parked or unknown, so that it may be applied. `confirmed` if a newer record was confirmed. */
   readonly newer: 'none' | 'open' | 'confirmed'
 }
 
-/** A batch with records that are due. */
+/** A batch with the positions of its records that are due. */
 export interface DueRecords {
   readonly batch: number
   readonly positions: readonly number[]
 }
 
-/** Records by position, each with the nearest older open record of its key, where there is one. */
+/** Lists, for each position, the nearest older open record of its key, if there is one. */
 export type Predecessors = ReadonlyMap<number, readonly RecordRef[]>
 
-/** The result of `reopen`. */
 export interface ReopenResult {
   /** The lease under which the records were opened. */
   readonly lease: number
   readonly after: Predecessors
-  /** Of those of them that were unknown, why. Undefined: none. */
+  /** The earlier reasons of those reopened records that were unknown. Default: none. */
   readonly unknown?: ReadonlyMap<number, string>
 }
 
-/** An orphaned batch; for each of its open records the nearest older open record in another batch. */
+/** An orphaned batch, with the nearest older open record in another batch for each of its open records. */
 export interface TakenOver {
   readonly batch: number
-  /** The lease under which it was taken over. */
+  /** The lease under which the batch was taken over. */
   readonly lease: number
   readonly after: Predecessors
 }
@@ -205,114 +215,119 @@ export type Balance = { readonly partner: string; readonly received: number } & 
 >
 
 /**
- * The durable memory of writes. Every record is in it before it is sent, and its outcome before its client is told. What
- * cannot be kept is refused with `ADP_JOURNAL_UNAVAILABLE` (503), or `ADP_OUTCOME_UNKNOWN` (504) while it may be kept all the
- * same, and then nothing may be sent.
+ * The durable store of writes. Every record is stored before it is sent, and its outcome is stored before the client is told. A record
+ * that cannot be stored must not be sent: the call fails with `ADP_JOURNAL_UNAVAILABLE` (503), or with `ADP_OUTCOME_UNKNOWN` (504) if the
+ * record may have been stored.
  *
- * Several instances may share one journal: the order of `begin` is the order of writes for all of them. An instance owns the
- * batches that it began or took over, as long as it renews its lease.
+ * Several instances may share one journal; the order of `begin` is the order of writes for all of them. An instance owns the batches that
+ * it began or took over, as long as it renews its lease.
  */
 export interface Journal {
-  /** False for a journal without a store: it ignores payloads, credentials, ids and content. */
+  /** False for a journal without a store, which ignores payloads, credentials, ids and content. */
   readonly durable: boolean
-  /** The secret that signs texts such as next links. All instances of one journal share it, also after a restart. */
+  /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
   /**
-   * While the wall clock is before this time (ms since the epoch), new records are looked for in V3 before they are posted: the
-   * journal may have lost what was sent before.
+   * Until this time (milliseconds since the epoch) new records are read back from V3 before they are posted, because the journal may have
+   * lost records that were sent.
    */
   readonly readBackUntilMs: number
   /**
-   * Makes a batch durable before anything of it is sent. Errors: `ADP_JOURNAL_UNAVAILABLE` where it certainly is not and never will
-   * be; `ADP_OUTCOME_UNKNOWN` where it may be, and then others may send it; `ADP_OVERLOADED` where too much is kept for its owner, or for
-   * all owners together whose credentials were never accepted.
+   * Stores a batch durably before anything of it is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch is not stored and never will be.
+   * Throws `ADP_OUTCOME_UNKNOWN` if it may have been stored; another instance may then send it. Throws `ADP_OVERLOADED` if too much is
+   * stored for the owner, or for all owners whose credentials were never accepted.
    */
   begin(batch: NewBatch): Promise<BeginResult>
   /**
-   * Notes that the reply to a batch was written out whole. When another batch of the same owner and ids arrives after that, the
-   * first is retired: its bytes are a new batch from then on, or from when the credentials of the other are accepted. Becomes durable with the next `begin` or shortly after; a process
-   * that ends before leaves the batch unanswered, so that it is found again.
+   * Records that the reply to a batch was written out completely. If another batch with the same owner and ids arrives later, the
+   * answered batch is retired: its bytes are a new batch from then on. For a newcomer this happens when its credentials are accepted. The
+   * record becomes durable with the next `begin` or shortly after. If the process ends earlier, the batch counts as unanswered and is
+   * recognised again.
    */
   answered(batch: number): void
   /**
-   * Makes outcomes durable. Tries again while the journal cannot be reached. Errors: `ADP_JOURNAL_UNAVAILABLE` when it gave
-   * up, `ADP_JOURNAL_LOST` when another instance has taken the batch over: then the outcome must not be reported from here. The
-   * same error where this instance holds the batch again, but not under `lease`: another run finishes it then.
+   * Stores outcomes durably and retries while the journal is unavailable. Throws `ADP_JOURNAL_UNAVAILABLE` after the last attempt. Throws
+   * `ADP_JOURNAL_LOST` if another instance has taken over the batch, or if this instance holds the batch again but under another lease
+   * than `lease`. The outcome must then not be reported, because another run finishes the batch.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
   /**
-   * Ends a batch whose credentials were denied before anything of it was applied: its open records, so many, count as refused, and
-   * nothing of it is kept. Errors: those of `settle`.
+   * Ends a batch whose credentials were rejected before anything of it was applied. Counts its `open` open records as refused and deletes
+   * the batch. Throws the errors of `settle`.
    */
   forget(batch: number, open: number, lease: number): Promise<void>
   /**
-   * Opens records of a batch again that are not final, for this instance. Left out is what is final, is open, or has a newer
-   * record of its key that is open or may have been applied. `credentials` replace those that are kept. Those that are opened
-   * together are kept in order by their sender, and each waits for an older one of its batch that was open before.
+   * Reopens records of a batch that are not final, for this instance. Skips records that are final, are open, or have a newer record of
+   * their key that is open or may have been applied. `credentials` replace the stored ones. The caller keeps the records that are
+   * reopened together in order; each record waits for an older one of its batch that was already open.
    */
   reopen(
     batch: number,
     positions: readonly number[],
     credentials: string | undefined,
-    /** Open records that V2 serves forbid nothing, since they wait for these. */
+    /** With `beforeRelay`, open records that V2 serves do not prevent reopening, because they wait for these records. */
     how?: 'beforeRelay',
   ): Promise<ReopenResult>
-  /** Reads one batch; undefined: it is not kept any longer. */
+  /** Returns a batch, or `undefined` if it is no longer stored. */
   load(batch: number): Promise<StoredBatch | undefined>
   /**
-   * What is known of the other records of the key of this one. They are older or newer by their places; with `sinceMs` those of other
-   * batches that were received from then on and are confirmed count as newer, too (ms since the epoch).
+   * Returns what is known of the other records with the key of `record`. Their places decide which are older or newer. With `sinceMs`
+   * (milliseconds since the epoch), confirmed records of other batches received from that time on also count as newer.
    */
   knownMarks(record: RecordRef, sinceMs?: number): Promise<KnownMarks>
-  /** For each of the records the nearest older open one of its key, also of its own batch. */
+  /** Returns, for each record, the nearest older open record of its key in any batch, or `undefined` if there is none. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly (RecordRef | undefined)[]>
-  /** The older records of the keys of these that V3 serves and whose outcome is not certain, as they are at one moment. */
+  /** Returns the older records of the same keys that V3 serves and whose outcome is not certain, in one consistent read. */
   olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
-  /** The records that are still open: a newer record of the same key waits for them. */
+  /** Returns those of `records` that are still open. Newer records of their keys wait for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
-  /** Open records of these batches that an open record of the same key in a newer batch waits for. */
+  /** Returns the open records of these batches that block an open record of the same key in a newer batch. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
-  /**
-   * Takes over the batches with open records whose instance is gone, oldest first. Each is to be loaded and finished.
-   */
+  /** Takes over the batches with open records whose instance is dead, oldest first. The caller loads and finishes each. */
   takeOver(): Promise<readonly TakenOver[]>
   /**
-   * Finds the batches of this instance with open records that nothing in this process works on, for whatever reason, oldest
-   * first; `isAttended` says what is worked on. A batch is found by the second call at the earliest, and never while a call that
-   * may have opened its records has not been answered.
+   * Finds batches of this instance with open records that no run in this process works on, oldest first. `isAttended` says which batches
+   * have a run. A batch is returned by the second call at the earliest, and never while a call that may have opened its records is
+   * unanswered.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
   /**
-   * Asks the instance that has a batch to hand it over to this one, which can finish it. A client may reach another instance each
-   * time than the one that lacks its credentials.
+   * Asks the instance that owns a batch to hand it over to this instance, which can finish it. The client's requests may never reach the
+   * instance that lacks its credentials.
    */
   askFor(batch: number): Promise<void>
-  /** Hands those of these batches over that live instances asked for; gives the batches that are not this instance's any longer. */
+  /** Hands over those of `batches` that live instances have asked for. Returns the batches that this instance no longer owns. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /** Records whose time has come, or lies so far ahead that a clock was set back since, oldest first; they are opened with `reopen`. */
+  /**
+   * Returns records that are due, oldest first; open them with `reopen`. Includes records due so far in the future that a clock must have
+   * been set back.
+   */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
-  /** How many records of each partner that V3 serves are open or due; a partner without one is left out. */
+  /** Returns the number of open or due records that V3 serves, by partner. Partners without such a record are absent. */
   unsettled(): Promise<ReadonlyMap<string, number>>
-  /** How many dead letters each partner has; a partner without one is left out. */
+  /** Returns the number of dead letters by partner. Partners without one are absent. */
   deadLetters(): Promise<ReadonlyMap<string, number>>
-  /** A text that all instances keep under a name, without a value of a mark; undefined: none. */
+  /**
+   * Returns the text that all instances share under a name, or `undefined` if there is none. The text never contains a value of a mark.
+   */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>
   /**
-   * The number of this instance's lease; undefined when it may have been taken for dead: it must not send anything then. Once a
-   * lease was lost, what was begun or taken over under it belongs to others, also when there is a new one. Reads two clocks.
+   * Returns the number of this instance's lease, or `undefined` if other instances may have declared this one dead. Without a lease the
+   * instance must not send anything. Batches begun or taken over under a lost lease belong to others, even after a new lease begins.
+   * Checks the lease against two clocks.
    */
   lease(): number | undefined
   /**
-   * Renews the lease now and gives its number, which is a new one where others took this instance for dead; undefined when the
-   * journal does not say in time. Never rejects.
+   * Renews the lease now and returns its number. The number is new if others had declared this instance dead. Returns `undefined` if the
+   * journal does not answer in time. Never rejects.
    */
   renewLease(): Promise<number | undefined>
-  /** False while the last try to reach the store failed. */
+  /** Returns false while the last attempt to reach the store has failed. */
   isAvailable(): boolean
-  /** True from the time that damage was found until the store takes writes again. */
+  /** Returns true from the time that damage was found until the store accepts writes again. */
   isDamaged(): boolean
-  /** Ends the lease and closes the store; open records are left to other instances, or to the next start. */
+  /** Ends the lease and closes the store. Other instances, or the next start, finish the open records. */
   close(): Promise<void>
 }

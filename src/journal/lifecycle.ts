@@ -2,28 +2,29 @@
 export const recordStates = ['open', 'confirmed', 'refused', 'unknown', 'parked', 'notApplied'] as const
 
 /**
- * The state of a record. `open` is in flight; at all times received = confirmed + refused + notApplied + unknown + parked + open.
- * `refused`: the service or the adapter judged the record. `notApplied`: nobody judged it, and it stands nowhere. A record that is not
- * open is `active` while it is due or may be sent again; then it may become open once more.
+ * The state of a record. An `open` record is in flight. Always received = confirmed + refused + notApplied + unknown + parked + open.
+ *
+ * The service or the adapter has rejected a `refused` record. A `notApplied` record was neither accepted nor rejected, and was not
+ * applied. A record that is not open is `active` while it is due or may be sent again; only an active record can be reopened.
  */
 export type RecordState = (typeof recordStates)[number]
 
 /** A change of the journal that moves a record from one state to another. */
 export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expire'
 
-/** One way from a state to another. */
+/** A transition from one state to another. */
 export interface Transition {
   readonly on: LifecycleEvent
-  /** Undefined: the record is new. */
+  /** `undefined` for a new record. */
   readonly from: RecordState | undefined
   readonly to: RecordState
-  /** Whether the record is active afterwards. */
+  /** Whether the record is active after the transition. */
   readonly active: 'always' | 'never' | 'may be'
-  /** Why a record takes this way. The table of docs/operations.md has the same words. */
+  /** The cause of the transition. The table in docs/operations.md uses the same words. */
   readonly reason: string
 }
 
-/** Every transition there is. Balances follow from it: each moves a record from the total of `from` to the total of `to`. */
+/** All transitions. Each moves a record from the total of `from` to the total of `to`, which keeps the ledger balanced. */
 export const transitions = [
   { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'received; not sent before this is durable' },
   { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refuses it; it is never sent' },
@@ -54,7 +55,7 @@ export const stateCodes = Object.fromEntries(recordStates.map((state, code) => [
   Record<RecordState, number>
 >
 
-/** Makes one value for each state. */
+/** Returns an object with one value for each state. */
 export const ofEachState = <Value>(valueOf: (state: RecordState) => Value): Record<RecordState, Value> => ({
   open: valueOf('open'),
   confirmed: valueOf('confirmed'),
@@ -64,33 +65,36 @@ export const ofEachState = <Value>(valueOf: (state: RecordState) => Value): Reco
   notApplied: valueOf('notApplied'),
 })
 
-/** The columns of tables that count records by state: a database folds the case of names. */
+/** The columns that count records by state. They are in snake case because databases fold the case of names. */
 export const stateColumns = ofEachState((state) =>
   state.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 )
 
-/** These columns under the names of the states; SQL. `alias` ends with its point. */
+/** Returns SQL that selects these columns under the names of the states. `alias` includes its trailing dot. */
 export const selectStates = (alias = ''): string =>
   recordStates.map((state) => `${alias}${stateColumns[state]} as "${state}"`).join()
 
-/** Active records of these states keep older ones of their key from being opened again: they are sent now or may have been applied. */
+/**
+ * States that prevent reopening: an active record in one of them is being sent or may have been applied, so older records of its key stay
+ * closed.
+ */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
-/** By the code of a state that a newer confirmed record of the same key ends, as far as it is active, that of the state it comes into. */
+/** Maps the code of a state that a newer record of the same key can end to the code of the state that follows. */
 export const supersededCodes: ReadonlyMap<number, number> = new Map(
   transitions.flatMap((one) => (one.on === 'supersede' ? [[stateCodes[one.from], stateCodes[one.to]]] : [])),
 )
 
-/** `retry` in the tables, of a record that is sent again with its batch. */
+/** The value of `retry` in the tables for a record that is sent again when its client resends the batch. */
 export const RESEND = -1
 
-/** What `retry` of the port is in the tables. */
+/** Converts `retry` of the port to its value in the tables. */
 export function toRetryCode(retry: 'resend' | number | undefined): number | null {
   if (retry === 'resend') return RESEND
   return retry === undefined ? null : Math.ceil(retry)
 }
 
-/** What `retry` of the tables is in the port. */
+/** Converts `retry` of the tables to its value in the port. */
 export function toRetry(code: number | null): 'resend' | number | undefined {
   return code === RESEND ? 'resend' : (code ?? undefined)
 }

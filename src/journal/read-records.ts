@@ -5,15 +5,14 @@ import { selectStates, stateCodes, stateColumns } from './lifecycle.ts'
 import { fromPlace, isOnV2, isOpen, newestOf } from './sql.ts'
 import type { JournalTables } from './schema.ts'
 
-/** References in one statement: databases bound their parameters. */
+/** Maximum number of references in one statement, because databases limit the number of parameters. */
 const REFS_PER_STATEMENT = 1_000
 const NONE: readonly RecordRef[] = []
 
-/** PostgreSQL takes parameters for text where nothing else says their type. */
+/** PostgreSQL treats a parameter as text unless its type is stated. */
 const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
   sql`(cast(${batch} as bigint), cast(${position} as integer))`
 
-/** Reads rows for some records at a time. */
 async function readInParts<Item, Row>(
   items: readonly Item[],
   read: (part: RawBuilder<unknown>) => RawBuilder<Row>,
@@ -35,7 +34,7 @@ interface OlderRow extends RecordRef {
 
 const splitOlder = sql.raw(fromPlace('f.older', 'older', '"olderPosition"'))
 
-/** For each of the records the nearest older open one of its key, in any batch; undefined: there is none. */
+/** Returns, for each record, the nearest older open record of its key in any batch, or `undefined` if there is none. */
 export async function readOlderOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -60,8 +59,8 @@ export async function readOlderOpen(
 }
 
 /**
- * The open records of a batch, each with the nearest older open record of its key in another batch. It is looked for once for
- * each key, and the records of one key share one list.
+ * Returns the open records of a batch, each with the nearest older open record of its key in another batch. Queries each key once; the
+ * records of one key share one list.
  */
 export async function readOlderOfBatch(
   db: Kysely<JournalTables>,
@@ -82,7 +81,7 @@ export async function readOlderOfBatch(
   return new Map(rows.map(({ position, first }) => [position, olderOf.get(first) ?? NONE]))
 }
 
-/** Those of the records that are open, in the given order. */
+/** Returns those of the records that are open, in the given order. */
 export async function readStillOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -98,12 +97,12 @@ export async function readStillOpen(
   return records.filter(({ batch, position }) => open.has(`${batch}/${position}`))
 }
 
-/** The open records of these batches that an open record of the same key in a newer batch waits for. */
+/** Returns the open records of these batches that block an open record of the same key in a newer batch. */
 export function readBlocking(
   db: Kysely<JournalTables>,
   batches: readonly number[],
 ): Promise<readonly RecordRef[]> {
-  // Not "exists": PostgreSQL may join for that, which reads all that is active.
+  // A subquery instead of "exists", for which PostgreSQL may choose a join that reads all active records.
   return readInParts(
     batches,
     (numbers) => sql<RecordRef>`select o.batch, o.position from journal_records o
@@ -117,7 +116,7 @@ export function readBlocking(
   )
 }
 
-/** For each of the records the older ones of its key that V3 serves and that are open, or unknown and due at some time. */
+/** Returns, for each record, the older records of its key that V3 serves and that are open, or unknown with a due time. */
 export async function readOlderUnsettled(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -141,21 +140,21 @@ export async function readOlderUnsettled(
   }))
 }
 
-/** True for a record that waits for a time; SQL. `alias` ends with its point. */
+/** Returns a condition in SQL that is true for a record with a due time. `alias` includes its trailing dot. */
 export const isDue = (alias = ''): RawBuilder<boolean> =>
   sql.raw(`${alias}active = 1 and ${alias}state <> ${stateCodes.open} and ${alias}retry >= 0`)
 
-/** No record is put off for longer: what waits longer was put off by a clock that was set back since. */
+/** No record is deferred for longer. A record that is due later was deferred by a clock that has since been set back. */
 const LONGEST_WAIT_MS = 660_000
 
-/** Records whose time has come, those first that wait longest. */
+/** Returns records that are due, those with the longest wait first. */
 export async function readDue(
   db: Kysely<JournalTables>,
   nowMs: number,
   limit: number,
 ): Promise<readonly DueRecords[]> {
   const now = Math.floor(nowMs)
-  // Each along the index of times to the limit, however many wait.
+  // Each query follows the index of times up to the limit, however many records wait.
   const first = (times: RawBuilder<unknown>): RawBuilder<unknown> =>
     sql`select * from (select batch, position from journal_records where ${isDue()} and ${times} order by retry limit ${limit}) t`
   const { rows } =
@@ -164,13 +163,13 @@ export async function readDue(
   return toDueRecords(rows)
 }
 
-/** Records by their batches, in the order in which these come first. */
+/** Groups records by batch, in the order in which each batch first appears. */
 export function toDueRecords(rows: readonly RecordRef[]): readonly DueRecords[] {
   const byBatch = Map.groupBy(rows, ({ batch }) => batch)
   return [...byBatch].map(([batch, own]) => ({ batch, positions: own.map(({ position }) => position) }))
 }
 
-/** Reads the totals of all partners, by name. */
+/** Returns the totals of all partners, ordered by name. */
 export async function readBalances(db: Kysely<JournalTables>): Promise<readonly Balance[]> {
   const sum = Object.values(stateColumns).join(' + ')
   const { rows } = await sql<Balance>`select partner, ${sql.raw(`${selectStates()}, ${sum} as received`)}
@@ -178,7 +177,7 @@ export async function readBalances(db: Kysely<JournalTables>): Promise<readonly 
   return rows
 }
 
-/** How many dead letters each partner has; a partner without one is left out. */
+/** Returns the number of dead letters by partner. Partners without one are absent. */
 export async function readDeadLetters(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const { rows } = await sql<{ partner: string; records: number | string }>`
     select b.partner, count(*) as records from journal_records r
@@ -187,8 +186,8 @@ export async function readDeadLetters(db: Kysely<JournalTables>): Promise<Readon
 }
 
 /**
- * How many records of each partner that V3 serves are open, or are looked at again in the background; a partner without such a record is
- * left out.
+ * Returns the number of records that V3 serves and that are open or due in the background, by partner. Partners without such a record are
+ * absent.
  */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const unsettled = new Map<string, number>()
@@ -204,8 +203,8 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
 }
 
 /**
- * The partners without such a record, as a table; SQL. The totals answer for most. Due records are searched once for all others: a search
- * for each partner would read all of them where none is its own.
+ * Returns SQL for a table of the partners that have no open or due record. The totals answer for most partners. One search of the due
+ * records answers for the others, because a search for a single partner without due records would read all of them.
  */
 export const settledAmong = (partners: readonly string[]): RawBuilder<unknown> => {
   const asked = sql.join(partners.map((partner) => sql`(cast(${partner} as text))`))

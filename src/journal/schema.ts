@@ -6,21 +6,26 @@ import { AdapterError } from '../errors.ts'
 import { SLOTS } from './high-water.ts'
 import { RESEND, stateCodes } from './lifecycle.ts'
 
-/** The two databases. */
 export type Dialect = 'sqlite' | 'postgres'
 
 /**
- * The tables that queries are built for; all others are asked with SQL of their own. The same for SQLite and PostgreSQL
- * (docs/decisions/006-journal.md). Times are milliseconds since the epoch; flags are 0 or 1, since SQLite has no booleans; digests and
+ * The tables that Kysely queries use; all other tables are queried with raw SQL. They are the same for SQLite and PostgreSQL
+ * (docs/decisions/006-journal.md). Times are milliseconds since the epoch. Flags are 0 or 1, since SQLite has no booleans. Digests and
  * hashes are hexadecimal text, so that lists of rows are JSON.
  */
 export interface JournalTables {
   /**
-   * `version`: of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: tells this journal from any
-   * other. `read_back_until`: until then (ms since the epoch) new records are looked for in V3 before they are posted;
-   * `read_back_from_age`: the age of the journal when that began. `age`: the age of the journal (retention.ts). `unclean end: <how>`:
-   * when an instance was last found gone. `mac_key`: the sealed key of the MACs of stages (keys.ts). `note: <name>`: a text of the
-   * adapter. `database`: in PostgreSQL, which database the journal is in (high-water.ts).
+   * Names and values:
+   *
+   * `version`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: distinguishes this
+   * journal from any other.
+   *
+   * `read_back_until`: the time (milliseconds since the epoch) until which new records are read back from V3 before they are posted.
+   * `read_back_from_age`: the age of the journal when that period began. `age`: the age of the journal (retention.ts).
+   *
+   * `unclean end: <how>`: the time when a dead instance was last found. `mac_key`: the sealed key for the MACs of stages (keys.ts).
+   * `note: <name>`: a text of the adapter. `database`: identifies the PostgreSQL database that contains the journal
+   * (find-contradiction.ts).
    */
   readonly journal_meta: { readonly name: string; readonly value: string }
   readonly journal_instances: {
@@ -35,16 +40,16 @@ export interface JournalTables {
   }
 }
 
-/** Brings the tables from the version before to its own. */
+/** Upgrades the tables from the previous version. */
 type Migration = (dialect: Dialect) => readonly string[]
 
-/** All steps, oldest first; one that was released is never changed. The version of a journal is how many it has. */
+/** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
 const migrations: readonly Migration[] = [createTables, addNotApplied]
 
 /** The rows of `journal_commits`. */
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
-/** The types of each database. Numbers of deleted rows must never come again: SQLite promises that for AUTOINCREMENT only. */
+/** The column types of each database. Numbers of deleted rows must never be reused; SQLite guarantees that only with AUTOINCREMENT. */
 const types = {
   sqlite: { numbered: 'integer primary key autoincrement', id: 'integer primary key', bytes: 'blob' },
   postgres: {
@@ -58,17 +63,18 @@ function createTables(dialect: Dialect): readonly string[] {
   const { numbered, id, bytes } = types[dialect]
   const counter = 'not null default 0'
   return [
-    // Keys that something here is encrypted with; `proof` tells another key of the same id.
+    // The keys that encrypt content of this journal. `proof` detects another key with the same id.
     `create table journal_keys (id text primary key, proof text not null)`,
-    // `boot`, `started`: what identifies a process (instances.ts). `lease_until` changes with every renewal. `lost`: others have taken over
-    // from it, and it may still run.
+    // `boot` and `started` identify a process (instances.ts). `lease_until` changes with every renewal. `lost` is 1 if others have taken
+    // over from the instance, which may still be running.
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
-    // `owner`: whose batch it is. `age_ms`: the age of the journal when it began. `instance`: the one that may settle it. `open`, `active`:
-    // how many of its records are. `answered`: its reply was written out whole. `retired`: its client used its ids for another batch after
-    // it had the answer, so it is never found again. `on_v2`: V2 serves it. `newcomer`: neither V3 nor V2 has accepted the credentials that
-    // it came with yet; `retires`: the batches that it retires once they are, numbers in a JSON array. `bytes`: of its request, before it is
-    // compressed, with some for each record; 0: it is deleted. `asked_by`: the instance that asks for it, since it can finish it.
+    // `owner`: owner of the batch. `age_ms`: age of the journal when the batch began. `instance`: the instance that may settle the batch.
+    // `open` and `active`: number of its open and active records. `answered`: 1 if the reply was written out completely. `retired`: 1 if
+    // the batch is never recognised again, because its client received the answer and then used its ids for another batch. `on_v2`: 1 if
+    // V2 serves the batch. `newcomer`: 1 while neither V3 nor V2 has accepted its credentials. `retires`: the batches that are retired
+    // once they accept them, a JSON array of numbers. `bytes`: size of the request before compression, plus an allowance for each record;
+    // 0 once the request is deleted. `asked_by`: an instance that can finish the batch and asks for it.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, open integer not null, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
@@ -76,35 +82,36 @@ function createTables(dialect: Dialect): readonly string[] {
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,
     `create index journal_batches_open on journal_batches (instance) where open > 0`,
     `create index journal_batches_kept on journal_batches (owner, newcomer, bytes) where bytes > 0`,
-    // A table of its own: SQLite writes a row anew with all its pages when any column changes. `key_id`: what `body` is encrypted with;
-    // null: it is not.
+    // Separate tables, because SQLite rewrites all pages of a row when any column changes. `key_id` names the key that encrypts `body`;
+    // null means that `body` is not encrypted.
     ...['journal_payloads', 'journal_credentials'].map(
       (table) => `create table ${table} (batch ${id}, key_id text, body ${bytes} not null)`,
     ),
-    // Answers, several in one row; of two for one position the later row counts.
+    // Each row contains several answers. If two rows have an answer for the same position, the later row wins.
     `create table journal_answers (id ${numbered}, batch bigint not null, key_id text, body ${bytes} not null)`,
     `create index journal_answers_batch on journal_answers (batch)`,
-    // `key`: the salted hash of the key. `state`: a code of lifecycle.ts. `active`: it is open, due, or may be sent again. `retry`: null:
-    // never; -1: with the same batch; otherwise when it is due; while it is open what it was before. `mark`: of a confirmed record, the mark
-    // of the service (seal.ts). A record is found by its batch, and SQLite then needs no second tree.
+    // `key`: the salted hash of the key. `state`: a code from lifecycle.ts. `active`: 1 if the record is open, due, or may be sent again.
+    // `retry`: null if never, -1 if with the same batch, otherwise the time when the record is due; unchanged while the record is open.
+    // `mark`: the service's mark for a confirmed record (seal.ts). The primary key contains the batch, so `without rowid` saves SQLite a
+    // second tree.
     `create table journal_records (batch bigint not null, position integer not null, key text not null, state integer not null,
        active integer not null, retry bigint, reason text, attempts integer not null default 1, superseded integer ${counter},
        dead_letter integer ${counter}, settled_ms bigint, mark text, primary key (batch, position))
        ${dialect === 'sqlite' ? 'without rowid' : ''}`,
-    // Only what is active: entries in an index of all keys would land on random pages of a large tree. In its order, those of each
-    // state by themselves, so that the nearest open record of a key is found in one step.
+    // Covers only active records: entries of all keys would land on random pages of a large tree. The state precedes the batch, so that
+    // the nearest open record of a key is found in one step.
     `create index journal_records_active on journal_records (key, state, batch, position) where active = 1`,
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,
     // The totals of a partner.
     `create table journal_ledger (partner text primary key, open bigint not null, confirmed bigint not null,
        refused bigint not null, unknown bigint not null, parked bigint not null)`,
-    // When calls with one key may leave, over all instances. `name`: the salted hash of the key. `slots`: the latest ones that were reserved,
-    // oldest first, times in a JSON array. `idle_from`: from then on they hold no call back.
+    // The times when calls with one subscription key may leave, across all instances. `name`: the salted hash of the key. `slots`: the
+    // latest reserved times, oldest first, a JSON array. `idle_from`: the time from which these slots delay no call.
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
        idle_from bigint not null)`,
-    // Groups that were committed, by the slot of their instance (high-water.ts). `last_batch`: the highest number that it gave a batch.
-    // `marker`: names its last group, and tells later whether a commit without an answer was made.
+    // Committed groups, by the slot of their instance (high-water.ts). `last_batch`: the highest batch number assigned in the slot.
+    // `marker`: name of the last group, which shows later whether a commit with a lost answer was made.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${allSlots}`,
     `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
@@ -112,7 +119,10 @@ function createTables(dialect: Dialect): readonly string[] {
   ]
 }
 
-/** The stages of partners (src/rollout/store), and what comparison has seen of them (src/rollout/evidence). */
+/**
+ * Returns the statements that create the tables for the stages of partners (src/rollout/store) and the results of comparisons
+ * (src/rollout/evidence).
+ */
 const createRolloutTables = (numbered: string, bytes: string): readonly string[] => [
   `create table rollout_stages (partner text primary key, content text not null, mac text not null)`,
   `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
@@ -135,14 +145,14 @@ const createRolloutTables = (numbered: string, bytes: string): readonly string[]
      primary key (period, name))`,
 ]
 
-/** Adds the total of records that nobody judged. */
+/** Adds the total for state `notApplied`. */
 function addNotApplied(): readonly string[] {
   return ['alter table journal_ledger add column not_applied bigint not null default 0']
 }
 
 /**
- * Moves records that are sent again with their batch from `refused`, as the first version has them, to `notApplied`. Instances of that
- * version go on beside newer ones until each is replaced, so every start does it.
+ * Moves records that wait for a resend of their batch from `refused`, where version 1 has them, to `notApplied`. Every start runs this,
+ * because instances of version 1 keep running beside newer ones until each is replaced.
  */
 const moveToNotApplied = (): readonly string[] => {
   const old = `r.state = ${stateCodes.refused} and r.active = 1 and r.retry = ${RESEND}`
@@ -154,12 +164,12 @@ const moveToNotApplied = (): readonly string[] => {
   ]
 }
 
-/** Random, 16 bytes in hexadecimal: distinguishes a journal from any other. */
+/** Returns 16 random bytes in hexadecimal, which distinguish a journal from any other. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
 /**
- * Creates the tables or brings them up to date; to be called alone. Error: `ADP_CONFIGURATION` for tables of another program version,
- * which stay as they are.
+ * Creates or upgrades the tables. Must run alone. Throws `ADP_CONFIGURATION` and changes nothing if another version of the program wrote
+ * the tables.
  */
 export async function migrate(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
   const version = await readVersion(db, dialect)
@@ -171,7 +181,7 @@ export async function migrate(db: Kysely<JournalTables>, dialect: Dialect): Prom
   if (version < migrations.length) await writeMeta(db, 'version', String(migrations.length))
 }
 
-/** Sees to it that the tables are those that this program knows. Error: `ADP_CONFIGURATION`. */
+/** Checks that the tables have the version of this program. Throws `ADP_CONFIGURATION` otherwise. */
 export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
   const version = await readVersion(db, dialect)
   if (version === migrations.length) return
@@ -181,7 +191,10 @@ export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect):
   )
 }
 
-/** Whether the tables are those of this version, of an earlier one, or not there. Error: `ADP_CONFIGURATION` for those of a later version. */
+/**
+ * Returns whether the tables have the current version, an earlier version, or do not exist. Throws `ADP_CONFIGURATION` for a later
+ * version.
+ */
 export async function stateOf(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -191,7 +204,7 @@ export async function stateOf(
   return version < migrations.length ? 'earlier' : 'current'
 }
 
-/** The version of the tables; 0: there are none. */
+/** Returns the version of the tables, or 0 if there are none. */
 async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<number> {
   if (!(await hasTables(db, dialect))) return 0
   const version = Number((await readMeta(db, 'version')) ?? 0)
@@ -206,7 +219,7 @@ async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise
   )
 }
 
-/** What values in `journal_meta` look like; the first two are what everything else is read with. */
+/** The valid forms of values in `journal_meta`. Without `version` and `salt` nothing else can be read. */
 const forms: Readonly<Record<string, RegExp>> = {
   version: /^[1-9]\d{0,8}$/,
   salt: /^[0-9a-f]{32}$/,
@@ -215,18 +228,18 @@ const forms: Readonly<Record<string, RegExp>> = {
   read_back_until: /^\d{1,15}$/,
   read_back_from_age: /^\d{1,15}$/,
 }
-/** What every journal has. */
+/** The names that every journal has. */
 const always = ['version', 'salt', 'identity']
 
-/** What of `journal_meta` is not as any version writes it. */
+/** The entries of `journal_meta` that no version of Markbridge writes. */
 interface Unreadable {
   readonly names: readonly string[]
   readonly damage: string
-  /** False: without it nothing in the journal can be read. */
+  /** False if nothing in the journal can be read without these entries. */
   readonly usable: boolean
 }
 
-/** Finds values of `journal_meta` that a disk has changed; undefined: none. */
+/** Returns the damaged values of `journal_meta`, or `undefined` if there are none. */
 export async function findUnreadable(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -236,7 +249,7 @@ export async function findUnreadable(
     db,
   )
   const values = new Map(rows.map(({ name, value }) => [name, value]))
-  // Tables of a preliminary version: `migrate` says so.
+  // The tables are those of a preliminary version, which `migrate` reports.
   if (values.has('schema') && !values.has('version')) return undefined
   const names = Object.entries(forms).flatMap(([name, form]) => {
     const value = values.get(name)
@@ -248,7 +261,7 @@ export async function findUnreadable(
   return { names, damage: `its ${names.join(', ')} cannot be read (table journal_meta)`, usable }
 }
 
-/** True where a journal has its tables in this database. */
+/** Returns true if this database contains the tables of a journal. */
 export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
   const query =
     dialect === 'sqlite'
@@ -257,7 +270,7 @@ export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Pr
   return (await query.execute(db)).rows.length > 0
 }
 
-/** Counts commits from the start again, as another journal does; numbers of batches go on. */
+/** Resets the commit counts to zero, as in a new journal. The numbering of batches continues. */
 export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql<{ last: number }>`select max(last) as last from (
     select max(id) as last from journal_batches union all
@@ -269,7 +282,7 @@ export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
   await sql`update journal_commits set last_batch = ${rows[0]?.last ?? 0}`.execute(db)
 }
 
-/** Reads the value of a name in `journal_meta`; undefined: there is none. */
+/** Returns the value of a name in `journal_meta`, or `undefined` if there is none. */
 export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const { rows } = await sql<{ value: string }>`select value from journal_meta where name = ${name}`.execute(
     db,
@@ -277,11 +290,11 @@ export async function readMeta(db: Kysely<JournalTables>, name: string): Promise
   return rows[0]?.value
 }
 
-/** Reads the salt of what is hashed. */
+/** Returns the salt for hashes. */
 export const readSalt = async (db: Kysely<JournalTables>): Promise<Buffer> =>
   Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
 
-/** Sets the value of a name, in place of the one before. */
+/** Stores the value of a name and replaces the previous one. */
 export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
   await sql`insert into journal_meta (name, value) values (${name}, ${value})
     on conflict (name) do update set value = excluded.value`.execute(db)

@@ -1,29 +1,30 @@
 import { AdapterError } from '../errors.ts'
 
 /**
- * Why a group was not made durable. `transient`: nothing was kept, and it can be tried again. `doubtful`: the connection was
- * lost while the transaction ended. `refused`: the data cannot be stored at all. `expired`: this instance is no longer
- * known, since another one took it for dead. `internal`: a statement that this database does not understand, which no
- * repetition changes. `damaged`: the database is not the one that this journal has written.
+ * The reason why a group was not made durable.
+ *
+ * `transient`: nothing was stored, and the group can be retried. `doubtful`: the connection was lost during the commit. `refused`: the
+ * data cannot be stored at all. `expired`: another instance declared this one dead. `internal`: the database does not understand a
+ * statement, so a retry fails again. `damaged`: the database is not the one that this journal has written.
  */
 export interface StoreError {
   readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired' | 'internal' | 'damaged'
-  /** For the operator, without any value: `the disk is full`. */
+  /** The reason for the operator, without any value, such as `the disk is full`. */
   readonly message: string
   readonly cause?: unknown
-  /** True: others were in the way, and the store itself is well. */
+  /** True if other transactions were in the way and the store itself works. */
   readonly contended?: boolean
-  /** What an operator can do about it, as sentences, where more is known than the message says. */
+  /** What an operator can do, in sentences, if more is known than the message says. */
   readonly remedy?: string
 }
 
-/** Why a group was rolled back whose gate was closed. */
+/** The reason why a group whose gate was closed was rolled back. */
 export const gaveUp: StoreError = { kind: 'transient', message: 'it does not answer in time' }
 
-/** Why a group of an instance was rolled back that others took for dead. */
+/** The reason why a group was rolled back after other instances declared its instance dead. */
 export const expired: StoreError = { kind: 'expired', message: 'another instance has taken over' }
 
-/** The error of opening a damaged journal: the damage, its place, and the remedy. */
+/** Returns the error for opening a damaged journal: the damage, the place of the journal, and the remedy. */
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -33,7 +34,7 @@ export function damagedStore(place: string, what: string, cause?: unknown): Adap
   )
 }
 
-/** The error of a journal that cannot be opened now: why, that nothing was written, and the remedy. */
+/** Returns the error for a journal that cannot be opened now: the reason, that nothing was written, and the remedy. */
 export function unopenedStore(place: string, { message, remedy }: StoreError, cause: unknown): AdapterError {
   const text = `The journal ${place} cannot be opened: ${message}. Nothing was written.`
   return new AdapterError('ADP_JOURNAL_UNAVAILABLE', remedy === undefined ? text : `${text} ${remedy}`, {
@@ -41,7 +42,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
   })
 }
 
-/** The error for a request that met a damaged journal. `what` holds no value. */
+/** Returns the error for a request that met a damaged journal. `what` must not contain a value of a record. */
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -50,7 +51,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** The error for a request that met a damaged request or answer. `what` names the kind and the batch. */
+/** Returns the error for a batch whose stored request or answers are damaged. `what` names the kind of row and the batch. */
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -59,11 +60,11 @@ export function damagedRow(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** True for an error of one batch, whose request or answers cannot be read. */
+/** Returns true if the stored request or answers of one batch cannot be read. */
 export const isDamagedBatch = (error: unknown): boolean =>
   error instanceof AdapterError && error.code === 'ADP_JOURNAL_DAMAGED' && error.details[0]?.target === 'row'
 
-/** What an error says of a damaged journal, also one that was sent by another thread; undefined: it says nothing of that. */
+/** Returns the damage that an error reports, or `undefined` if it reports none. Understands errors sent by another thread. */
 export function damageOf(error: unknown): string | undefined {
   if (error instanceof AdapterError)
     return error.code === 'ADP_JOURNAL_DAMAGED' ? error.details[0]?.message : undefined
@@ -77,9 +78,9 @@ export const REFUSES = 'the database refuses it'
 const sqliteMistake: Meaning = ['internal', 'internal error: SQLite does not take a statement']
 const sqliteRefusal: Meaning = ['refused', REFUSES]
 
-/** What the result codes of SQLite mean (sqlite.org/rescode.html), an extended one before its primary one. */
+/** Meanings of SQLite's result codes (sqlite.org/rescode.html). An extended code is looked up before its primary code. */
 const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: string]>> = {
-  // ERROR, MISUSE, RANGE: the statement or its parameters do not fit the tables, or this version of node:sqlite.
+  // ERROR, MISUSE and RANGE: the statement or its parameters do not fit the tables or this version of node:sqlite.
   1: sqliteMistake,
   21: sqliteMistake,
   25: sqliteMistake,
@@ -93,10 +94,10 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
     'the file cannot be opened',
     'Check its path, and that the user of the adapter may write its folder; serve creates a journal that is not there.',
   ],
-  // Neither room nor time repairs these: the content of the file is not SQLite's.
+  // Neither free space nor waiting repairs these: the content of the file is not SQLite's.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
-  // IOERR_SHORT_READ: the file ends before its pages do.
+  // IOERR_SHORT_READ: the file ends before its last page.
   522: ['damaged', 'the database file is cut short'],
   // READONLY_DBMOVED.
   1032: ['damaged', 'its file was deleted or renamed while it was in use'],
@@ -106,7 +107,7 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
   20: sqliteRefusal,
 }
 
-/** What an error of node:sqlite means. Also for one that was sent by another thread, which keeps no members of its own. */
+/** Returns the meaning of an error of node:sqlite. Understands errors sent by another thread, which lose their own members. */
 export function toSqliteError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
@@ -122,8 +123,8 @@ export function toSqliteError(error: unknown): StoreError {
 }
 
 /**
- * What an error of SQLite's COMMIT means. After IOERR the transaction may be in the log as a whole, where it is found when this process
- * dies before another one takes its place there.
+ * Returns the meaning of an error of SQLite's COMMIT. After IOERR the whole transaction may be in the log. It is then found if this
+ * process dies before another transaction overwrites it.
  */
 export function toSqliteCommitError(error: unknown): StoreError {
   const storeError = toSqliteError(error)
@@ -131,12 +132,12 @@ export function toSqliteCommitError(error: unknown): StoreError {
   return isInDoubt ? { ...storeError, kind: 'doubtful' } : storeError
 }
 
-/** True where another connection holds the lock that was needed (BUSY). */
+/** Returns true if another connection holds the required lock (BUSY). */
 export const isSqliteBusy = (error: unknown): boolean => (sqliteCode(error) & 0xff) === 5
 
 const sqliteCode = (error: unknown): number => Number(memberOf(error, 'errcode') ?? 0)
 
-/** The member of an error, which another thread or library may have made. */
+/** Returns a member of an error that another thread or library may have created. */
 export function memberOf(error: unknown, name: string): unknown {
   return typeof error === 'object' && error !== null ? Reflect.get(error, name) : undefined
 }

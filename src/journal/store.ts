@@ -6,57 +6,56 @@ import type { JournalKey } from './seal.ts'
 import type { StoreError } from './store-error.ts'
 import type { Dialect, JournalTables } from './schema.ts'
 
-/** Operations that are made durable together. */
+/** Operations that become durable together. */
 export interface Group {
   /** The acting instance, which owns the batches that it begins and reopens. */
   readonly instance: number
-  /** Milliseconds since the epoch. */
+  /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
-  /** The age of the journal. */
+  /** The age of the journal in milliseconds. */
   readonly ageMs: number
-  /** Batches that began at this age or before are not recognised any longer where the wall clock says the same. */
+  /** Batches that began at this age or earlier are no longer recognised, if the wall clock agrees. */
   readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
-  /** To be passed right before the commit. */
+  /** The store passes this gate immediately before it commits. */
   readonly gate: CommitGate
 }
 
-/** What a store needs to commit groups. */
+/** Everything that a store needs to commit groups. */
 export interface StoreSecrets {
   readonly salt: Uint8Array
-  /** Encrypts; undefined: nothing is encrypted. */
+  /** The key that encrypts content, or `undefined` if nothing is encrypted. */
   readonly key: JournalKey | undefined
   readonly mark: HighWaterMark
   readonly replayForMs: number
-  /** What tells this process from others, as `processOf` has it. */
+  /** Identifies this process, as `processOf` returns it. */
   readonly process: string
 }
 
-/** Runs work alone: no other instance changes batches or records meanwhile. */
+/** Runs work in a transaction while no other instance changes batches or records. */
 export type Exclusively = <Result>(
   work: (transaction: Transaction<JournalTables>) => Promise<Result>,
 ) => Promise<Result>
 
-/** A database with the journal's tables. */
 export interface Store {
   readonly dialect: Dialect
-  /** Its address without any password. */
+  /** The address of the database without its password. */
   readonly place: string
-  /** For everything that is not on the way of a record. Rejects with the driver's own errors. */
+  /** Serves all queries that are not part of handling a record. Rejects with the errors of the driver. */
   readonly db: Kysely<JournalTables>
   readonly exclusively: Exclusively
-  /** Where its mark file is; undefined: the mark is kept in memory alone. */
+  /** The mark file, or `undefined` if the mark is kept only in memory. */
   readonly markFile: MarkFilePlace | undefined
   /**
-   * What is wrong with the database's file, as far as it shows without reading all of it; undefined: nothing. To be asked before `db` is
-   * used. Error: `ADP_CONFIGURATION` where its connections cannot keep what the journal sets.
+   * Returns the damage of the database file, as far as it shows without reading the whole file, or `undefined` if there is none. Must be
+   * called before `db` is used. Throws `ADP_CONFIGURATION` if the connections lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>
-  /** As `findDamage`, and reads all of a file. */
+  /** Returns the same as `findDamage`, but reads the whole file. */
   checkIntegrity(): Promise<string | undefined>
-  /** The time that leases are measured in, as SQL. */
+  /** Returns SQL for the clock that leases are measured by, in milliseconds. */
   nowMs(): RawBuilder<number>
-  /** To be called once, before the first `commit`. */
+  /** Must be called once, before the first `commit`. */
   prepare(secrets: StoreSecrets): Promise<void>
   /** Makes a group durable as a whole or not at all. Never rejects. */
   commit(group: Group): Promise<Committed>

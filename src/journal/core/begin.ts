@@ -4,7 +4,7 @@ import { packAnswers } from '../seal.ts'
 import { MAX_SAME_IDS } from '../sql.ts'
 import { type BatchRows, type ByKey, bytesOf, type ChangeContext, move, toReason } from './rows.ts'
 
-/** A batch with the ids of another one, as the tables have it. */
+/** A row of a batch that has the same ids as another. */
 export interface SameIds {
   readonly batch: number
   readonly onV2: number
@@ -16,28 +16,28 @@ export interface SameIds {
   readonly answered: number
 }
 
-/** A batch that begins, with the hashes of the keys of its records. */
+/** A batch to begin, with the hashes of its records' keys. */
 export interface Beginning {
   readonly batch: NewBatch
   readonly hasRoom: boolean
   readonly keys: readonly string[]
 }
 
-/** The rows that begins read before they change anything. */
+/** The rows that `begin` needs before it changes anything. */
 interface BeginRows {
-  /** For each of them the batches of its owner and ids that are not retired, the newest first. */
+  /** For each beginning, the batches with its owner and ids that are not retired, newest first. */
   readonly sameIds: readonly (readonly SameIds[])[]
-  /** The highest number that was given. */
+  /** The highest batch number that was assigned. */
   readonly lastBatch: number
-  /** When the newest batch was received; 0: there is none. */
+  /** When the newest batch was received, in milliseconds since the epoch, or 0 if there is none. */
   readonly latestMs: number
   /** The newest open record of each key. */
   readonly newestOpen: ByKey
-  /** The batch whose place the only one of these begins takes; undefined: it takes none, or that one is not kept. */
+  /** The batch that the only beginning replaces, or `undefined` if it replaces none or that batch is no longer stored. */
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
 
-/** Begins batches in their order: each is new, or a repetition. */
+/** Begins batches in their order. Each batch is new or a resend. */
 export function begin(
   context: ChangeContext,
   beginnings: readonly Beginning[],
@@ -60,7 +60,7 @@ export function begin(
     if (newer !== undefined)
       return { kind: 'known', batch: batch.instead ?? 0, running: false, side: 'v2', ...others, newer }
     if (known === undefined && !hasRoom) return 'full'
-    // Nothing of a request changes what is kept for its owner before its credentials are accepted.
+    // A newcomer does not change what is stored for its owner until its credentials are accepted.
     const isNewcomer = batch.newcomer === true
     if (!isNewcomer) {
       for (const one of answered) retired.add(one)
@@ -68,7 +68,7 @@ export function begin(
     }
     if (known !== undefined) return known
     lastBatch += 1
-    // Times of receipt never run backwards, whatever a clock does: a later mark never has an earlier time.
+    // Times of receipt never run backwards, even if a clock does: a later mark never has an earlier time.
     latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
     const open = batch.records.filter(({ refused }) => refused === undefined).length
     const own = {
@@ -88,8 +88,9 @@ export function begin(
 }
 
 /**
- * The newer records of keys of a replaced batch that are open or unknown: a batch that takes its place now would come after them. Empty:
- * newer ones were confirmed; undefined: there are none, or the batches do not have the same records.
+ * Returns the newer records, open or unknown, of the keys of a replaced batch: a batch that replaced it now would be sent after them. The
+ * list is empty if newer records were confirmed. Returns `undefined` if there are none, or if the batches do not have the same number of
+ * records.
  */
 function newerThan(
   replaced: BeginRows['replaced'],
@@ -143,7 +144,10 @@ function insert(
   move(changes, partner, undefined, stateCodes.refused, records.length - open)
 }
 
-/** For each open record whose key has an older open one in another batch the nearest of them; records of one key share one list. */
+/**
+ * Returns the nearest older open record in another batch for each open record that has one with the same key. Records of one key share
+ * one list.
+ */
 function predecessorsOf(
   number: number,
   { batch: { records }, keys }: Beginning,
@@ -165,22 +169,25 @@ function predecessorsOf(
   return after
 }
 
-/** The meaning of earlier batches with the same ids for an arriving batch. */
+/** What earlier batches with the same ids mean for a new batch. */
 interface Arrival {
-  /** It is a resend of this one. */
+  /** The batch that this one repeats. */
   readonly known: KnownBatch | undefined
-  /** Of the batch whose place it takes: those that were begun for V2 before. */
+  /** Earlier copies that were begun for V2, apart from the batch that this one replaces. */
   readonly others: Pick<KnownBatch, 'earlier' | 'isCut'>
-  /** An earlier batch has its ids and other bytes. */
+  /** True if an earlier batch has the same ids but different bytes. */
   readonly idsReused: boolean
   /**
-   * Their client had the whole reply to these bytes before it used the ids for others: they are a new batch from now on. Or the batch
-   * takes their place.
+   * Batches that are no longer recognised. This batch replaces them, or their client received the whole reply to these bytes and then
+   * used the ids for other bytes.
    */
   readonly retired: readonly number[]
 }
 
-/** Decides which batch is the same. `earlier`: batches of the same owner and ids that are not retired, the newest first. */
+/**
+ * Decides which earlier batch an arriving batch repeats. `earlier` lists the batches of the same owner and ids that are not retired,
+ * newest first.
+ */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'instead' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,
@@ -198,7 +205,7 @@ function judgeArrival(
   const found = same.find((one) => !isReplaced(one) && mayAnswer(one))
   const latest = found?.batch ?? instead
   const begunForV2 = same.filter((one) => one.onV2 === 1 && one.batch !== latest)
-  // Their client had the answer to all requests with the same bytes.
+  // True if the client received the answer to all requests with the same bytes.
   const isAnswered = (one: SameIds): boolean =>
     others.some(
       ({ answered, batch, content: own }) => answered === 1 && batch >= one.batch && own === one.content,

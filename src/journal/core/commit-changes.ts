@@ -32,35 +32,35 @@ import {
   type Superseding,
 } from './settle.ts'
 
-/** What the changes of a group come to, before its transaction is committed. */
+/** The result of a group's changes before its transaction is committed. */
 type Changed =
   | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: number }
   | { readonly ok: false; readonly error: StoreError }
 
-/** Records whose keys are hashed, and that are written, in one turn of the event loop. */
+/** Maximum number of records that are hashed or written in one turn of the event loop. */
 const RECORDS_PER_TURN = 2_000
 
-/** A list as a parameter. */
+/** Encodes a list as a parameter of a statement. */
 const json = (list: readonly (number | string)[]): string => JSON.stringify(list)
 
-/** What opens a group. */
+/** The row that the first statement of a group returns. */
 interface OpeningRow {
   readonly commits: number
-  /** Of the slot in which this process committed last. */
+  /** The commit count of the slot in which this process last committed. */
   readonly before: number | null
   readonly beforeMarker: string | null
-  /** With the numbers that are reserved. */
+  /** The highest batch number, including those reserved for this group. */
   readonly lastBatch: number
-  /** Null: others took it for dead, or an older copy of the database gave its number away. */
+  /** Null if others declared the instance dead, or if an older copy of the database assigned its number again. */
   readonly instance: number | null
   readonly identity: string
   readonly latestMs: number | null
 }
 
 /**
- * Creates what makes the changes of a group within a transaction that no other one runs beside: it counts the group, reads rows, lets
- * `begin`, `settle` and the others decide, and writes rows. `marker` names the group. Operations of one group have no order
- * among each other: each caller waits for the end of its own.
+ * Creates the function that makes the changes of a group in an exclusive transaction. The function counts the group, reads rows, passes
+ * them to `begin`, `settle` and the others for decisions, and writes the results. `marker` names the group. Operations of one group have
+ * no order, because each caller waits for the end of its own.
  */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
@@ -119,7 +119,7 @@ export function createCommitChanges(
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
       const context = createContext()
       if (operation.kind === 'begin') {
-        // It reads by itself: those before it may be newer than the batch whose place it takes.
+        // Reads its rows separately: the operations before it may be newer than the batch that it replaces.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         keepBegun([operation], begin(context, own, { ...last, ...rows }))
@@ -137,7 +137,7 @@ export function createCommitChanges(
   }
 }
 
-/** Hashes the keys of batches; others run in between. */
+/** Hashes the keys of batches and yields to the event loop in between. */
 async function hashAll(
   begins: readonly OperationOf<'begin'>[],
   hashKeys: HashKeys,
@@ -196,7 +196,7 @@ async function readSettles(
   return { batches: new Map(rows.map((row) => [row.batch, row])), records }
 }
 
-/** Ends the active records of these keys that are older, and counts them. */
+/** Ends the older active records of the same keys, and counts them. */
 async function supersedeOlder(
   run: RunStatement,
   { nowMs, changes }: ChangeContext,
@@ -220,7 +220,7 @@ async function supersedeOlder(
     }
 }
 
-/** Reads a batch with its records; undefined: there is none. */
+/** Returns a batch with its records, or `undefined` if there is none. */
 async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {
   const [[row], records] = await Promise.all([
     run<BatchRow>('batches', json([batch])),
@@ -229,7 +229,7 @@ async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | 
   return row && { batch: row, records }
 }
 
-/** The newest records of the keys of these that are open or may have been applied. */
+/** Returns the newest record of each key that is open or may have been applied. */
 async function readStanding(
   run: RunStatement,
   records: readonly RecordRow[],
@@ -261,7 +261,7 @@ async function reopenFrom(
   return reopen(context, operation, rows, opened, toByKey(older))
 }
 
-/** Writes rows; the statements go to the database one after another without waiting for their results. */
+/** Writes all rows. The statements go to the database one after another without waiting for their results. */
 async function writeRows(
   run: RunStatement,
   { changes, instance }: ChangeContext,
@@ -273,7 +273,7 @@ async function writeRows(
   const written: Promise<unknown>[] = []
   const write = (name: StatementName, ...values: StatementValues): void => {
     const ended = run(name, ...values)
-    // Its failure is that of the group; those of the others that follow from it are none of their own.
+    // `Promise.all` below reports the first failure. This handler keeps the failures that follow from it from counting as unhandled.
     ended.catch(() => undefined)
     written.push(ended)
   }

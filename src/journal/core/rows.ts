@@ -2,36 +2,36 @@ import type { NewBatch, RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
 import type { SealedFor } from '../seal.ts'
 
-/** What all changes of one transaction are made with. */
+/** The values that all changes of one transaction share. */
 export interface ChangeContext {
   readonly instance: number
-  /** Milliseconds since the epoch. */
+  /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
   readonly replayForMs: number
   readonly ageMs: number
-  /** Batches that began at a later age are recognised whatever the wall clock says. */
+  /** Batches that began at a later age are recognised regardless of the wall clock. */
   readonly forgottenAgeMs: number
-  /** True: credentials can be encrypted, and are kept. */
+  /** True if credentials can be encrypted and are stored. */
   readonly hasKey: boolean
   readonly changes: Changes
 }
 
-/** A batch that is settled, opened again or forgotten. */
+/** The row of a batch that is settled, reopened or forgotten. */
 export interface BatchRow {
   readonly batch: number
   readonly partner: string
   readonly owner: string
-  /** The instance that owns it. */
+  /** The instance that owns the batch. */
   readonly instance: number
   readonly open: number
   readonly onV2: number
-  /** 1 while its credentials were not accepted. */
+  /** 1 while the credentials of the batch have not been accepted. */
   readonly newcomer: number
-  /** The batches that it retires then; JSON. */
+  /** The batches to retire once the credentials are accepted, as a JSON array. */
   readonly retires: string
 }
 
-/** A record of a batch that is opened again, forgotten or replaced. */
+/** The row of a record in a batch that is reopened, forgotten or replaced. */
 export interface RecordRow {
   readonly position: number
   readonly state: number
@@ -62,29 +62,29 @@ export interface OutcomeRow extends RecordRef {
   readonly settled_ms: number
 }
 
-/** A blob to be encrypted and written; credentials replace those that are there. */
+/** A blob to encrypt and write. New credentials replace stored ones. */
 export interface Blob extends SealedFor {
   readonly plain: Uint8Array
 }
 
 /** The rows that a transaction writes. */
 export interface Changes {
-  /** The columns of new batches, as `insertBatches` of sql.ts takes them. */
+  /** The columns of new batches, as `insertBatches` in sql.ts takes them. */
   readonly batches: Readonly<Record<string, string | number | null>>[]
-  /** The keys of the records of new batches, all of them open. */
+  /** The keys of the records of new batches. All these records are written as open. */
   readonly records: { readonly batch: number; readonly keys: readonly string[] }[]
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
-  /** Positions of active records that are open again, by batch. */
+  /** Positions of active records that are reopened, by batch. */
   readonly reopened: Map<number, readonly number[]>
-  /** What is added to the numbers of open and of active records, by batch. */
+  /** Changes to the numbers of open and active records, by batch. */
   readonly counts: Map<number, { open: number; active: number }>
   readonly retired: number[]
-  /** Their credentials were accepted. */
+  /** Batches whose credentials were accepted. */
   readonly accepted: number[]
-  /** Deleted with all that is kept of them. */
+  /** Batches to delete with everything that is stored of them. */
   readonly forgotten: number[]
-  /** What is added to the totals of a partner, by the codes of the states. */
+  /** Changes to the totals of a partner, indexed by the codes of the states. */
   readonly totals: Map<string, number[]>
 }
 
@@ -101,7 +101,7 @@ export const noChanges = (): Changes => ({
   totals: new Map(),
 })
 
-/** `n` records of a partner came into state `to`, from state `from` or as new ones. */
+/** Counts `n` records of a partner in state `to`. They leave state `from`, or are new if `from` is `undefined`. */
 export function move(
   { totals }: Changes,
   partner: string,
@@ -115,7 +115,7 @@ export function move(
   own[to] = (own[to] ?? 0) + n
 }
 
-/** Adds to the numbers of open and of active records of a batch. */
+/** Adds to the numbers of open and active records of a batch. */
 export function count({ counts }: Changes, batch: number, open: number, active: number): void {
   const own = counts.get(batch) ?? { open: 0, active: 0 }
   counts.set(batch, { open: own.open + open, active: own.active + active })
@@ -123,17 +123,17 @@ export function count({ counts }: Changes, batch: number, open: number, active: 
 
 const MAX_REASON = 200
 
-/** A reason may be a code of the service: PostgreSQL takes neither a zero character nor half of a pair. */
+/** Sanitises a reason, which may be a code from the service: PostgreSQL rejects NUL characters and lone surrogates. */
 export const toReason = (reason: string | undefined): string | null =>
   reason?.replaceAll('\u0000', '').slice(0, MAX_REASON).toWellFormed() ?? null
 
 export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
   one.batch > other.batch || (one.batch === other.batch && one.position > other.position)
 
-/** Rows of a batch and of a record, beside the request. */
+/** Estimated size of the rows of a batch and of a record, without the request. */
 const BYTES_PER_BATCH = 4_096
 const BYTES_PER_RECORD = 128
 
-/** What a batch counts with. */
+/** Returns the number of bytes that a batch counts with against the limits. */
 export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
   BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length

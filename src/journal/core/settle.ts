@@ -15,23 +15,23 @@ import {
   toReason,
 } from './rows.ts'
 
-/** A record that is to be settled, as it is. */
+/** The current row of a record that is to be settled. */
 export interface SettledRecord extends RecordRef {
   readonly state: number
   readonly reason: string | null
   readonly key: string
   /** Whether an older record of its key can be superseded. */
   readonly hasOlder: number | boolean
-  /** Whether V2 may have got a newer record of its key, which is not read back again. */
+  /** Whether V2 may have received a newer record of its key that is not read back again. */
   readonly isSuperseded: number | boolean
 }
 
-/** A record that supersedes all older ones of its key. */
+/** A record that supersedes all older records of its key. */
 export interface Superseding extends RecordRef {
   readonly key: string
 }
 
-/** The rows that settles read before they change anything. */
+/** The rows that `settle` needs before it changes anything. */
 export interface SettleRows {
   readonly batches: ReadonlyMap<number, BatchRow>
   /** By batch and position. */
@@ -41,8 +41,9 @@ export interface SettleRows {
 type Settle = OperationOf<'settle'>
 
 /**
- * Settles records, each operation as a whole or not at all, and returns those that supersede older ones of their keys. What may have been
- * applied and is never read back again (all that V2 was sent) supersedes as well: nothing else would keep an older one from being posted over it.
+ * Settles records, each operation as a whole or not at all. Returns the records that supersede older ones of their keys. A record that
+ * may have been applied but is never read back again, such as any record sent to V2, also supersedes: otherwise an older record could be
+ * posted over it.
  */
 export function settle(
   context: ChangeContext,
@@ -66,8 +67,8 @@ export function settle(
 }
 
 /**
- * Adds the outcomes of an operation that are new. The same one once more, after an answer that got lost, is not an error; another one is, and
- * one of an instance that has the batch no longer: what the other one has settled alike may be answered in other words.
+ * Adds the new outcomes of an operation. Repeating an outcome after a lost answer is not an error. Returns `lost` for a different
+ * outcome, and for an instance that no longer owns the batch: the other instance may have worded the same outcome differently.
  */
 function settleOne(
   { instance, nowMs, changes }: ChangeContext,
@@ -112,8 +113,8 @@ function settleOne(
 }
 
 /**
- * Ends the active ones of these records that are older than one of their key that supersedes them, and was settled with them or, where V2
- * may have got it, before; each once. Returns of each key the newest one that supersedes, where others are older.
+ * Ends the active records among these that a newer record of their key supersedes, each once. The newer record was settled with them or,
+ * if V2 may have received it, before. Returns the newest superseding record of each key that has older records.
  */
 function supersede(
   { changes }: ChangeContext,
@@ -149,7 +150,7 @@ function supersede(
   )
 }
 
-/** The reason that a superseded record gets; null: it keeps its own. */
+/** Returns the reason that a superseded record gets, or null if the record keeps its own. */
 export const reasonOfSuperseded = (state: number, next: number): string | null =>
   next === state ? null : 'superseded'
 
@@ -160,7 +161,7 @@ function toNumbers(list: string): readonly number[] {
 
 const NONE: readonly RecordRef[] = []
 
-/** The records of a batch that are opened again: active ones that no newer one of their key forbids. */
+/** Returns the active records of a batch that may be reopened because no newer record of their key prevents it. */
 export function chooseReopened(
   { instance }: ChangeContext,
   { batch, positions }: OperationOf<'reopen'>,
@@ -176,14 +177,14 @@ export function chooseReopened(
   })
 }
 
-/** The first of these records for each key. */
+/** Returns the first of these records for each key. */
 export function firstOfKeys(records: readonly RecordRow[]): readonly RecordRow[] {
   return [...new Map(records.toReversed().map((one) => [one.key, one])).values()]
 }
 
 /**
- * Opens these records again and gives their batch to this instance. `older`: the nearest older open record of each key. Those that are
- * opened together wait for none of each other: the first of a key waits for all.
+ * Reopens these records and assigns their batch to this instance. `older` has the nearest older open record of each key. Reopened records
+ * do not wait for each other: all records of one key wait for the same older one.
  */
 export function reopen(
   { instance, hasKey, changes }: ChangeContext,
@@ -214,13 +215,16 @@ export function reopen(
   }
 }
 
-/** Counts the open records of a batch as refused and deletes it. Nothing of it may have been applied, or be under way in another run. */
+/**
+ * Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may have been applied or another run
+ * works on the batch.
+ */
 export function forget(
   { instance, changes }: ChangeContext,
   { batch, open, lease }: OperationOf<'forget'>,
   rows: BatchRows | undefined,
 ): 'done' | 'lost' {
-  // It is gone already: the answer to an earlier attempt was lost.
+  // The batch is already deleted: the answer to an earlier attempt was lost.
   if (rows === undefined) return 'done'
   const isOwn = rows.batch.instance === instance && lease === instance
   const isWithoutOutcome = rows.records.every(
