@@ -94,7 +94,6 @@ export interface ErrorLocation {
   readonly path?: string
 }
 
-/** One of several faults in the same input. */
 export interface ErrorDetail {
   readonly code: string
   readonly message: string

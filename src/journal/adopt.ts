@@ -26,7 +26,6 @@ import { damagedStore } from './store-error.ts'
 interface AdoptOptions {
   readonly url: string
   readonly markFile?: string | undefined
-  /** The keys of the journal. */
   readonly keys?: readonly JournalKey[]
 }
 
@@ -41,7 +40,6 @@ export interface JournalCondition {
   readonly openRecords: number
 }
 
-/** The result of accepting the loss of a journal. */
 export interface Adopted {
   /** Until this time (milliseconds since the epoch) new records are read back from V3 before they are posted. */
   readonly readBackUntilMs: number

@@ -7,31 +7,31 @@ import type { Store } from './store.ts'
 import { isDamagedBatch } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
-/** What was erased about one learner, as numbers of batches: none of them shows whose they are. */
+/** The result of erasing one learner, as numbers of batches, which do not reveal the learner. */
 export interface Erased {
-  /** Batches of which the request, the answers, the credentials and the hashes of the record keys are gone. */
+  /** Batches whose request, answers, credentials and record-key hashes were deleted. */
   readonly erased: readonly number[]
-  /** Batches that name the learner and have records that are still sent, read back or awaited: nothing of them was erased. */
+  /** Batches that name the learner but still have active records. Nothing of them was erased. */
   readonly unsettled: readonly number[]
-  /** Batches that cannot be read, so that it is not known whether they name the learner. */
+  /** Batches that cannot be read, so that it is unknown whether they name the learner. */
   readonly unreadable: readonly number[]
-  /** Whether the files hold no copy of what was deleted; false where others kept the database from rewriting them. */
+  /** True if the files contain no copy of the deleted data, or false if other connections prevented the rewrite. */
   readonly rewritten: boolean
 }
 
-/** What finds a learner in the journal, which reads neither requests nor answers. */
+/** Finds a learner in requests and replies, which the journal itself does not interpret. */
 export interface LearnerSearch {
-  /** Whether a request names the learner. */
+  /** Returns true if a request names the learner. */
   readonly request: (request: Uint8Array) => boolean
-  /** Whether V2's reply to a batch that it served, as `writes` kept it, names the learner or cannot be searched. */
+  /** Returns true if V2's stored reply to a batch names the learner or cannot be searched. */
   readonly reply: (reply: string) => boolean
 }
 
 /**
- * Erases what the journal holds of one learner. A batch is one sealed request of many learners, so all of its request and answers go;
- * its row, its digests and the outcomes stay, and a repetition of it is refused as `ADP_JOURNAL_LOST`, never posted again. Where V2 served
- * it no request is kept, so V2's reply is searched instead. Hashes of keys are erased of every settled
- * batch without a request, since they cannot be searched. Errors: `ADP_CONFIGURATION` without the key of a request or a reply.
+ * Erases the content of the journal about one learner. A batch is one sealed request of many learners, so its whole request and all its
+ * answers are deleted. Its row, digests and outcomes stay: a resend of it is refused with `ADP_JOURNAL_LOST` and never posted again. For
+ * a batch that V2 served no request is stored, so V2's reply is searched. Hashes of keys cannot be searched, so they are erased from
+ * every settled batch without a request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
  */
 export async function eraseLearner(store: Store, how: Unsealing, search: LearnerSearch): Promise<Erased> {
   const { db } = store
@@ -82,7 +82,6 @@ async function nextPayload(db: Kysely<JournalTables>, last: number): Promise<Pay
   return rows[0]
 }
 
-/** Searches what is kept of V2's answer to one batch. */
 async function isInReplies(
   db: Kysely<JournalTables>,
   how: Unsealing,
@@ -99,7 +98,7 @@ async function isInReplies(
   return false
 }
 
-/** Drops the content of those that are settled, and gives their numbers. */
+/** Deletes the content of those batches that are settled. Returns their numbers. */
 async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<readonly number[]> {
   const { rows } = await sql<{ id: number }>`
     select id from journal_batches where id in (${ids}) and active = 0`.execute(db)
@@ -108,10 +107,13 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/** Erases the hashes of keys of settled batches without a request: with the salt, a learner and an event could be tried on them. */
+/**
+ * Erases the hashes of keys in settled batches without a request. Anyone who knows the salt could otherwise test pairs of learner and
+ * event against them.
+ */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
-    // Of a request that V2 was sent nothing is kept; its row of a payload is empty.
+    // A batch that V2 served has a payload row, but an empty one.
     const { rows } = await sql<{ id: number }>`select id from journal_batches
       where id > ${last} and active = 0 and (on_v2 = 1 or id not in (select batch from journal_payloads))
       order by id limit ${STEP}`.execute(db)
@@ -125,13 +127,13 @@ async function dropKeys({ db, exclusively }: Store): Promise<void> {
   }
 }
 
-/** Tables with content of requests, and the one with hashes of keys: a change leaves the old version of a row behind. */
+/** The tables with content of requests or hashes of keys. A change leaves the old version of a row behind. */
 const contents = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records']
 const TRIES = 5
 
 /**
- * Rewrites the files of a database without the remains of what was deleted: SQLite's pages keep them in unused space and in the log,
- * PostgreSQL's until a vacuum. Others wait meanwhile. Gives false where that did not work in time: it can be repeated.
+ * Rewrites the files of a database without remains of deleted data, which SQLite keeps in unused space and in the log, and PostgreSQL
+ * until a vacuum. Other connections wait meanwhile. Returns false if the rewrite did not succeed in time; it can be repeated.
  */
 async function rewriteFiles(store: Store): Promise<boolean> {
   const { dialect, db } = store
@@ -147,7 +149,7 @@ async function rewriteFiles(store: Store): Promise<boolean> {
     }
     return false
   } catch (error) {
-    // A busy database, a full disk or the bound of one statement: what was erased is erased, and only remains are left.
+    // The database is busy, the disk is full, or the statement timed out. The content is erased and only remains are left.
     if (store.toStoreError(error).kind === 'transient') return false
     throw error
   }

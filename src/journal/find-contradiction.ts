@@ -4,8 +4,8 @@ import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } 
 import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
 
 /**
- * What contradicts that this is the journal that its mark was written for; undefined: nothing does. A mark that lags is fine: it
- * is written after the commit and not synced.
+ * Returns how the journal contradicts its mark, or `undefined` if it does not. A mark that lags is not a contradiction, because it is
+ * written after the commit and not synced.
  */
 export async function findContradiction({
   db,
@@ -25,7 +25,7 @@ async function compareMark(
   dialect: Dialect,
   { path, required }: MarkFilePlace,
 ): Promise<string | undefined> {
-  // In this order: commits that are made meanwhile are in the tables, never in the mark alone.
+  // The mark is read first: commits made in the meantime are then in the tables, never only in the mark.
   const before = readMark(path)
   const kept = await readHighWater(db, dialect)
   const mark = before === 'missing' ? readMark(path) : before
@@ -44,7 +44,7 @@ async function compareMark(
   return `it is an old copy with ${totalOf(kept.commits)} commit(s), and ${count}, ${missing} of which it lacks`
 }
 
-/** Reads how far the tables have come; undefined: there are none. */
+/** Returns the high-water mark of the tables, or `undefined` if there are no tables. */
 export async function readHighWater(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -60,7 +60,10 @@ export async function readHighWater(
   }
 }
 
-/** The name in `journal_meta`: which database of PostgreSQL the journal is in, by the numbers that a dump does not carry along. */
+/**
+ * The name in `journal_meta` of the PostgreSQL database that contains the journal. Its value consists of object ids that a dump does not
+ * restore.
+ */
 const PLACE = 'database'
 
 async function readPlace(db: Kysely<JournalTables>): Promise<string> {
@@ -77,7 +80,7 @@ async function findMovedDatabase(db: Kysely<JournalTables>, dialect: Dialect): P
   return 'it was restored from a dump or copied from another database, so commits that were made since are missing'
 }
 
-/** Keeps in which database of PostgreSQL the journal is; the first time, or anew. */
+/** Stores which PostgreSQL database contains the journal, the first time or if `anew` is true. */
 export async function keepPlace(
   db: Kysely<JournalTables>,
   dialect: Dialect,

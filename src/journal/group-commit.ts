@@ -78,7 +78,6 @@ export const createCommitGate = (): CommitGate => new Int32Array(new SharedArray
 export const passGate = (gate: CommitGate): boolean =>
   Atomics.compareExchange(gate, 0, OPEN, PASSED) !== CLOSED
 
-/** Returns true once the store has begun to commit. */
 export const hasPassed = (gate: CommitGate): boolean => Atomics.load(gate, 0) === PASSED
 
 /** Closes the gate. Returns true if the group will not be committed, or false if it may be or is committed. */
@@ -100,7 +99,6 @@ export interface GroupCommit {
     operation: OperationOf<Kind>,
     timeoutMs: number,
   ): Promise<Results[Kind]>
-  /** Returns the number of operations submitted so far. */
   submitted(): number
   /** Returns true once the result of each of the first `count` operations is known, even if its caller has given up. */
   areEnded(count: number): boolean
@@ -135,12 +133,11 @@ const LONGEST_PAUSE_MS = 1_000
 
 export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
-  /** The group that is being committed. */
   let sent: readonly Entry[] = []
   let submitted = 0
   let planned = false
   let pauseMs = 0
-  /** How many groups consist of one operation, because one of several that failed together cannot be stored. */
+  /** How many of the next groups consist of a single operation, because one of several that failed together cannot be stored. */
   let alone = 0
   let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []

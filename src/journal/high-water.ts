@@ -39,7 +39,6 @@ export interface MarkFilePlace {
 /** Number of slots for commit counts. Up to this many instances, commits of one instance do not hide what another lost in a failover. */
 export const SLOTS = 16
 
-/** Returns the slot in which an instance counts its commits. */
 export const slotOf = (instance: number): number => instance % SLOTS
 
 export const totalOf = (counts: CommitCounts): number =>
@@ -86,7 +85,6 @@ export function createHighWater(
   file: MarkFile | undefined,
 ): HighWater {
   const known = new Map(start.commits)
-  /** The instance of the last commit. */
   let last: number | undefined
   /** Damage stays reported in this process, because other instances may raise the count again after commits were lost. */
   let damage: AdapterError | undefined
@@ -128,7 +126,6 @@ export function createHighWater(
 /** The result of reading a mark. `unreadable` if the file exists but contains something else. */
 type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
-/** A mark file that is open for writing. */
 export interface MarkFile {
   /** Overwrites the mark without an fsync. After a power cut the mark may lag behind the journal, but it is never ahead. */
   write(mark: HighWaterMark): void
@@ -181,7 +178,6 @@ function createMark(path: string, mark: HighWaterMark): void {
   syncFolder(dirname(path))
 }
 
-/** Replaces the mark at `path` durably. */
 export function replaceMark(path: string, mark: HighWaterMark): void {
   const file = openMarkFile(path, mark)
   try {

@@ -23,7 +23,6 @@ export interface BatchFilter {
   readonly limit: number
 }
 
-/** The number of records in each state. */
 type States = Readonly<Record<RecordState, number>>
 
 /** A batch in a list: counts without content. */
@@ -53,11 +52,9 @@ export interface RecordSummary {
   /** True for a dead letter: the record is no longer retried, and its client does not know the outcome. */
   readonly deadLetter: boolean
   readonly settledMs: number | undefined
-  /** What to do about a dead letter. */
   readonly remedy: string | undefined
 }
 
-/** One batch with the outcomes of its records. */
 export interface BatchReport extends BatchSummary {
   readonly parts: readonly RecordSummary[]
 }
@@ -70,7 +67,6 @@ export interface CheckedBalance extends Balance {
   readonly holds: boolean
 }
 
-/** The filter of a list of dead letters. */
 interface LetterFilter {
   readonly partner?: string | undefined
   readonly limit: number

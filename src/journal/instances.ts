@@ -5,20 +5,20 @@ import { readMeta, writeMeta } from './schema.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** An instance that others must count with. */
+/** An instance whose lease may still hold. */
 interface LiveInstance {
-  /** Number of its lease. */
+  /** The number of its lease. */
   readonly instance: number
   readonly host: string
   readonly pid: number
 }
 
-/** A lease that was not renewed for this many times its length has ended. Its holder counts on less than one. */
+/** A lease has ended if it was not renewed for its length times this factor. Its holder relies on less than one length. */
 export const LEASES_MISSED = 1.2
 
 type Now = Pick<Store, 'nowMs'>
 
-/** Instances whose lease has not ended by the time of the database, with the margin that is left to them before others take over. */
+/** Returns the instances whose lease has not ended by the clock of the database. Includes the margin before others take over. */
 export async function readLiveInstances(
   db: Kysely<JournalTables>,
   database: Now,
@@ -28,22 +28,28 @@ export async function readLiveInstances(
   return rows
 }
 
-/** True for the row of a live instance; SQL. */
+/** Returns SQL that is true for the row of a live instance. */
 export const isLive = ({ nowMs }: Now): RawBuilder<boolean> =>
   sql<boolean>`lost = 0 and lease_until + lease_ms * ${sql.lit(LEASES_MISSED - 1)} > ${nowMs()}`
 
-/** How an instance ended without giving its lease up. `killed`: its process is gone. `lost`: it did not renew its lease and may still run. */
+/**
+ * How an instance ended without releasing its lease. `killed` if its process is dead. `lost` if it did not renew its lease and may still
+ * be running.
+ */
 export type UncleanEnd = 'killed' | 'lost'
 
 const endOf = (how: UncleanEnd): string => `unclean end: ${how}`
 
-/** Notes that an instance was found gone just now, in the time of the database. */
+/** Records the current time of the database as the time when a dead instance was found. */
 export async function noteUncleanEnd(db: Kysely<JournalTables>, store: Now, how: UncleanEnd): Promise<void> {
   const { rows } = await sql<{ now: number }>`select ${store.nowMs()} as now`.execute(db)
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/** When an instance was last found gone; until then it may have served without the journal. Undefined: none was. */
+/**
+ * Returns when a dead instance was last found, or `undefined` if none was. Until that time the instance may have served without the
+ * journal.
+ */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -52,16 +58,18 @@ export async function readUncleanEnd(
   return text === undefined ? undefined : Number(text)
 }
 
-/** An instance whose lease ended without a clean stop and that may still run: cut off from the journal, it serves the stages that it kept. */
+/**
+ * An instance whose lease ended without a clean stop and that may still be running. Without the journal, such an instance keeps serving
+ * the stages that it read last.
+ */
 export interface LostInstance extends LiveInstance {
-  /** The end of its lease, by the clock of the database. */
+  /** The end of its lease by the clock of the database, in milliseconds since the epoch. */
   readonly leaseUntilMs: number
 }
 
-/** A lost instance with what identifies its process. */
 interface LostProcess extends ProcessIdentity, LostInstance {}
 
-/** Removes the lost instances that this process was: it has a lease again, so others count with it. */
+/** Removes the lost instances that this process was. The process has a lease again, so other instances see it. */
 export async function dropReturned(
   db: Kysely<JournalTables>,
   { host, boot, pid, started }: ProcessIdentity,
@@ -70,7 +78,7 @@ export async function dropReturned(
     and host = ${host} and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(db)
 }
 
-/** Removes the lost instances whose process is gone by now; until then they may have served without the journal. */
+/** Removes the lost instances whose process has died. Until now they may have served without the journal. */
 export async function dropGone(
   db: Kysely<JournalTables>,
   database: Now,
@@ -79,12 +87,12 @@ export async function dropGone(
 ): Promise<void> {
   const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own, look))
   if (gone.length === 0) return
-  // Before the rows of instances, as all do: two transactions may find the same ones.
+  // Before the rows of instances are deleted, as everywhere: two transactions that find the same instances then do not deadlock.
   await noteUncleanEnd(db, database, 'killed')
   for (const { instance } of gone) await drop(db, instance)
 }
 
-/** Removes a lost instance; until now it may have served without the journal. Undefined: it is not lost. */
+/** Removes a lost instance and returns it, or returns `undefined` if it is not lost. Until now it may have served without the journal. */
 export async function dismissLost(
   db: Kysely<JournalTables>,
   database: Now,
@@ -97,7 +105,7 @@ export async function dismissLost(
   return toLostInstance(found)
 }
 
-/** The instances that are lost, in the order of their numbers; those whose process is gone are left out. */
+/** Returns the lost instances ordered by number, without those whose process has died. */
 export async function readLostInstances(
   db: Kysely<JournalTables>,
   database: Now,
@@ -111,7 +119,7 @@ async function drop(db: Kysely<JournalTables>, instance: number): Promise<void> 
   await sql`delete from journal_instances where id = ${instance}`.execute(db)
 }
 
-/** Those that others took over from, and those whose lease has ended unnoticed: without another instance there is none to notice it. */
+/** Returns the instances marked as lost, and those whose lease has ended while no other instance was there to mark them. */
 async function readLost(db: Kysely<JournalTables>, database: Now): Promise<readonly LostProcess[]> {
   const { rows } = await sql<LostProcess>`
     select id as instance, host, boot, pid, started, lease_until as "leaseUntilMs" from journal_instances

@@ -98,7 +98,6 @@ export interface KnownBatch {
   readonly batch: number
   /** True while a record of the batch is open. */
   readonly running: boolean
-  /** The side of the earlier batch. */
   readonly side?: 'v2' | undefined
   /** Numbers of earlier copies of the batch that were begun for V2, whether or not they were sent, newest first. Default: none. */
   readonly earlier?: readonly number[] | undefined
@@ -129,7 +128,6 @@ export type BeginResult =
     }
   | KnownBatch
 
-/** A batch as the journal stores it. */
 export interface StoredBatch {
   readonly batch: number
   readonly partner: string
@@ -184,7 +182,6 @@ export interface KnownMarks {
   readonly newer: 'none' | 'open' | 'confirmed'
 }
 
-/** A batch with the positions of its records that are due. */
 export interface DueRecords {
   readonly batch: number
   readonly positions: readonly number[]
@@ -194,7 +191,6 @@ export interface DueRecords {
 export type Predecessors = ReadonlyMap<number, readonly RecordRef[]>
 
 export interface ReopenResult {
-  /** The lease under which the records were opened. */
   readonly lease: number
   readonly after: Predecessors
   /** The earlier reasons of those reopened records that were unknown. Default: none. */
@@ -204,7 +200,6 @@ export interface ReopenResult {
 /** An orphaned batch, with the nearest older open record in another batch for each of its open records. */
 export interface TakenOver {
   readonly batch: number
-  /** The lease under which the batch was taken over. */
   readonly lease: number
   readonly after: Predecessors
 }

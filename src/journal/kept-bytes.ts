@@ -5,9 +5,9 @@ import { bytesOf } from './core/rows.ts'
 import type { NewBatch } from './journal.ts'
 import type { JournalTables } from './schema.ts'
 
-/** The most that is kept of requests, in bytes before they are compressed. */
+/** Limits on stored requests, in bytes before compression. */
 export interface KeptLimits {
-  /** For one owner that V3 or V2 has accepted. */
+  /** For one owner whose credentials V3 or V2 has accepted. */
   readonly ownerBytes: number
   /** For all other owners together. */
   readonly newcomerBytes: number
@@ -15,33 +15,33 @@ export interface KeptLimits {
 
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
-/** Neither database keeps as much in one row: one that says so was changed on the disk, and would keep all others out. */
+/** Neither database stores this much in one row. A larger number was changed on the disk, and would block all other batches. */
 const MOST_BYTES = 1024 ** 3
 
-/** What is kept of requests, by owner: what the tables had when they were read last, with what this process has changed since. */
+/** Stored requests by owner: what the tables contained at the last refresh, plus the changes of this process since. */
 interface KeptBytes {
-  /** False: too much is kept for the owner to keep this batch too. */
+  /** Returns false if the owner has no room for this batch. */
   hasRoom(batch: NewBatch): boolean
   begun(batch: number, request: NewBatch): void
-  /** A record of the batch was confirmed. */
+  /** Records that a record of the batch was confirmed. */
   accepted(batch: number): void
   forgotten(batch: number): void
   refresh(): Promise<void>
 }
 
-/** What is kept for an owner. `isAccepted`: V3 or V2 has accepted its credentials once. */
+/** The stored requests of an owner. `isAccepted` is true once V3 or V2 has accepted the owner's credentials. */
 interface KeptOfOwner {
   bytes: number
   isAccepted: boolean
 }
 
-/** Creates the counts of one process, which are to be refreshed once before they are used. */
+/** Creates the counts of one process. They must be refreshed once before use. */
 export function createKeptBytes(
   db: Kysely<JournalTables>,
   { ownerBytes, newcomerBytes }: KeptLimits,
 ): KeptBytes {
   const owners = new Map<string, KeptOfOwner>()
-  /** Of all owners that were never accepted. */
+  /** Bytes of all owners that were never accepted. */
   let ofOthers = 0
   /** Batches that began in this process. */
   const batches = new Map<number, { readonly owner: string; readonly bytes: number }>()

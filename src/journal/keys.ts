@@ -8,13 +8,12 @@ import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey, unseal as u
 import { damagedJournal, damagedRow } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
-/** The tables with encrypted bodies. */
 const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answers'] as const
 
 /**
- * Sees to it that everything that the journal keeps can be read with `keys`, and remembers the first, which encrypts from
- * now on; to be called alone. A key that nothing is encrypted with any longer is forgotten. Errors: `ADP_CONFIGURATION` naming the key's id;
- * `ADP_JOURNAL_DAMAGED` for what `findKeyDamage` finds.
+ * Checks that `keys` can read the whole content of the journal, and stores the first key, which encrypts new content. Deletes keys that
+ * no longer encrypt anything. Must run alone. Throws `ADP_CONFIGURATION` with the id of a wrong or missing key, and `ADP_JOURNAL_DAMAGED`
+ * for damage that `findKeyDamage` finds.
  */
 export async function checkKeys(
   db: Kysely<JournalTables>,
@@ -43,7 +42,10 @@ export async function checkKeys(
   await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
 }
 
-/** The error for a key that something names and the configuration lacks: where the journal has never had one of this id, the name was changed. */
+/**
+ * Returns the error for a key id that a row names and the configuration lacks. If the journal has never had a key with this id, the row
+ * was changed.
+ */
 export async function lackingKey(db: Kysely<JournalTables>, id: string, what: string): Promise<AdapterError> {
   const isKnown = (await readKnown(db)).some((known) => known.id === id)
   return isKnown ? missingKey(id) : damagedRow(`${what} names a key that the journal has never had`)
@@ -57,16 +59,19 @@ interface KnownKey {
 const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]> =>
   (await sql<KnownKey>`select id, proof from journal_keys`.execute(db)).rows
 
-/** What a disk has changed of what the journal keeps about its keys. */
+/** Damage to the journal's data about its keys. */
 export interface KeyDamage {
   readonly damage: string
-  /** Writes it anew. Where the key of the MACs of stages is lost, no stage and no end of the trail fits any longer. */
+  /**
+   * Rewrites the damaged data. If the key for the MACs of stages is lost, no existing stage or end of the trail matches its MAC
+   * afterwards.
+   */
   mend(db: Kysely<JournalTables>): Promise<void>
 }
 
 /**
- * Finds what was changed, where the configured keys are those of the journal: what was sealed under the id of a key fits it. Undefined:
- * nothing. Error: `ADP_CONFIGURATION` for another key than that of its id.
+ * Finds damage to the journal's data about its keys, or returns `undefined` if there is none. A configured key is the journal's own if it
+ * decrypts content sealed under its id. Throws `ADP_CONFIGURATION` if another key has the same id.
  */
 export async function findKeyDamage(
   db: Kysely<JournalTables>,
@@ -91,7 +96,7 @@ export async function findKeyDamage(
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
-  // Without any key nothing can be said of it, and nothing is lost.
+  // Without any configured key the MAC key cannot be checked, and nothing is lost.
   const isLost =
     first !== undefined && kept !== undefined && macKey === undefined && (by !== undefined || !isKnown)
   const damage = [
@@ -109,7 +114,7 @@ export async function findKeyDamage(
   }
 }
 
-/** True where one of the newest requests that were sealed under the id of a key fits it. */
+/** Returns true if the key decrypts one of the newest requests that were sealed under its id. */
 async function opens(db: Kysely<JournalTables>, key: JournalKey): Promise<boolean> {
   const { rows } = await sql<{ batch: number; owner: string; body: Uint8Array }>`
     select p.batch, b.owner, p.body from journal_payloads p join journal_batches b on b.id = p.batch
@@ -122,7 +127,10 @@ async function opens(db: Kysely<JournalTables>, key: JournalKey): Promise<boolea
   return false
 }
 
-/** A journal that gets its first key may have rows that were never encrypted; one that a failover set back has not. */
+/**
+ * Throws `ADP_CONFIGURATION` if a journal that gets its first key contains requests that are not encrypted. A journal whose first key was
+ * lost in a failover contains none.
+ */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return
@@ -133,34 +141,34 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   )
 }
 
-/** Tells keys apart without telling anything of them. */
+/** Returns a proof that distinguishes keys and reveals nothing about them. */
 const proofOf = ({ key }: JournalKey, salt: Uint8Array): string =>
   createHmac('sha256', key).update('markbridge journal key').update(salt).digest('hex')
 
-/** What the MACs of stages and of their audit trail are made with. */
+/** The key for the MACs of stages and of their audit trail. */
 export interface MacKey {
   readonly key: Uint8Array
-  /** The key without a key of the journal: that of rows from before it had one. */
+  /** The key for rows from before the journal had a key. It is derived from the salt. */
   readonly unkeyed: Uint8Array
-  /** False: the trail began without a key of the journal, so a user who may write the database can make a MAC. */
+  /** False if the trail began without a key of the journal, so that any user who can write to the database can make a MAC. */
   readonly keyed: boolean
-  /** Puts the sealed key back where it was deleted: without it a command makes MACs that no instance takes. */
+  /** Stores the sealed key again if it was deleted. Otherwise a command would make MACs that no instance accepts. */
   restore(db: Kysely<JournalTables>): Promise<void>
 }
 
-/** The end of the audit trail of stages, as its one row has it; each change of a stage locks that. */
+/** The single row that describes the end of the audit trail of stages. Each change of a stage locks it. */
 export interface TrailEnd {
   readonly entries: number
   readonly last_mac: string
-  /** The first row of the trail whose MAC needs a key of the journal; null: none. */
+  /** The first row of the trail whose MAC needs a key of the journal, or null if there is none. */
   readonly keyed_from: number | null
-  /** How many rows `rollout_stages` has. */
+  /** The number of rows in `rollout_stages`. */
   readonly partners: number
-  /** When the trail was last continued from rows that did not fit its end; null: never. */
+  /** When the trail was last continued from rows that did not match its end, in milliseconds since the epoch, or null if never. */
   readonly repaired_ms: number | null
 }
 
-/** The MAC of values in their order; `kind` keeps those of different tables apart. */
+/** Returns the MAC of values in their order. `kind` separates the MACs of different tables. */
 export function macOf(key: Uint8Array, kind: string, values: readonly (string | number | null)[]): string {
   return createHmac('sha256', keyObjectOf(key))
     .update(JSON.stringify([kind, ...values]))
@@ -170,17 +178,19 @@ export function macOf(key: Uint8Array, kind: string, values: readonly (string | 
 export const macOfEnd = (key: Uint8Array, end: TrailEnd): string =>
   macOf(key, 'head', [end.entries, end.last_mac, end.keyed_from, end.partners, end.repaired_ms])
 
-/** The name in `journal_meta`: the id of a key, and what it has sealed. */
+/** The name in `journal_meta` of the sealed MAC key: the id of the sealing key, then the ciphertext. */
 const NAME = 'mac_key'
 
-/** What is bound to the sealed key. */
+/** The name that the sealed key is bound to. */
 const BOUND = 'mac_key of the trail'
 
 /**
- * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. Where an older key has sealed them
- * they are sealed anew with the first. It is made for a trail that has not begun, and never later: a trail that was not begun under it has
- * one that is derived from the salt. Error: `ADP_CONFIGURATION` without the key that has sealed it. `forInstance`: without it nothing is
- * written, so that a command whose file has a key that no instance has read yet makes no MAC that they cannot check. To be called alone.
+ * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. If an older key has sealed them,
+ * the first key seals them again. A new MAC key is created only for a trail that has not begun. A trail that began without one keeps a
+ * key that is derived from the salt.
+ *
+ * With `forInstance` false nothing is written, so that a command with a key that no instance has read yet makes no MAC that instances
+ * cannot check. Must run alone. Throws `ADP_CONFIGURATION` if the sealing key is missing.
  */
 export async function openMacKey(
   db: Kysely<JournalTables>,
@@ -206,7 +216,10 @@ export async function openMacKey(
   }
 }
 
-/** Puts the end of a trail that has not begun under a key; undefined: it has begun. What is not under the key after that is forged. */
+/**
+ * Puts the end of a trail that has not begun under a key. Returns `undefined` if the trail has begun. Any later row without this key is
+ * forged.
+ */
 async function beginTrail(db: Kysely<JournalTables>, key: Uint8Array): Promise<Uint8Array | undefined> {
   const end = { entries: 0, last_mac: '', keyed_from: 1, partners: 0, repaired_ms: null }
   const { rows } = await sql`update rollout_head set keyed_from = 1, mac = ${macOfEnd(key, end)}
@@ -234,6 +247,6 @@ async function unseal(
   throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
 }
 
-/** Undefined: it is not as it was sealed with this key. */
+/** Returns the MAC key, or `undefined` if it is not as this key sealed it. */
 const tryUnseal = (kept: string, by: JournalKey): Promise<Uint8Array | undefined> =>
   decrypt(Buffer.from(kept.slice(by.id.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => undefined)

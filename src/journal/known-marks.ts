@@ -5,26 +5,28 @@ import type { KnownMarks, RecordRef } from './journal.ts'
 import { stateCodes } from './lifecycle.ts'
 import type { JournalTables } from './schema.ts'
 
-/** A record whose key is asked about. */
 interface Question extends RecordRef {
   readonly sinceMs: number | undefined
 }
 
 /**
- * How far back marks are searched. Older marks are distinguished by their time, since no zone lies further off. Without this bound the
- * search would need an index of all keys, which costs every write.
+ * How far back marks are searched. Older marks are recognised by their time, because time zones differ by less. Without this bound the
+ * search would need an index of all keys, which would slow down every write.
  */
 const LOOK_BACK_MS = 30 * 3_600_000
-/** Databases bound their parameters. */
+/** Databases limit the number of parameters. */
 const KEYS_PER_STATEMENT = 500
-/** Ten milliseconds of SQLite for registers of thirty. */
+/** Takes SQLite ten milliseconds for registers of thirty records. */
 const BATCHES_PER_STATEMENT = 1_000
 const { confirmed, unknown } = stateCodes
 const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state) =>
   sql.lit(stateCodes[state]),
 )
 
-/** Creates what answers `Journal.knownMarks`: each read goes through the rows of the last day, so questions that wait for one share the next. */
+/**
+ * Creates the function behind `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait at the same time
+ * share the next read.
+ */
 export function createKnownMarks(
   db: Kysely<JournalTables>,
   hashKeys: HashKeys,
@@ -83,7 +85,10 @@ async function readSome(
   })
 }
 
-/** Reads the records of some keys in their order, those of batches that were received since. Writes go on between two statements. */
+/**
+ * Returns the records of some keys in their order, from batches received since `sinceMs`. Several statements read them, so that writes
+ * continue in between.
+ */
 async function readKeys(
   db: Kysely<JournalTables>,
   keys: readonly string[],
@@ -113,7 +118,10 @@ interface KeyRecord extends RecordRef {
   readonly receivedMs: number
 }
 
-/** The records of one key in their order; `after[i]`: what those from `i` on are. A client may name one key in all of its records. */
+/**
+ * The records of one key in their order. `after[i]` summarises the records from `i` on, since a client may use one key for all its
+ * records.
+ */
 interface History {
   readonly records: readonly KeyRecord[]
   readonly after: readonly KnownMarks['newer'][]
@@ -126,7 +134,7 @@ function toHistory(records: readonly KeyRecord[]): History {
   return { records, after }
 }
 
-/** An older mark that still stands is among the latest. */
+/** Maximum number of older marks per key. A mark that still stands is among the latest. */
 const OLDER_MARKS = 64
 
 function askHistory(
@@ -161,7 +169,7 @@ function askHistory(
   }
 }
 
-/** The first index that fulfils a condition which holds for all that follow. */
+/** Returns the first index that meets a condition, which must also hold for all later items. */
 function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boolean): number {
   let [from, to] = [0, items.length]
   while (from < to) {

@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Journal } from './journal.ts'
 
-/** Events of the wait for a store. */
 interface WaitEvents {
   journalFailed(failure: { readonly reason: string }): void
   journalRecovered(): void
@@ -11,9 +10,9 @@ interface WaitEvents {
 const RETRY_MS = 1_000
 
 /**
- * Opens a journal for an adapter that also serves from V2, which needs none: where its store cannot be reached now, it is opened as soon
- * as it can be. Until then every call fails with `ADP_JOURNAL_UNAVAILABLE`, nothing was kept, and no lease is held. Errors: those of
- * `open`, except `ADP_JOURNAL_UNAVAILABLE`.
+ * Opens a journal for an adapter that also serves from V2, which needs no journal. If the store is unavailable now, the journal is opened
+ * as soon as it becomes available. Until then every call throws `ADP_JOURNAL_UNAVAILABLE`, nothing is stored, and the instance holds no
+ * lease. Throws the errors of `open` except `ADP_JOURNAL_UNAVAILABLE`.
  */
 export async function openJournalLater(
   open: () => Promise<Journal>,
@@ -29,7 +28,7 @@ export async function openJournalLater(
   }
 }
 
-/** Creates a journal that waits for its store, of which `shown` was reported last. */
+/** Creates a journal that waits for its store. `shown` is the failure that was reported last. */
 function createLateJournal(
   open: () => Promise<Journal>,
   shown: string,
@@ -43,7 +42,7 @@ function createLateJournal(
   const tryToOpen = async (): Promise<void> => {
     try {
       const opened = await open()
-      // No caller waits for it any longer.
+      // The journal was closed while it was being opened.
       if (isClosed) {
         await opened.close()
         return
@@ -69,7 +68,7 @@ function createLateJournal(
       )
     return journal
   }
-  /** Calls the journal; a call before it is open is a rejection as later failures are. */
+  /** Calls the journal. A call before it is open rejects, as later failures do. */
   const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
     durable: true,

@@ -12,47 +12,50 @@ interface LeaseOptions {
   readonly clock: WallClock
   readonly leaseMs: number
   readonly identity: ProcessIdentity
-  /** Called with the error of a failed renewal, or with undefined. */
+  /** Called after each renewal, with its error or `undefined`. */
   readonly onRenewal: (error: unknown) => void
-  /** The lease has expired for other instances; this one continues under a new number. */
+  /** Called when other instances declared this one dead and it continues under a new number. */
   readonly onLost: () => void
 }
 
-/** This instance's place among those that share the journal. */
+/** The lease of this instance on a shared journal. */
 interface Lease {
-  /** Number of the instance, which owns the batches that it begins. */
+  /** Returns the number of the instance, which owns the batches that it begins. */
   instance(): number
   /**
-   * True while no other instance can have taken over: the last renewal was sent less than the lease, minus its margin, ago by
-   * the monotonic clock, and the wall clock agrees. Two clock reads; meant to be asked before each POST.
+   * Returns true while no other instance can have taken over. The last renewal was then sent less than the lease minus its margin ago by
+   * the monotonic clock, and the wall clock agrees. Reads only two clocks, so that it can be called before each POST.
    */
   holds(): boolean
-  /** Takes a new number where the old one is gone; resolves once that is sure. */
+  /** Renews the lease, under a new number if others declared this instance dead. Resolves once the lease is certain. */
   renew(): Promise<void>
-  /** Stops renewing and gives the place up. */
+  /** Stops renewing and releases the lease. */
   end(): Promise<void>
 }
 
-/** This share of the lease is not counted on, since clocks and networks differ. */
+/** The fraction of the lease that its holder does not rely on, since clocks and networks differ. */
 const MARGIN = 0.2
 /**
- * The two clocks may differ by this share of the lease since the last renewal. A larger difference is a machine that was
- * suspended, where the monotonic clock stands, or a wall clock that was set: neither says how much time has passed.
+ * The maximum difference between the two clocks since the last renewal, as a fraction of the lease. A larger difference means that the
+ * machine was suspended, which stops the monotonic clock, or that the wall clock was set. In both cases the elapsed time is unknown.
  */
 const MAX_DRIFT = 0.05
-/** What failed is tried again after this share of the usual time: without a lease nothing may be sent. */
+/** A failed renewal is retried after this fraction of the usual interval, because nothing may be sent without a lease. */
 const HASTE = 0.15
 
-/** Registers this instance and renews its lease every third of it. Rejects as the driver does where it cannot register. */
+/**
+ * Registers this instance and renews its lease after each third of its length. Rejects with the errors of the driver if registration
+ * fails.
+ */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store
   const everyMs = leaseMs / 3
   const own = processOf(identity)
   let instance = 0
-  /** When the last renewal that worked was sent; undefined: the place was lost. */
+  /** When the last successful renewal was sent, or `undefined` if others declared this instance dead. */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
-  /** What was noticed holds for this process. */
+  /** Damage stays reported for the life of this process. */
   let damage: AdapterError | undefined
   let ended = false
   let cancel = (): void => undefined
@@ -76,7 +79,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     if (damage !== undefined) throw damage
     const before = readClocks()
     const until = sql`${store.nowMs()} + ${sql.lit(leaseMs)}`
-    // Others watch this value change: it is never the one before, whatever the wall clock does.
+    // Other instances watch this value for changes, so it must differ from the previous one even if the wall clock is set.
     const { numAffectedRows } = await sql`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
       where id = ${instance} and lost = 0 and ${sql.raw(processColumns)} = ${own}`.execute(db)
@@ -87,7 +90,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     sent = undefined
     const { rows: others } =
       await sql`select 1 from journal_instances where id = ${instance} and ${sql.raw(processColumns)} <> ${own}`.execute(db) // prettier-ignore
-    // Numbers are given once: the database is an older copy, which others may have counted up since.
+    // Each number is assigned once, so the database is an older copy, and others may have raised its counts since.
     if (others.length > 0) {
       damage = damagedJournal(
         'it went back while it was in use, and another process has the number of this one',

@@ -9,10 +9,8 @@ export const recordStates = ['open', 'confirmed', 'refused', 'unknown', 'parked'
  */
 export type RecordState = (typeof recordStates)[number]
 
-/** A change of the journal that moves a record from one state to another. */
 export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expire'
 
-/** A transition from one state to another. */
 export interface Transition {
   readonly on: LifecycleEvent
   /** `undefined` for a new record. */
@@ -48,14 +46,11 @@ type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<
   { on: On }
 >[End]
 
-/** The states that an open record may change to. */
 export type SettledState = StatesOf<'settle', 'to'>
-/** Codes of the states in the tables. */
 export const stateCodes = Object.fromEntries(recordStates.map((state, code) => [state, code])) as Readonly<
   Record<RecordState, number>
 >
 
-/** Returns an object with one value for each state. */
 export const ofEachState = <Value>(valueOf: (state: RecordState) => Value): Record<RecordState, Value> => ({
   open: valueOf('open'),
   confirmed: valueOf('confirmed'),

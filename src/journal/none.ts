@@ -12,49 +12,49 @@ import type {
   RecordState,
 } from './journal.ts'
 
-/** An open record, linked with the open ones of its key. */
+/** An open record, linked with the open records of its key. */
 interface Entry extends RecordRef {
   readonly key: string
   older: Entry | undefined
   newer: Entry | undefined
-  /** The nearest older one in another batch, when it was begun; the records of one key share one list. */
+  /** The nearest older record in another batch when this record was begun. The records of one key share one list. */
   readonly after: readonly RecordRef[] | undefined
 }
 
-/** The mark that a record was confirmed with. */
 interface KnownMark extends RecordRef {
   readonly mark: ConfirmedMark
 }
 
-/** The data of a batch in memory while one of its records is open; a settled record's entry is undefined. */
+/** The data of a batch while one of its records is open. The entry of a settled record is `undefined`. */
 interface OpenBatch {
   readonly partner: string
   readonly entries: (Entry | undefined)[]
   open: number
 }
 
-/** The marks of this many keys are always remembered, those of twice as many at most; the least recently confirmed keys go first. */
+/**
+ * The marks of this many keys are always remembered, and those of at most twice as many. The least recently confirmed keys are evicted
+ * first.
+ */
 const REMEMBERED_KEYS = 2_500
-/** Marks that are remembered of each key. */
 const REMEMBERED_MARKS = 3
 
-/** The lease of a journal without other instances: it always holds. */
+/** The lease of a journal without other instances always holds. */
 const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
 /**
- * Creates the journal of `journal: none`: no store at all. It keeps the order of writes of one key within this process and
- * the totals since the start; no batch is ever `known`, nothing can be loaded, and nothing is due.
+ * Creates the journal for `journal: none`, which has no store. It keeps the order of writes of one key within this process and the totals
+ * since the start. No batch is ever `known`, nothing can be loaded, and nothing is due.
  */
 export function createNoJournal(): Journal {
   const linkSecret = randomBytes(32)
   let batches = 0
   let latestMs = 0
   const open = new Map<number, OpenBatch>()
-  /** The newest open record of each key. */
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest marks of each key, oldest first, and those of before. */
+  /** The latest marks of each key, oldest first. `earlierMarks` has the previous generation. */
   let marks = new Map<string, readonly KnownMark[]>()
   let earlierMarks = marks
   const marksOf = (key: string): readonly KnownMark[] | undefined => marks.get(key) ?? earlierMarks.get(key)
@@ -87,7 +87,7 @@ export function createNoJournal(): Journal {
       }
       sent += 1
       const older = newest.get(key)
-      // Records of the same batch keep their order without the journal, and wait for the same one.
+      // The caller keeps records of one batch in order, so they all wait for the same older record.
       const before = older === undefined || older.batch === number ? older?.after : [toRef(older)]
       if (before !== undefined) (after ??= new Map()).set(position, before)
       const entry: Entry = { batch: number, position, key, older, newer: undefined, after: before }
@@ -159,7 +159,7 @@ export function createNoJournal(): Journal {
           known
             .filter((one) => one.mark.externalId === externalId && !isNewer(one))
             .map(({ mark }) => mark.recordedMs),
-        // Nothing is kept of what was posted.
+        // A posted record is forgotten once it is settled.
         ...{ lost: [], lostBefore: [] },
         newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)

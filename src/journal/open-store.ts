@@ -26,19 +26,19 @@ import type { Store } from './store.ts'
 import { damagedStore, damageOf, unopenedStore } from './store-error.ts'
 
 interface StoreOptions {
-  /** How long `begin` waits in all: no single try may take longer. */
+  /** How long `begin` waits in total, in milliseconds. A single attempt may take half of this. */
   readonly timeoutMs: number
   readonly wallMs: () => number
-  /** True: an SQLite file is opened only where there is one. */
+  /** True if a missing SQLite file is not created. */
   readonly existing?: boolean
-  /** Where a PostgreSQL journal keeps its mark; an SQLite file has it beside it. */
+  /** The mark file of a PostgreSQL journal. An SQLite journal has its mark file beside its database. */
   readonly markFile?: string | undefined
 }
 
-/** The file that an address names; undefined: it is none of SQLite. */
+/** Returns the file path of an SQLite URL, or `undefined` for any other URL. */
 export const sqlitePathOf = (url: string): string | undefined => /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
 
-/** Creates the store that an address names; nothing is opened yet. Error: `ADP_CONFIGURATION`. */
+/** Creates the store for a URL without opening it. Throws `ADP_CONFIGURATION` for an invalid URL. */
 export function openStore(url: string, options: StoreOptions): Store {
   const { wallMs, existing = false, markFile } = options
   const timeoutMs = Math.ceil(options.timeoutMs / 2)
@@ -52,27 +52,25 @@ export function openStore(url: string, options: StoreOptions): Store {
   )
 }
 
-/** What a journal is opened with. */
 interface Unsealed {
   readonly keys: readonly JournalKey[]
-  /** With keys: rows that are not encrypted are read. */
+  /** True if rows that are not encrypted are read although there are keys. */
   readonly plaintextAccepted: boolean
 }
 
-/** The facts of a journal whose tables are up to date. */
 interface OpenedTables {
   readonly salt: Uint8Array
   readonly mark: HighWaterMark
   readonly macKey: MacKey
-  /** Milliseconds since the epoch; 0: never. */
+  /** Milliseconds since the epoch, or 0 if never. */
   readonly readBackUntilMs: number
-  /** The age of the journal when what it may have lost was accepted, ms; undefined: nothing was. */
+  /** The age of the journal in milliseconds when its loss was accepted, or `undefined` if no loss was accepted. */
   readonly readBackFromAgeMs: number | undefined
 }
 
 /**
- * Checks that the journal is the one of its mark and of these keys, and brings its tables up to date. Errors: `ADP_JOURNAL_DAMAGED` with
- * nothing changed; those of `migrate`, `checkKeys` and `openMacKey`.
+ * Checks that the journal matches its mark and these keys, and upgrades its tables. Throws `ADP_JOURNAL_DAMAGED` without changing
+ * anything, and the errors of `migrate`, `checkKeys` and `openMacKey`.
  */
 export async function openTables(store: Store, sealing: Unsealed): Promise<OpenedTables> {
   await expectUsable(store)
@@ -106,9 +104,9 @@ async function bringUpToDate(
 }
 
 /**
- * Asks all that a start asks of a journal, also while it is served, and changes nothing: the tables are brought up to date in a transaction that
- * is rolled back. Those of an earlier version are
- * only read, since their change may take long; where there are none, serve creates them. Errors: those of `openJournal`.
+ * Runs all checks of a start without changing anything, even while the journal is served. The tables are upgraded in a transaction that
+ * is rolled back. Tables of an earlier version are only read, since their upgrade may take long. Returns `new` if there are no tables
+ * yet. Throws the errors of `openJournal`.
  */
 export async function tryOpening({
   url,
@@ -146,38 +144,36 @@ function expectSound({ place }: Store, damage: string | undefined): void {
   if (damage !== undefined) throw damagedStore(place, damage)
 }
 
-/** The database of a journal for what else is kept in it. */
+/** The database of a journal, for other data that is stored in it. */
 export interface JournalDatabase {
   readonly db: Kysely<JournalTables>
   readonly dialect: Dialect
   readonly macKey: MacKey
-  /** The time of the database, which leases are measured in, as SQL; ms since the epoch. */
+  /** Returns SQL for the clock that leases are measured by, in milliseconds since the epoch. */
   readonly nowMs: () => RawBuilder<number>
   /**
-   * Runs a question to the database. Errors: `ADP_JOURNAL_UNAVAILABLE`; `ADP_JOURNAL_DAMAGED`; `ADP_INTERNAL` for a statement that the
-   * database does not understand.
+   * Runs a query on the database. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` if the database does not
+   * understand the statement.
    */
   ask<Result>(question: () => Promise<Result>): Promise<Result>
 }
 
-/** A database that was opened by itself. */
 interface OpenedDatabase extends JournalDatabase {
   close(): Promise<void>
 }
 
 export interface DatabaseOptions {
   readonly url: string
-  /** Those of the journal. */
   readonly keys?: readonly JournalKey[]
   readonly markFile?: string | undefined
 }
 
-/** How long one question may take. */
+/** The timeout of one query in milliseconds. */
 const TIMEOUT_MS = 10_000
 
 /**
- * Opens the database of a journal that is there, also while it is served: without a lease and without changing its tables. Errors:
- * `ADP_CONFIGURATION` for an address that is none, a journal of another version, or a key that is missing; `ADP_JOURNAL_UNAVAILABLE`;
+ * Opens the database of an existing journal, even while it is served, without a lease and without changing its tables. Throws
+ * `ADP_CONFIGURATION` for an invalid URL, a journal of another version or a missing key, and `ADP_JOURNAL_UNAVAILABLE` or
  * `ADP_JOURNAL_DAMAGED`.
  */
 export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
@@ -189,7 +185,9 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
   })
 }
 
-/** Opens what uses the store of a journal that is there; it closes the store. Errors: those of `openJournalDatabase`. */
+/**
+ * Opens the store of an existing journal and passes it to `open`, whose result must close it. Throws the errors of `openJournalDatabase`.
+ */
 export async function openExisting<Opened>(
   url: string,
   markFile: string | undefined,
@@ -207,7 +205,7 @@ export async function openExisting<Opened>(
   }
 }
 
-/** The error of a journal that cannot be opened, from any error that opening it ends with. */
+/** Converts any error of opening a journal to the error that is reported. */
 export function toOpeningError(store: Store, error: unknown): AdapterError {
   const damage = damageOf(error)
   if (damage !== undefined) return damagedStore(store.place, damage, error)

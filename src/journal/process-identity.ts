@@ -1,48 +1,46 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** The identity of a process, as far as the machine provides it. */
+/** The identity of a process, as far as the machine reveals it. */
 export interface ProcessIdentity {
   readonly host: string
-  /** The machine's start and the namespace of process numbers; empty where there is no /proc. */
+  /** Identifies the machine's boot and its namespace of process ids, or is empty if there is no /proc. */
   readonly boot: string
   readonly pid: number
-  /** When the process started, in ticks since the machine did; empty where there is no /proc. */
+  /** When the process started, in ticks since the machine's boot, or empty if there is no /proc. */
   readonly started: string
 }
 
-/** One text for each process; `processColumns` have the same. */
+/** Returns a unique text for each process, the same text as `processColumns` in SQL. */
 export const processOf = ({ boot, pid, started }: Omit<ProcessIdentity, 'host'>): string =>
   `${boot} ${pid} ${started}`
 
-/** What tells the process of an instance from others; SQL. */
+/** SQL for the columns that distinguish the process of an instance from others. */
 export const processColumns = "boot || ' ' || cast(pid as text) || ' ' || started"
 
-/** Reads who this process is. */
 export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot: readBoot(), pid: process.pid, started: lookAt(process.pid).started ?? '' }
 }
 
-/** The machine's information about a process number. */
+/** What the machine reveals about a process id. */
 export interface ProcessSight {
-  /** A process has the number. */
   readonly alive: boolean
-  /** When that process started; undefined where it cannot be read, empty for one that has ended and is not buried yet. */
+  /** When that process started, `undefined` if this cannot be read, or empty for a zombie. */
   readonly started: string | undefined
 }
 
-/** A process and the machine that it runs on. */
+/** A process and a function that looks up others on its machine. */
 export interface Processes {
   readonly own: ProcessIdentity
   readonly look: (pid: number) => ProcessSight
 }
 
-/** This process, as the operating system knows it. */
 export const ownProcesses = (): Processes => ({ own: ownIdentity(), look: lookAt })
 
 /**
- * True where it is sure that the process is gone: it ran here, and its number is free or belongs to another by now. False
- * for one of another machine or container, or one that is hidden from this user: its lease tells.
+ * Returns true if the process is certainly dead: it ran on this machine, and its id is now free or belongs to another process. Returns
+ * false for a process of another machine or container, or one that is hidden from this user. Only its lease shows whether such a process
+ * is dead.
  */
 export function isGone(
   process: ProcessIdentity,
@@ -60,7 +58,7 @@ function lookAt(pid: number): ProcessSight {
   return { alive: isAlive(pid), started: readStarted(pid) }
 }
 
-/** Process numbers of two containers are alike: the namespace belongs to the name of the machine. */
+/** Includes the namespace, because two containers may use the same process ids. */
 function readBoot(): string {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
@@ -69,15 +67,15 @@ function readBoot(): string {
   }
 }
 
-/** Field 22 of /proc/pid/stat (proc(5)); the second field may hold spaces and ends with the last parenthesis. */
+/** Returns field 22 of /proc/pid/stat (proc(5)). The second field may contain spaces and ends with the last parenthesis. */
 function readStarted(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie: it ended, and its parent has not asked for it.
+    // A zombie has ended but has not been reaped by its parent.
     return fields[0] === 'Z' ? '' : fields[19]
   } catch {
-    // There is no /proc, or it shows no processes of others (proc(5), hidepid).
+    // There is no /proc, or it hides the processes of other users (proc(5), hidepid).
     return undefined
   }
 }
@@ -87,7 +85,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: the process exists and belongs to another user.
+    // EPERM means that the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -3,32 +3,35 @@ import { type Kysely, sql } from 'kysely'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** At most `calls` calls may be sent within any window of `windowMs`. */
+/** A rate limit of `calls` calls within any window of `windowMs` milliseconds. */
 export interface RateLimit {
   readonly calls: number
   readonly windowMs: number
 }
 
-/** A rate limit that all instances of a journal share. Errors: `ADP_JOURNAL_UNAVAILABLE`. */
+/** A rate limit that all instances of a journal share. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
 export interface SharedRateLimit {
-  /** Reserves the next slots of a name; resolves with the time until each in ms, in order. A slot is never given back. */
+  /** Reserves the next slots of a name. Resolves with the time until each slot in milliseconds, in order. A slot cannot be returned. */
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
-  /** Reserves no slot of a name for `ms`; never shortens a longer pause. */
+  /** Pauses a name: reserves no slot for `ms` milliseconds. Never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>
-  /** Time since the last pause of a name ended, ms: negative while it lasts, Infinity without one in the last hour. */
+  /**
+   * Returns the milliseconds since the last pause of a name ended. The value is negative during a pause, and Infinity if the last hour
+   * had none.
+   */
   sincePauseMs(name: string): Promise<number>
 }
 
-/** Slots that are reserved now, and those that later reservations depend on. */
+/** The newly reserved slots, and those that later reservations depend on. */
 interface NextRateSlots {
   readonly reserved: readonly number[]
-  /** The latest slots, oldest first: as many as a window holds. */
+  /** The latest slots, oldest first, as many as a window contains. */
   readonly kept: readonly number[]
 }
 
 /**
- * The next slots: none before `fromMs`, none before an earlier one, and each at least a window after the one that is `calls`
- * slots older. No window ever holds more than `calls` slots.
+ * Returns the next slots. No slot is before `fromMs` or before an earlier slot, and each is at least a window after the slot that is
+ * `calls` slots older. No window therefore contains more than `calls` slots.
  */
 export function nextRateSlots(
   slots: readonly number[],
@@ -44,7 +47,9 @@ export function nextRateSlots(
   return { reserved: all.slice(all.length - count), kept: all.slice(-calls) }
 }
 
-/** Creates the shared rate limit of a store. Slots are in the time of the database: the clocks of its instances do not matter. */
+/**
+ * Creates the shared rate limit of a store. Slots are measured by the clock of the database, so the clocks of instances do not matter.
+ */
 export function createSharedRateLimit(
   store: Store,
   hashName: (name: string) => string,
@@ -91,7 +96,7 @@ interface SlotRow {
   readonly nowMs: number
 }
 
-/** The row of a key, locked until the transaction ends; the time is read once it is locked. */
+/** Returns the row of a key and locks the row until the transaction ends. The time is read after the lock is taken. */
 async function lockRow(store: Store, db: Kysely<JournalTables>, key: string): Promise<SlotRow> {
   await sql`insert into journal_rate_slots (name, slots, paused_until, idle_from) values (${key}, '[]', 0, 0)
     on conflict (name) do nothing`.execute(db)

@@ -8,18 +8,16 @@ import { recordStates, toRetry } from './lifecycle.ts'
 import { type Sealed, type SealedFor, unpackAnswers, type Unsealing, unseal } from './seal.ts'
 import type { JournalTables } from './schema.ts'
 
-/** Rows that are read with one query. */
 const ROWS_PER_QUERY = 2_000
 const BLOBS_PER_QUERY = 64
-/** Bytes of a blob that one query reads. */
 const PIECE_BYTES = 1_048_576
-/** Bytes of answers, and number of records, unpacked in one turn of the event loop. */
+/** Bytes of answers, and number of records, that are unpacked in one turn of the event loop. */
 const UNPACKED_BYTES = 1_048_576
 const UNPACKED_RECORDS = 4_000
 
 /**
- * Reads one batch as it is at one moment; undefined: there is none of this number. A large one is read in parts, between which
- * others run.
+ * Returns one batch in a consistent read, or `undefined` if there is none with this number. A large batch is read in parts, with turns of
+ * the event loop in between.
  */
 export async function readBatch(
   db: Kysely<JournalTables>,
@@ -79,7 +77,10 @@ async function readRows(at: Kysely<JournalTables>, batch: number) {
   )
 }
 
-/** One blob of a batch; undefined: it has none. A large one is read in pieces: the driver of PostgreSQL decodes each at once. */
+/**
+ * Returns one blob of a batch, or `undefined` if there is none. A large blob is read in pieces, because the PostgreSQL driver decodes a
+ * value without a pause.
+ */
 async function readBlob(
   at: Kysely<JournalTables>,
   table: 'journal_payloads' | 'journal_credentials',
@@ -101,7 +102,7 @@ async function readBlob(
   return { keyId: first.keyId, body: Buffer.concat(pieces) }
 }
 
-/** Reads the records of a batch in their order, from behind a position on. */
+/** Returns the records of a batch after a position, in their order. */
 const readRecords = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
   const { rows } = await sql<RecordRow>`
     select position, state, retry, reason, superseded, attempts from journal_records
@@ -109,14 +110,14 @@ const readRecords = (at: Kysely<JournalTables>, batch: number) => async (last: n
   return rows
 }
 
-/** Reads the packs of answers of a batch in their order, from behind one on. */
+/** Returns the packs of answers of a batch after an id, in their order. */
 const readPacks = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
   const { rows } = await sql<Sealed & { id: number }>`select id, key_id as "keyId", body from journal_answers
     where batch = ${batch} and id > ${last} order by id limit ${BLOBS_PER_QUERY}`.execute(at)
   return rows
 }
 
-/** All rows, `size` with each query: `read` gives those after the last one. */
+/** Returns all rows, `size` per query. `read` returns the rows after the given number. */
 async function readPaged<Row>(
   size: number,
   read: (last: number) => Promise<readonly Row[]>,
@@ -132,7 +133,6 @@ async function readPaged<Row>(
   }
 }
 
-/** The answers of all packs by position; later packs win. */
 async function unpackAll(
   packs: readonly Sealed[],
   open: (pack: Sealed) => Promise<Uint8Array>,

@@ -6,35 +6,35 @@ import { type JournalTables, readMeta, writeMeta } from './schema.ts'
 import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 
-/** Retention periods; milliseconds. */
+/** Retention periods in milliseconds. */
 export interface Retention {
-  /** Of requests and replies. */
+  /** How long requests and replies are kept. */
   readonly replayForMs: number
   readonly keepRecordsMs: number
 }
 
-/** What a purge deleted. */
+/** The numbers of batches that a purge changed. */
 export interface Purged {
-  /** Batches of which the request, the answers and the credentials are gone. */
+  /** Batches whose request, answers and credentials were deleted. */
   readonly payloads: number
-  /** Batches that are gone altogether; the totals still count them. */
+  /** Batches that were deleted completely. The totals still count their records. */
   readonly batches: number
-  /** Batches whose records will not be sent again with the same batch. */
+  /** Batches whose records are no longer sent again when the client resends the batch. */
   readonly expired: number
 }
 
-/** Batches per transaction: others wait for each no longer than for one of their own. */
+/** Batches per transaction. Other operations wait no longer for a step than for a group of their own. */
 export const STEP = 50
-/** Batches that are searched through in one statement. */
+/** Batches that one statement searches. */
 const SEARCHED_AT_ONCE = 2_000
-/** How long the refused batches of clients are kept whose credentials were never accepted. */
+/** How long refused batches are kept if the credentials of their client were never accepted. */
 const UNACCEPTED_MS = 3_600_000
-/** Longer than clocks differ. */
+/** More than the clocks of machines differ. */
 const IDLE_SLOTS_MS = 3_600_000
 
 /**
- * Deletes data past its retention period, in small steps. Records that are open or due keep their batch, and batches that began
- * at a later age of the journal than `forgottenAgeMs` are kept whole: `nowMs` is a wall clock, which may have been set forward.
+ * Deletes data past its retention period, in small steps. A batch with open or due records is kept. A batch that began at a later age of
+ * the journal than `forgottenAgeMs` is kept whole, because `nowMs` is a wall clock that may have been set forward.
  */
 export async function purge(
   store: Store,
@@ -42,7 +42,7 @@ export async function purge(
   nowMs: number,
   forgottenAgeMs: number,
 ): Promise<Purged> {
-  // Keys may come from clients: rows that delay no call are not kept.
+  // Clients may choose the keys, so rows that delay no call are deleted.
   const idleMs = nowMs - IDLE_SLOTS_MS
   await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
     store.db,
@@ -66,14 +66,20 @@ export async function purge(
   }))
 }
 
-/** A record of the batch that fulfils a condition; SQL. Not "exists", for which PostgreSQL may read all records once more. */
+/**
+ * Returns SQL for a record of the batch that meets a condition. A subquery instead of "exists", for which PostgreSQL may read all records
+ * again.
+ */
 const firstRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(select 1 from journal_records r where r.batch = b.id and ${condition} limit 1)`
 
-/** A record that is sent again when its client repeats its batch; SQL. */
+/** SQL that is true for a record that is sent again when its client resends the batch. */
 const RESENT = sql.raw(`active = 1 and retry = ${RESEND} and not ${isOpen()}`)
 
-/** SQLite leaves what is deleted in the file, unless it is told to write zeros over it; always would slow every settle. */
+/**
+ * Runs work that deletes data, so that SQLite overwrites the deleted data with zeros. Otherwise the data stays in the file. Overwriting
+ * is not always on, because it would slow down every settle.
+ */
 export async function overwriting<Result>(
   { dialect, db }: Store,
   work: () => Promise<Result>,
@@ -87,19 +93,20 @@ export async function overwriting<Result>(
   }
 }
 
-/** Changes some batches. */
 type Change = (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>
 
-/** Batches, in SQL. */
+/** Selects batches, in SQL. */
 interface Found {
-  /** Batches grow younger with their numbers: none behind the last one that is so old is searched. */
+  /** A condition on the age. Batches grow younger with their numbers, so no batch after the last one this old is searched. */
   readonly older: RawBuilder<unknown>
-  /** The number of the first one that may be among them. */
   readonly first: RawBuilder<unknown>
   readonly condition: RawBuilder<unknown>
 }
 
-/** Goes through the batches once, in the order of their numbers, and in small steps: other work of the journal goes between them. */
+/**
+ * Changes the selected batches once, ordered by number and in small steps, so that other work of the journal runs in between. Returns how
+ * many batches were changed.
+ */
 async function changeInSteps(
   { db, exclusively }: Store,
   { older, first, condition }: Found,
@@ -126,7 +133,10 @@ async function numberOf(db: Kysely<JournalTables>, select: RawBuilder<unknown>):
   return rows[0]?.id ?? 0
 }
 
-/** The last batch that fulfils a condition which holds for all before it; 0: none does. Searched by halves, not through all. */
+/**
+ * Returns the number of the last batch that meets a condition, or 0 if none does. The condition must hold for all batches before that
+ * one, because this is a binary search.
+ */
 async function lastOf(db: Kysely<JournalTables>, condition: RawBuilder<unknown>): Promise<number> {
   let [from, to] = [0, await numberOf(db, sql`select max(id) from journal_batches`)]
   while (from < to) {
@@ -151,7 +161,6 @@ async function expireResends(db: Kysely<JournalTables>, ids: RawBuilder<unknown>
     select id from journal_batches where id in (${ids}) and active = 0)`.execute(db)
 }
 
-/** Deletes the requests, the answers and the credentials of batches. */
 export async function dropPayloads(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<void> {
   for (const table of ['journal_payloads', 'journal_credentials', 'journal_answers'])
     await sql`delete from ${sql.table(table)} where batch in (${ids})`.execute(db)
@@ -165,15 +174,18 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
 }
 
 /**
- * The age of the journal: the time that instances had it open, measured by their monotonic clocks. It is never more than the time
- * that has passed, whatever wall clocks do, so nothing that must be remembered for a time is forgotten before it has this age.
+ * The age of the journal: the time that instances had it open, measured by their monotonic clocks. The age never exceeds the time that
+ * has passed, even if wall clocks are set. Nothing that must be remembered for a period is therefore forgotten too early.
  */
 interface Ageing {
-  /** The age now, ms. */
+  /** Returns the current age of the journal in milliseconds. */
   ageMs(): number
-  /** Batches that began at this age or before are older than a resend is recognised. */
+  /** Returns the age up to which batches are too old to be recognised as resends: a batch that began at this age or earlier. */
   forgottenAgeMs(): number
-  /** Makes the age durable, and takes over that of others which had the journal open for longer. Rejects as the driver does. */
+  /**
+   * Stores the age durably, and adopts the stored age if other instances had the journal open for longer. Rejects with the errors of the
+   * driver.
+   */
   note(): Promise<void>
 }
 
@@ -183,21 +195,19 @@ interface AgeingOptions {
   readonly replayForMs: number
 }
 
-/** The name in `journal_meta`. */
 const AGE = 'age'
-/** Between two notes, as a share of the time that is measured: instances differ by no more. */
+/** The interval between two stored ages, as a fraction of the measured period. The ages of instances differ by no more than this. */
 const AGEING_STEP = 1 / 96
 
-/** Reads the age that a journal has reached, ms; 0 for one that kept none yet. */
+/** Returns the stored age of a journal in milliseconds, or 0 if none is stored yet. */
 export async function readAge(db: Kysely<JournalTables>): Promise<number> {
   return Number((await readMeta(db, AGE)) ?? 0)
 }
 
-/** See `Ageing.forgottenAgeMs`, at this age. */
 export const forgottenAgeOf = (ageMs: number, replayForMs: number): number =>
   Math.floor(ageMs - replayForMs - ageingStepMs(replayForMs))
 
-/** Goes on with the age of a journal whose tables are up to date. Rejects as the driver does. */
+/** Continues the age of a journal whose tables are up to date. Rejects with the errors of the driver. */
 export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): Promise<Ageing> {
   let noted = { ageMs: 0, atMs: clock.nowMs() }
   const ageMs = (): number => noted.ageMs + clock.nowMs() - noted.atMs
@@ -211,7 +221,7 @@ export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): 
   return { ageMs, forgottenAgeMs: () => forgottenAgeOf(ageMs(), replayForMs), note }
 }
 
-/** How often the age is to be noted, ms. */
+/** Returns how often the age must be stored, in milliseconds. */
 export function ageingStepMs(replayForMs: number): number {
   return Math.max(1_000, replayForMs * AGEING_STEP)
 }

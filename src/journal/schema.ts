@@ -46,7 +46,6 @@ type Migration = (dialect: Dialect) => readonly string[]
 /** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
 const migrations: readonly Migration[] = [createTables, addNotApplied]
 
-/** The rows of `journal_commits`. */
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
 /** The column types of each database. Numbers of deleted rows must never be reused; SQLite guarantees that only with AUTOINCREMENT. */
@@ -103,7 +102,6 @@ function createTables(dialect: Dialect): readonly string[] {
     `create index journal_records_active on journal_records (key, state, batch, position) where active = 1`,
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,
-    // The totals of a partner.
     `create table journal_ledger (partner text primary key, open bigint not null, confirmed bigint not null,
        refused bigint not null, unknown bigint not null, parked bigint not null)`,
     // The times when calls with one subscription key may leave, across all instances. `name`: the salted hash of the key. `slots`: the
@@ -145,7 +143,6 @@ const createRolloutTables = (numbered: string, bytes: string): readonly string[]
      primary key (period, name))`,
 ]
 
-/** Adds the total for state `notApplied`. */
 function addNotApplied(): readonly string[] {
   return ['alter table journal_ledger add column not_applied bigint not null default 0']
 }
@@ -228,7 +225,6 @@ const forms: Readonly<Record<string, RegExp>> = {
   read_back_until: /^\d{1,15}$/,
   read_back_from_age: /^\d{1,15}$/,
 }
-/** The names that every journal has. */
 const always = ['version', 'salt', 'identity']
 
 /** The entries of `journal_meta` that no version of Markbridge writes. */
@@ -261,7 +257,6 @@ export async function findUnreadable(
   return { names, damage: `its ${names.join(', ')} cannot be read (table journal_meta)`, usable }
 }
 
-/** Returns true if this database contains the tables of a journal. */
 export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
   const query =
     dialect === 'sqlite'
@@ -290,11 +285,9 @@ export async function readMeta(db: Kysely<JournalTables>, name: string): Promise
   return rows[0]?.value
 }
 
-/** Returns the salt for hashes. */
 export const readSalt = async (db: Kysely<JournalTables>): Promise<Buffer> =>
   Buffer.from((await readMeta(db, 'salt')) ?? '', 'hex')
 
-/** Stores the value of a name and replaces the previous one. */
 export async function writeMeta(db: Kysely<JournalTables>, name: string, value: string): Promise<void> {
   await sql`insert into journal_meta (name, value) values (${name}, ${value})
     on conflict (name) do update set value = excluded.value`.execute(db)

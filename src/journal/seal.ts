@@ -14,14 +14,14 @@ import { AdapterError } from '../errors.ts'
 import type { ConfirmedMark } from './journal.ts'
 import { damagedRow } from './store-error.ts'
 
-/** A key of AES-256 with its name. */
+/** An AES-256 key with its name. */
 export interface JournalKey {
   readonly id: string
   /** 32 bytes. */
   readonly key: Uint8Array
 }
 
-/** The error for a key that the journal needs and the configuration lacks. */
+/** Returns the error for a key that the journal needs and the configuration lacks. */
 export function missingKey(keyId: string): AdapterError {
   return new AdapterError(
     'ADP_CONFIGURATION',
@@ -29,24 +29,22 @@ export function missingKey(keyId: string): AdapterError {
   )
 }
 
-/** Bytes as they are stored. */
 export interface Sealed {
-  /** The key that they are encrypted with; null: they are not. */
+  /** The id of the key that encrypts `body`, or null if `body` is not encrypted. */
   readonly keyId: string | null
   readonly body: Uint8Array
 }
 
-/** The kind of a blob, and the batch that it belongs to with its owner; bound to them, so that none can be moved to another. */
+/** The kind, batch and owner of a blob. Encryption binds the blob to them, so that it cannot be moved to another batch. */
 export interface SealedFor {
   readonly kind: 'payload' | 'credentials' | 'answers'
   readonly batch: number
   readonly owner: string
 }
 
-/** How blobs are read. */
 export interface Unsealing {
   readonly keys: readonly JournalKey[]
-  /** True: rows that are not encrypted are read although there are keys. */
+  /** True if rows that are not encrypted are read although the journal has keys. */
   readonly plaintextAccepted: boolean
 }
 
@@ -55,8 +53,8 @@ const TAG = 16
 const GCM = { authTagLength: TAG }
 
 /**
- * Level 1 with a window of 32 KB: its own, of half a megabyte, would be mapped and cleared anew for each call. A request of thirty records
- * shrinks to a tenth, its answers to a quarter. The checksum finds what a disk has changed where nothing is encrypted.
+ * Level 1 with a window of 32 KB. The default window of half a megabyte would be mapped and cleared for each call. A request with thirty
+ * records shrinks to a tenth, its answers to a quarter. The checksum detects damage on the disk if nothing is encrypted.
  */
 const FAST = {
   [constants.ZSTD_c_compressionLevel]: 1,
@@ -64,13 +62,13 @@ const FAST = {
   [constants.ZSTD_c_hashLog]: 12,
   [constants.ZSTD_c_checksumFlag]: 1,
 }
-/** Room for what comes out of a compression is allocated for each: an eighth of what goes in, and at least this. */
+/** Minimum output buffer in bytes. The buffer for a compression is an eighth of its input, and at least this. */
 const MIN_ROOM = 2_048
-/** Larger blobs are compressed by zlib's threads, while the caller serves others. */
+/** Blobs of at least this many bytes are compressed in zlib's threads, so that the event loop serves other requests. */
 const ASYNC_FROM = 65_536
-/** A frame of this size holds a few MiB at the most. */
+/** A frame smaller than this many bytes expands to a few MiB at most. */
 const DECOMPRESS_ASYNC_FROM = 4_096
-/** How many bytes are encrypted or decrypted in one turn of the event loop. */
+/** Bytes that are encrypted or decrypted in one turn of the event loop. */
 const CHUNK = 4_194_304
 
 const compressAside = promisify(zstdCompress)
@@ -78,21 +76,23 @@ const decompressAside = promisify(zstdDecompress)
 
 const keyObjects = new WeakMap<Uint8Array, KeyObject>()
 
-/** The key in the form of Node.js: with its bytes, each call of AES and HMAC costs some 15 µs more. */
+/** Returns a key as a `KeyObject`. With the key's bytes instead, each call of AES or HMAC would take about 15 µs longer. */
 export function keyObjectOf(key: Uint8Array): KeyObject {
   const made = keyObjects.get(key) ?? createSecretKey(key)
   keyObjects.set(key, made)
   return made
 }
 
-/** Compresses a blob (Zstandard), then encrypts it with AES-256-GCM where there is a key: nonce, tag, ciphertext. */
+/**
+ * Compresses a blob with Zstandard. If there is a key, encrypts the result with AES-256-GCM; the body is then nonce, tag and ciphertext.
+ */
 export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: SealedFor): Promise<Sealed> {
   const bytes = await compress(plain)
   if (key === undefined) return { keyId: null, body: bytes }
   return { keyId: key.id, body: await encrypt(bytes, key, nameOf(of)) }
 }
 
-/** Encrypts bytes with AES-256-GCM, bound to a name: nonce, tag, ciphertext. */
+/** Encrypts bytes with AES-256-GCM and binds them to a name. Returns nonce, tag and ciphertext. */
 export async function encrypt(plain: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', keyObjectOf(key), nonce, GCM).setAAD(Buffer.from(boundTo))
@@ -102,7 +102,7 @@ export async function encrypt(plain: Uint8Array, { key }: JournalKey, boundTo: s
   return Buffer.concat([nonce, cipher.getAuthTag(), ...parts])
 }
 
-/** Undoes `encrypt`; rejects for bytes that were changed, or encrypted with another key or name. */
+/** Reverses `encrypt`. Rejects if the bytes were changed, or encrypted with another key or name. */
 export async function decrypt(body: Uint8Array, { key }: JournalKey, boundTo: string): Promise<Buffer> {
   const nonce = body.subarray(0, NONCE)
   const cipher = createDecipheriv('aes-256-gcm', keyObjectOf(key), nonce, GCM).setAAD(Buffer.from(boundTo))
@@ -112,7 +112,7 @@ export async function decrypt(body: Uint8Array, { key }: JournalKey, boundTo: st
   return Buffer.concat([...plain, cipher.final()])
 }
 
-/** Undoes `seal`. Errors: `ADP_CONFIGURATION` without the key; `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
+/** Reverses `seal`. Throws `ADP_CONFIGURATION` if the key is missing, and `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
 export async function unseal(sealed: Sealed, how: Unsealing, of: SealedFor): Promise<Uint8Array> {
   const bytes = await open(sealed, how, of)
   try {
@@ -128,7 +128,7 @@ async function open(
   of: SealedFor,
 ): Promise<Uint8Array> {
   const name = `the ${of.kind} of batch ${of.batch}`
-  // A column of SQLite may hold another type than its own.
+  // SQLite may store another type in a column than its declared one.
   if (!isBytes(body)) throw damagedRow(`${name} does not hold bytes`)
   if (keyId === null) {
     if (keys.length === 0 || plaintextAccepted) return body
@@ -149,7 +149,7 @@ async function compress(plain: Uint8Array): Promise<Uint8Array> {
   return zstdCompressSync(plain, { ...options, chunkSize: Math.max(MIN_ROOM, plain.length >> 3) })
 }
 
-/** The bytes in chunks, between which others run. */
+/** Yields the bytes in chunks and yields to the event loop in between. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes.subarray(0, CHUNK)
   for (let from = CHUNK; from < bytes.length; from += CHUNK) {
@@ -163,8 +163,8 @@ const nameOf = ({ kind, batch, owner }: SealedFor): string => `${kind}/${batch}/
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
 
 /**
- * Answers of one batch that were settled together, as one row: a line of JSON with positions and lengths (UTF-16 units),
- * then the texts. One row costs a fraction of one per record. Undefined: there is no answer among them.
+ * Packs answers of one batch that were settled together into one row: a line of JSON with positions and lengths (in UTF-16 code units),
+ * then the texts. One row costs a fraction of one row per record. Returns `undefined` if there is no answer.
  */
 export function packAnswers(
   answers: readonly { readonly position: number; readonly answer: string | undefined }[],
@@ -175,7 +175,7 @@ export function packAnswers(
   return Buffer.from(`${JSON.stringify(head)}\n${kept.map(({ answer }) => answer).join('')}`)
 }
 
-/** Undoes `packAnswers`, into `answers`: what comes later wins. */
+/** Reverses `packAnswers` into `answers`. Later answers replace earlier ones. */
 export function unpackAnswers(body: Uint8Array, answers: Map<number, string>): void {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
   const end = text.indexOf('\n')
@@ -192,10 +192,13 @@ export function unpackAnswers(body: Uint8Array, answers: Map<number, string>): v
 const KEY_HEX = 32
 const MARK_HEX = 16
 
-/** Stands for the hash of a key that was erased. */
+/** Replaces the hash of an erased key. */
 export const NO_KEY = '0'.repeat(KEY_HEX)
 
-/** Hashes texts with the salt of the journal, 16 bytes each in hexadecimal, which no table of known keys gives away. */
+/**
+ * Hashes texts with the salt of the journal to 16 bytes each in hexadecimal. Because of the salt, no table of precomputed hashes reveals
+ * a text.
+ */
 export type HashKeys = (keys: readonly string[]) => readonly string[]
 
 export function createKeyHash(salt: Uint8Array): HashKeys {
@@ -203,15 +206,14 @@ export function createKeyHash(salt: Uint8Array): HashKeys {
   return (keys) => keys.map((key) => hash('sha256', prefix + key, 'hex').slice(0, KEY_HEX))
 }
 
-/** The salted hash of a mark's id, 8 bytes in hexadecimal. */
+/** Returns the salted hash of a mark's id: 8 bytes in hexadecimal. */
 export const hashMarkId = (hashKeys: HashKeys, externalId: string): string =>
   hashKeys([`mark ${externalId.toLowerCase()}`])[0]?.slice(0, MARK_HEX) ?? ''
 
-/** A mark in a row: the hash of its id, and its time. */
+/** Encodes a mark for a row as the hash of its id and its time. */
 export const encodeMark = (hashKeys: HashKeys, { externalId, recordedMs }: ConfirmedMark): string =>
   hashMarkId(hashKeys, externalId) + String(recordedMs)
 
-/** Reads what `encodeMark` wrote. */
 export function decodeMark(text: string): { readonly idHash: string; readonly recordedMs: number } {
   return { idHash: text.slice(0, MARK_HEX), recordedMs: Number(text.slice(MARK_HEX)) }
 }

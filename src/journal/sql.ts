@@ -2,36 +2,36 @@ import { standingStates, stateCodes, stateColumns, supersededCodes } from './lif
 import { processColumns } from './process-identity.ts'
 import type { Dialect } from './schema.ts'
 
-/*
- * The SQL on the way of a record, the same for both databases.
- */
-
-/** A value of a statement; a list of numbers is JSON. */
+/** A value of a statement. A list of numbers is passed as JSON. */
 export type Value = number | string | null | Uint8Array
 
-/** Rows that a statement reads as its table `u`: it has no other parameters then. */
+/** Rows that a statement reads as its table `u`. Such a statement has no other parameters. */
 export type Rows = readonly object[]
 
-/** The parameters of a statement: rows, or values. */
 export type StatementValues = readonly [Rows] | readonly Value[]
 
-/** Runs one of the statements. */
 export type RunStatement = <Row>(name: StatementName, ...values: StatementValues) => Promise<readonly Row[]>
 
 export type StatementName = keyof ReturnType<typeof createStatements>
 
-/** Batches of one owner with the same ids that are looked through, the newest first among those of the same content. */
+/**
+ * Maximum number of batches of one owner with the same ids that are examined. Batches with the same content come first, then the newest.
+ */
 export const MAX_SAME_IDS = 100
 
-/** More than a batch has records: its body would be larger than any that is taken. */
+/** More than the number of records in any batch: a body with this many would exceed every limit. */
 const POSITIONS = 16_777_216
 
 /**
- * What differs. `rows`: those of a statement as the table `u`. SQLite runs it once for each row, with a parameter for each column, since
- * reading columns from JSON takes several times as long; PostgreSQL gets all rows as one JSON text. `elements`: those of a JSON array as
- * the table `e`, with the columns `value` and `n`, from 0. `update`: `set` may name columns of `u`. `lookup`: for each row of `outer` those
- * of a table; `isListed`: a column is among the numbers of a list. PostgreSQL plans its statements while the tables are nearly empty, when
- * one pass over all of a table seems as cheap as a search for each row; both are written so that it can only search.
+ * The differences between the databases.
+ *
+ * `rows`: the rows of a statement as table `u`. SQLite runs the statement once per row with a parameter per column, since reading columns
+ * from JSON takes several times as long. PostgreSQL gets all rows as one JSON text. `elements`: the elements of a JSON array as table
+ * `e`, with columns `value` and `n`, counted from 0. `update`: `set` may name columns of `u`.
+ *
+ * `lookup`: for each row of `outer`, the matching rows of a table. `isListed`: true if a column is among the numbers of a list.
+ * PostgreSQL plans its statements while the tables are nearly empty, when a scan of a whole table seems as cheap as a search for each
+ * row. Both are written so that it can only search.
  */
 const dialects = {
   sqlite: {
@@ -79,34 +79,38 @@ const outcomeColumns = [
   ...['superseded integer', 'settled_ms bigint', 'mark text'],
 ]
 
-/** True for a record that is open; SQL. `alias` ends with its point. */
+/** Returns SQL that is true for an open record. `alias` includes its trailing dot. */
 export const isOpen = (alias = ''): string => `${alias}state = ${stateCodes.open}`
 
-/** True where V2 serves the batch of this number; SQL. */
+/** Returns SQL that is true if V2 serves the batch with this number. */
 export const isOnV2 = (batch: string): string =>
   `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
 
-/** True for a batch with open records whose instance is gone; SQL. `instance`: the one that asks. */
+/** Returns SQL that is true for a batch with open records whose instance is dead. `instance` is the asking instance. */
 export const isOrphaned = (instance: string): string =>
   `open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)`
 
-/** The place of a record in the order of all records, as one number. Not computed in JavaScript, whose numbers it may exceed. */
+/**
+ * Returns SQL for the place of a record in the order of all records, as one number. JavaScript cannot compute the number, which may
+ * exceed its exact integers.
+ */
 const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
 
-/** Batch and position of a place, as columns. */
+/** Returns SQL that splits a place into columns for batch and position. */
 export const fromPlace = (place: string, batch: string, position: string): string =>
   `${place} / ${POSITIONS} as ${batch}, ${place} % ${POSITIONS} as ${position}`
 
-/** The place of the newest active record of a key that fulfils a condition: one step into the index of active records. */
+/**
+ * Returns SQL for the place of the newest active record of a key that meets a condition. Takes one step in the index of active records.
+ */
 export const newestOf = (key: string, condition: string): string =>
   `(select ${placeOf('o.')} from journal_records o where o.key = ${key} and o.active = 1 and ${condition}
     order by o.batch desc, o.position desc limit 1)`
 
-/** The statements of a database, by name. */
 export function createStatements(dialect: Dialect) {
   const { rows, update, elements, lookup, isListed } = dialects[dialect]
   const names = batchColumns.map(nameOf).join()
-  // Not "exists", and each state by itself: one step into the index, and no table of all that is active.
+  // Subqueries for each state instead of "exists": each takes one step in the index and reads no other active records.
   const hasOlder = [...supersededCodes.keys()]
     .map(
       (code) => `(select 1 from journal_records o where o.key = r.key and o.active = 1 and o.state = ${code}
@@ -127,7 +131,8 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    // Counts the group, reserves numbers for batches, and says whether the instance is there: others may have taken it for dead.
+    // Counts the group, reserves numbers for batches, and returns whether the instance is registered, since others may have declared it
+    // dead.
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
@@ -136,7 +141,7 @@ export function createStatements(dialect: Dialect) {
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',
-    // Others with the same ids, however many there are, do not hide a batch.
+    // Ranks batches with the same content first, so that other batches with the same ids cannot hide them.
     sameIds: `select * from (
         select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.age_ms as "ageMs", b.open, b.answered,
           row_number() over (partition by u.n order by case when b.content = u.content then 0 else 1 end, b.id desc) as rank
@@ -157,7 +162,7 @@ export function createStatements(dialect: Dialect) {
       from ${rows(['batch bigint', 'position integer'])} join journal_records r on r.batch = u.batch and r.position = u.position`,
     recordsOf: `select position, state, active, superseded, reason, key from journal_records where batch = $1 order by position`,
     insertBatches: `insert into journal_batches (${names}) select ${names} from ${rows(batchColumns)}`,
-    // The batch, the position of the first, and the keys.
+    // Parameters: the batch, the position of the first record, and the keys.
     insertRecords: `insert into journal_records (batch, position, key, state, active)
       select $1, $2 + e.n, e.value, ${stateCodes.open}, 1 from ${elements('$3')}`,
     payload: 'insert into journal_payloads (batch, key_id, body) values ($1, $2, $3)',
@@ -170,7 +175,7 @@ export function createStatements(dialect: Dialect) {
       outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join(),
       'r.batch = u.batch and r.position = u.position',
     ),
-    // Ends the active records of a key in one state that are older than a place.
+    // Ends the active records of a key that are in one state and older than a place.
     supersede: `update journal_records as r set state = x.next, active = 0, retry = null, reason = coalesce(x.why, r.reason),
         superseded = 1, mark = null, settled_ms = x.ms
       from (select o.batch as b, o.position as p, u.next, u.reason as why, u.settled_ms as ms
@@ -189,7 +194,7 @@ export function createStatements(dialect: Dialect) {
           'o.key = u.key and o.active = 1 and o.state = u.old and (o.batch, o.position) < (u.batch, u.position)',
         )}) x
       where r.batch = x.b and r.position = x.p returning batch`,
-    // What it was settled with stays, so that it can be read while it is open.
+    // Keeps the previous outcome, so that it can be read while the record is open.
     reopen: `update journal_records set state = ${stateCodes.open}, attempts = attempts + 1
       where batch = $1 and ${isListed('position', '$2')}`,
     changeCounts: update(

@@ -21,7 +21,6 @@ export interface Group {
   readonly gate: CommitGate
 }
 
-/** Everything that a store needs to commit groups. */
 export interface StoreSecrets {
   readonly salt: Uint8Array
   /** The key that encrypts content, or `undefined` if nothing is encrypted. */
@@ -59,7 +58,6 @@ export interface Store {
   prepare(secrets: StoreSecrets): Promise<void>
   /** Makes a group durable as a whole or not at all. Never rejects. */
   commit(group: Group): Promise<Committed>
-  /** Classifies an error of the driver. */
   toStoreError(error: unknown): StoreError
   close(): Promise<void>
 }

@@ -14,31 +14,30 @@ interface TakeOverOptions {
   readonly store: Store
   readonly clock: WallClock
   readonly processes: Processes
-  /** Takes the batches, in a commit. */
+  /** Takes over the batches in a commit. */
   readonly take: () => Promise<{ readonly lease: number; readonly batches: readonly number[] }>
 }
 
-/** The row of an instance. */
 interface InstanceRow extends ProcessIdentity {
   readonly id: number
   readonly leaseUntil: number
   readonly leaseMs: number
 }
 
-/** An instance as it was seen last. */
+/** The last observation of an instance's lease. */
 interface Sighting {
   readonly leaseUntil: number
-  /** By the monotonic clock, when this value was seen first. */
+  /** When this value was first observed, by the monotonic clock. */
   readonly sinceMs: number
 }
 
 /**
- * Creates what makes an instance the owner of the batches with open records whose instance is gone: its process is not there
- * any longer, it has given up its place, or it was seen not to renew its lease for longer than that takes. Resolves with them,
- * oldest first; `after` has every open record.
+ * Creates the function that takes over batches with open records whose instance is dead. An instance is dead if its process does not
+ * exist, if it released its lease, or if it was observed not to renew its lease for too long. Resolves with the batches, oldest first;
+ * `after` lists every open record.
  *
- * The time that an unchanged lease is watched is measured by this instance's own monotonic clock. Times that others wrote are
- * only compared for equality: a wall clock that is set forward ends no lease, and one that is set back prolongs none.
+ * This instance measures with its own monotonic clock how long a lease stays unchanged, and compares times written by others only for
+ * equality. A wall clock that is set forward therefore ends no lease, and one that is set back extends none.
  */
 export function createTakeOver({
   store,
@@ -47,7 +46,7 @@ export function createTakeOver({
   take,
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
-  /** Notes who is gone. True: they have left batches. */
+  /** Marks dead instances. Returns true if there are batches to take over. */
   const watch = (instance: number): Promise<boolean> =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
@@ -67,7 +66,7 @@ export function createTakeOver({
         if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
-      // The lease has expired: batches taken now would have no owner.
+      // The own lease has expired: batches taken over now would have no owner.
       if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {
@@ -75,7 +74,7 @@ export function createTakeOver({
         for (const one of gone[kind]) {
           const change =
             kind === 'lost' ? sql`update journal_instances set lost = 1` : sql`delete from journal_instances`
-          // It may have renewed its lease since it was read.
+          // The instance may have renewed its lease since it was read.
           await sql`${change} where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
         }
       }
@@ -86,12 +85,12 @@ export function createTakeOver({
   return async (instance) => {
     if (!(await watch(instance))) return []
     const { lease, batches } = await take()
-    // Their records are read once others may commit again. What is not read then is found as abandoned.
+    // The records are read after the commit, so that others can commit meanwhile. Batches that this read misses are found as abandoned.
     return readOpen(store.db, lease, batches)
   }
 }
 
-/** The open records of batches that `instance` owns, oldest batch first. */
+/** Returns the open records of batches that `instance` owns, oldest batch first. */
 async function readOpen(
   db: Kysely<JournalTables>,
   instance: number,
@@ -104,14 +103,14 @@ async function readOpen(
 }
 
 /**
- * Creates what finds the batches of this instance that nothing works on, as `Journal.findAbandoned`: those that were unattended before, and
- * of which no call that was made until then may still lead to work.
+ * Creates the function behind `Journal.findAbandoned`. It returns batches that were already unattended at the previous call, once every
+ * journal call made before that has ended, since such a call may still lead to work on them.
  */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,
 ): (instance: number, isAttended: (batch: number) => boolean) => Promise<readonly TakenOver[]> {
-  /** Unattended batches with the number of calls that were made before they were seen. */
+  /** Unattended batches, with the number of journal calls that had been made when they were first seen. */
   let candidates = new Map<number, number>()
   return async (instance, isAttended) => {
     const { rows } = await sql<{ id: number }>`select id from journal_batches
@@ -129,12 +128,11 @@ export function createFindAbandoned(
   }
 }
 
-/** Asks the instance that has a batch for it. */
 export async function askForBatch(db: Kysely<JournalTables>, batch: number, instance: number): Promise<void> {
   await sql`update journal_batches set asked_by = ${instance} where id = ${batch}`.execute(db)
 }
 
-/** Makes live instances that asked for one of these batches of `instance` its owners; gives the batches that went to others. */
+/** Hands over those of these batches that live instances have asked for. Returns the batches that went to others. */
 export function handOverBatches(
   { exclusively }: Pick<Store, 'exclusively'>,
   batches: readonly number[],

@@ -31,7 +31,6 @@ interface BeginRows {
   readonly lastBatch: number
   /** When the newest batch was received, in milliseconds since the epoch, or 0 if there is none. */
   readonly latestMs: number
-  /** The newest open record of each key. */
   readonly newestOpen: ByKey
   /** The batch that the only beginning replaces, or `undefined` if it replaces none or that batch is no longer stored. */
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
@@ -205,7 +204,7 @@ function judgeArrival(
   const found = same.find((one) => !isReplaced(one) && mayAnswer(one))
   const latest = found?.batch ?? instead
   const begunForV2 = same.filter((one) => one.onV2 === 1 && one.batch !== latest)
-  // True if the client received the answer to all requests with the same bytes.
+  // Returns true if the client received the answer to this batch or to a later one with the same bytes.
   const isAnswered = (one: SameIds): boolean =>
     others.some(
       ({ answered, batch, content: own }) => answered === 1 && batch >= one.batch && own === one.content,

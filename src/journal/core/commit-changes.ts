@@ -32,7 +32,6 @@ import {
   type Superseding,
 } from './settle.ts'
 
-/** The result of a group's changes before its transaction is committed. */
 type Changed =
   | { readonly ok: true; readonly results: readonly OperationResult[]; readonly commits: number }
   | { readonly ok: false; readonly error: StoreError }
@@ -40,7 +39,6 @@ type Changed =
 /** Maximum number of records that are hashed or written in one turn of the event loop. */
 const RECORDS_PER_TURN = 2_000
 
-/** Encodes a list as a parameter of a statement. */
 const json = (list: readonly (number | string)[]): string => JSON.stringify(list)
 
 /** The row that the first statement of a group returns. */
@@ -171,7 +169,6 @@ async function readBegins(
   return { sameIds: beginnings.map((_, n) => byIndex.get(n) ?? []), newestOpen: toByKey(newest) }
 }
 
-/** A record with its key. */
 type KeyPlace = RecordRef & { readonly key: string }
 
 const toByKey = (rows: readonly KeyPlace[]): ByKey =>

@@ -2,7 +2,6 @@ import type { NewBatch, RecordRef } from '../journal.ts'
 import { stateCodes } from '../lifecycle.ts'
 import type { SealedFor } from '../seal.ts'
 
-/** The values that all changes of one transaction share. */
 export interface ChangeContext {
   readonly instance: number
   /** Wall-clock time in milliseconds since the epoch. */
@@ -21,7 +20,6 @@ export interface BatchRow {
   readonly batch: number
   readonly partner: string
   readonly owner: string
-  /** The instance that owns the batch. */
   readonly instance: number
   readonly open: number
   readonly onV2: number
@@ -50,7 +48,6 @@ export interface BatchRows {
 /** The nearest record of each key that has one. */
 export type ByKey = ReadonlyMap<string, RecordRef>
 
-/** The outcome of a record, as it is written. */
 export interface OutcomeRow extends RecordRef {
   readonly state: number
   readonly active: number
@@ -67,7 +64,6 @@ export interface Blob extends SealedFor {
   readonly plain: Uint8Array
 }
 
-/** The rows that a transaction writes. */
 export interface Changes {
   /** The columns of new batches, as `insertBatches` in sql.ts takes them. */
   readonly batches: Readonly<Record<string, string | number | null>>[]

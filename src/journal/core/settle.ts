@@ -34,7 +34,6 @@ export interface Superseding extends RecordRef {
 /** The rows that `settle` needs before it changes anything. */
 export interface SettleRows {
   readonly batches: ReadonlyMap<number, BatchRow>
-  /** By batch and position. */
   readonly records: ReadonlyMap<number, ReadonlyMap<number, SettledRecord>>
 }
 
@@ -177,7 +176,6 @@ export function chooseReopened(
   })
 }
 
-/** Returns the first of these records for each key. */
 export function firstOfKeys(records: readonly RecordRow[]): readonly RecordRow[] {
   return [...new Map(records.toReversed().map((one) => [one.key, one])).values()]
 }

@@ -5,46 +5,45 @@ import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
 import { AdapterError, describeFileError } from '../../errors.ts'
 import { memberOf } from '../store-error.ts'
 
-/** What one user of a database differs in from others. */
 interface PoolOptions {
-  /** How long a connection and a statement may take. */
+  /** The timeout for a connection and for a statement, in milliseconds. */
   readonly timeoutMs: number
-  /** Default 8: the connections of one instance for groups and questions. */
+  /** Maximum number of connections. Default 8, which one instance uses for groups and queries. */
   readonly connections?: number
-  /** Its name in the server's list of connections. */
+  /** The name in the server's list of connections. Default `markbridge`. */
   readonly name?: string
-  /** In place of or besides the settings of a journal. */
+  /** Settings that are added to those of a journal or replace them. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** Settings of each connection, whatever the defaults of its role or its database and the options of its address say. */
+/** Settings of each connection. They override the defaults of the role and the database, and the options of the URL. */
 const SETTINGS = {
   // A commit is on the disk before it returns.
   synchronous_commit: 'on',
   // A transaction sees what others committed while it waited for a lock.
   default_transaction_isolation: "'read committed'",
-  // A connection keeps the plans of its statements, and makes them when the tables are nearly empty. Then whole tables are planned to be
-  // read, row by row or into a hash, which takes longer with every batch until the server analyses them. All that the journal asks
-  // often has an index.
+  // Plans are cached per connection and made while the tables are nearly empty. The planner would then scan or hash whole tables, which
+  // takes longer with every batch until the server analyses them. Every frequent query of the journal has an index.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
-  // What is planned in spite of that counts as expensive, and would be compiled.
+  // Plans that still scan count as expensive and would be compiled.
   jit: 'off',
 }
 
-/** Parameters of an address that would take the place of the journal's own. */
+/** Parameters of a URL that would override those of the journal. */
 const OWN_PARAMETERS = ['query_timeout', 'idle_in_transaction_session_timeout', 'application_name']
 const TLS_FILES = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' } as const
 
 /**
- * Creates the pool of a journal or of what else is in its database. Nothing waits longer than `timeoutMs` for one statement; the server ends a transaction whose client
- * went away, since it may hold the lock that all change batches under. Error: `ADP_CONFIGURATION` for an address that cannot be used.
+ * Creates the connection pool of a journal, or of other data in its database. No statement waits longer than `timeoutMs`. The server ends
+ * a transaction whose client has gone away, because the transaction may hold the lock that every change of a batch needs. Throws
+ * `ADP_CONFIGURATION` for a URL that cannot be used.
  */
 export function connectPostgres(url: string, options: PoolOptions): Pool {
   const { timeoutMs, connections = 8, name = 'markbridge' } = options
   const parsers = new TypeOverrides()
-  // Counts, numbers and times are far below 2^53; pg gives bigint as text.
+  // Counts, numbers and times are far below 2^53, but pg returns bigint as text.
   parsers.setTypeParser(types.builtins.INT8, Number)
   const own = { idle_in_transaction_session_timeout: timeoutMs * 2, ...options.settings }
   const settings = Object.entries({ ...SETTINGS, ...own }).map(
@@ -57,20 +56,22 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
     keepAlive: true,
-    // The statements of a group go to the server without waiting for each other.
+    // The statements of a group are sent without waiting for each other.
     pipeline: true,
-    // Parameters of the start would be replaced by `options` of the address, and a pooler may ignore them.
+    // The `options` of the URL would override startup parameters, and a pooler may ignore them.
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // A connection that breaks is replaced; its user learns of it by the query. One in use may break between two queries.
+  // A broken connection is replaced, and its user learns of the failure from the query. A connection in use may break between two
+  // queries.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
 /**
- * Reads what `pg` connects with. Files are read here, once: `pg` would read them anew for each connection, and one that is gone would end the
- * process. With `sslmode`, certificates are checked in each mode but `disable` and `no-verify`, as `pg` does, which warns of it on standard error.
+ * Converts a URL to the connection options of `pg`. Certificate files are read once here: `pg` would read them for each connection, and a
+ * missing file would end the process. With `sslmode`, certificates are checked unless it is `disable` or `no-verify`. `pg` does the same
+ * and prints a warning about it.
  */
 function toAddress(url: string): { readonly connectionString: string; readonly ssl?: object | boolean } {
   const address = new URL(url)
@@ -100,19 +101,20 @@ function readFile(name: string, path: string): string {
   }
 }
 
-/** The address without user, password and parameters. */
+/** Returns the address without user, password and parameters. */
 export function placeOf(url: string): string {
   if (!URL.canParse(url)) return 'postgres'
   const { hostname, port, pathname } = new URL(url)
   return `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
 }
 
-/** A pooler lends the connection that it took back last, or takes turns: of several tries one shows it. */
+/** A pooler lends the connection that was returned last, or rotates. One of several attempts reveals it. */
 const TRIES = 3
 
 /**
- * Sees to it that each connection is one to the server. A pooler of transactions or statements lends one to each of them, so that settings are
- * lost: commits would not be on the disk when they return. Errors: `ADP_CONFIGURATION`; those of the driver.
+ * Checks that each connection leads to one server process. A pooler of transactions or statements lends a server connection to each of
+ * them, so that settings are lost and a commit might not be on the disk when it returns. Throws `ADP_CONFIGURATION` and the errors of the
+ * driver.
  */
 export async function expectSessions(pool: Pool): Promise<void> {
   const clients: PoolClient[] = []
@@ -139,7 +141,7 @@ async function serverProcessOf(client: PoolClient): Promise<number | undefined> 
   return rows[0]?.pid
 }
 
-/** A pooler of statements refuses to begin a transaction, as a violation of the protocol. */
+/** Returns true if the error is a protocol violation: a pooler of statements refuses to begin a transaction. */
 const isRefusal = (cause: unknown): boolean => memberOf(cause, 'code') === '08P01'
 
 const pooled = (cause?: unknown): AdapterError =>

@@ -5,7 +5,7 @@ const UNREACHABLE = 'the database cannot be reached'
 const PARAMETERS =
   'Check the parameters of journal.url, such as options, against the server, and against a pooler in front of it.'
 
-/** What SQLSTATE classes and codes mean (PostgreSQL, appendix A); the first that fits counts. */
+/** Meanings of SQLSTATE classes and codes (PostgreSQL, appendix A). The first match counts. */
 const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string])[] = [
   ['53100', 'transient', 'the disk of the database is full', 'Make room on its disk.'],
   [
@@ -21,7 +21,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
     'there is no such database',
     'Create it (createdb), or correct its name in journal.url.',
   ],
-  // What an operator can cause and undo: a missing privilege, and a table that is not there, or not yet.
+  // Errors that an operator can cause and correct: a missing privilege, and a missing table.
   [
     '42501',
     'transient',
@@ -30,7 +30,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ],
   ['42P01', 'transient', REFUSES],
   ['42', 'internal', 'internal error: PostgreSQL does not take a statement'],
-  // Data that it cannot take, and a constraint.
+  // Data that the database rejects, and a violated constraint.
   ['22', 'refused', REFUSES],
   ['23', 'refused', REFUSES],
   [
@@ -48,13 +48,13 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ['08P01', 'transient', 'the start of the connection is refused', PARAMETERS],
   ['08', 'transient', UNREACHABLE],
   ['57', 'transient', 'the database is shutting down or takes too long'],
-  // A deadlock, or a transaction that could not be put in order.
+  // A deadlock or a serialisation failure.
   ['40', 'transient', 'other transactions were in the way'],
   ['XX000', 'transient', REFUSES],
   ['XX00', 'damaged', 'the database is damaged'],
 ]
 
-/** Causes that have no code, by what the driver says. */
+/** Failures without a code, by the words of the driver. */
 const causes: readonly (readonly [words: RegExp, message: string, remedy: string])[] = [
   [
     /does not support SSL|establishing an SSL connection/,
@@ -73,14 +73,13 @@ const causes: readonly (readonly [words: RegExp, message: string, remedy: string
   ],
 ]
 
-/** What an error of `pg` means. */
 export function toPostgresError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
   const code = memberOf(error, 'code')
-  // EPIPE is no SQLSTATE.
+  // EPIPE has the form of an SQLSTATE but is not one.
   if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
-  // The server ends a connection at its start for a parameter that it does not know, or a value that it does not take.
+  // The server ends a connection at its start if it does not know a parameter or rejects its value.
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
     return {
       kind: 'transient',
@@ -106,7 +105,7 @@ const remedies = {
     'Check host and port of journal.url, the firewall, and whether PostgreSQL runs and listens there (listen_addresses).',
 }
 
-/** The meaning of an error that does not come from the server. */
+/** Returns the meaning of an error that does not come from the server. */
 function toConnectionError(error: unknown): StoreError {
   const words = error instanceof Error ? error.message : ''
   const [, told, remedy] = causes.find(([pattern]) => pattern.test(words)) ?? []

@@ -26,13 +26,16 @@ import { toPostgresError } from './failures.ts'
 
 interface PostgresOptions {
   readonly url: string
-  /** How long a connection and a statement may take. */
+  /** The timeout for a connection and for a statement, in milliseconds. */
   readonly timeoutMs: number
-  /** Where the mark is kept; undefined: in memory alone. */
+  /** The path of the mark file, or `undefined` if the mark is kept only in memory. */
   readonly markFile: string | undefined
 }
 
-/** The lock under which all instances change batches and records: their order is the order of batch numbers and of commits. */
+/**
+ * The lock that every change of batches and records takes, across all instances. It makes the order of batch numbers the order of
+ * commits.
+ */
 const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
@@ -40,7 +43,7 @@ const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 export function createPostgresStore({ url, timeoutMs, markFile: path }: PostgresOptions): Store {
   const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
-  // An instance on a machine of its own begins without a file: there is nothing to compare the journal with yet.
+  // The first instance on a machine starts without a mark file, because there is nothing to compare the journal with yet.
   const markFile = path === undefined ? undefined : { path, required: false }
   let highWater: HighWater | undefined
   let commit: Store['commit'] | undefined
@@ -81,7 +84,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
   }
 }
 
-/** Opens the mark file in `journal.stateDir`, which is made where it is not there. Error: `ADP_CONFIGURATION`. */
+/** Opens the mark file in `journal.stateDir` and creates the folder if it is missing. Throws `ADP_CONFIGURATION`. */
 function openStateFile(path: string, mark: HighWaterMark): MarkFile {
   try {
     mkdirSync(dirname(path), { recursive: true })
@@ -101,7 +104,7 @@ interface Doubt {
   readonly results: ReadonlyMap<Operation, OperationResult>
 }
 
-/** Creates what makes a group durable: one transaction. Never rejects. */
+/** Creates the function that makes a group durable in one transaction. It never rejects. */
 export function createCommit(
   pool: Pool,
   highWater: HighWater,
@@ -110,14 +113,14 @@ export function createCommit(
   const changeRows = createCommitChanges(secrets, highWater)
   let groups = 0
   let doubt: Doubt | undefined
-  /** Results of operations that turned out to be durable, or of which nothing can be said any longer. */
+  /** Results of operations that turned out to be durable, or whose result can no longer be found out. */
   const resolved = new WeakMap<Operation, OperationResult>()
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
     const [kept] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
-    // The number of a transaction would not do: a server that dies gives the numbers that never reached its disk to others.
+    // The number of the transaction would not prove this: a server that crashes assigns numbers that never reached its disk again.
     if (kept?.marker === marker) for (const one of results) resolved.set(...one)
-    // Another instance has the slot now, and others finish the batch if it was begun.
+    // Another instance uses the slot now, and recovery finishes the batch if it was begun.
     else if (kept?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined
@@ -139,7 +142,7 @@ export function createCommit(
     }
     const results = new Map(operations.map((one, index) => [one, changed.results[index] ?? 'lost']))
     try {
-      // PostgreSQL answers COMMIT with ROLLBACK where an error came before.
+      // PostgreSQL answers COMMIT with ROLLBACK if a statement failed before.
       const { command } = await client.query('commit')
       if (command !== 'COMMIT') return { ok: false, error: rolledBack }
     } catch (cause) {
@@ -159,22 +162,22 @@ export function createCommit(
       client.release(!committed.ok && committed.error.kind !== 'expired')
       return committed
     } catch (error) {
-      // Closing it rolls back. It is not used again after an error.
+      // Closing the connection rolls back. A connection is not reused after an error.
       client?.release(true)
       return { ok: false, error: toPostgresError(error) }
     }
   }
 }
 
-/** Runs the statements on a connection, which prepares each once. */
+/** Runs the statements on a connection, which prepares each statement once. */
 const runOn =
   (client: PoolClient): RunStatement =>
   async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
     const query = { name: `journal_${name}`, text: statements[name], values: values.map(toParameter) }
     const { rows } = await client.query(query)
-    // Which columns a statement gives is known where it is run; no driver can check it.
+    // Only the caller knows the columns of a statement; no driver can check them.
     return rows as Row[]
   }
 
-/** pg takes an array for one of PostgreSQL's. */
+/** Encodes arrays as JSON, because pg would send them as PostgreSQL arrays. */
 const toParameter = (value: unknown): unknown => (Array.isArray(value) ? JSON.stringify(value) : value)

@@ -19,50 +19,48 @@ import type { JournalTables } from '../schema.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
 import { toSqliteError } from '../store-error.ts'
 
-/** What the thread is started with. */
 export interface ThreadStart {
   readonly path: string
-  /** True: a file that is not there is an error. */
+  /** True if a missing file is an error. */
   readonly existing: boolean
-  /** How long a lock of another process is waited for. */
+  /** How long to wait for a lock of another process, in milliseconds. */
   readonly busyMs: number
 }
 
-/** Requests to the thread, which answers them in their order. */
+/** A request to the thread. The thread answers requests in their order. */
 export type Request =
   | { readonly kind: 'query'; readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly kind: 'prepare'; readonly secrets: StoreSecrets }
   | { readonly kind: 'commit'; readonly group: Group }
   | { readonly kind: 'close' }
 
-/** The rows of a query, and how many it changed. */
 export interface QueryAnswer {
   readonly rows: readonly Record<string, unknown>[]
   readonly changes: number | bigint
 }
 
-/** An error as it can be sent to another thread: with the code of SQLite, or what it says of a damaged journal. */
+/** An error that can be sent to another thread, with SQLite's result code or the damage of the journal. */
 export interface ThreadFailure {
   readonly message: string
   readonly errcode: number
   readonly damage: string | undefined
 }
 
-/** What the thread answers: a `QueryAnswer`, `Committed`, or nothing. */
+/** The thread's answer: a `QueryAnswer`, `Committed`, or nothing. */
 export type Response = { readonly value: unknown } | { readonly failure: ThreadFailure }
 
 interface SqliteOptions extends ThreadStart {
-  /** Milliseconds since the epoch: all who share a file share a clock. */
+  /** Returns milliseconds since the epoch. All processes that share a file share this clock. */
   readonly wallMs: () => number
 }
 
-/** A file of this size is read whole in a fraction of a second. */
+/** A file up to this size is read completely in a fraction of a second. */
 const CHECKED_BYTES = 64 * 1024 * 1024
 
-/** The file beside this one, as built or as source. */
+/** The worker beside this file, as source or as built. */
 const WORKER = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
 
-/** Creates the store of one SQLite file, which a thread of its own holds. Several processes may share the file. */
+/** Creates the store of one SQLite file, which a separate thread opens. Several processes may share the file. */
 export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
   const { path } = start
   const markFile = { path: markFileOf(path), required: true }
@@ -81,7 +79,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
     place: `sqlite:${path}`,
     db,
     markFile,
-    // In a larger file SQLite finds a broken page when it reads it.
+    // In a larger file SQLite detects a damaged page when it reads the page.
     findDamage: async () => {
       const missing = findMissingFile(path, markFile.path)
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -99,7 +97,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
         return (await ask({ kind: 'commit', group })) as Committed
       } catch (error) {
         const storeError = toSqliteError(error)
-        // The thread has ended while it committed.
+        // The thread has stopped during the commit.
         return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
       } finally {
         unlock()
@@ -110,14 +108,14 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
   }
 }
 
-/** Names parameters as PostgreSQL does, so that one text serves both. */
+/** Names parameters as PostgreSQL does, so that both databases use the same SQL. */
 class NumberedQueryCompiler extends SqliteQueryCompiler {
   protected override getCurrentParameterPlaceholder(): string {
     return `$${this.numParameters}`
   }
 }
 
-/** Checks the pages and indexes of a file. */
+/** Checks the pages and indexes of a file. Returns its damage, or `undefined` if there is none. */
 async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undefined> {
   const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
   const found = rows[0]?.integrity_check ?? ''
@@ -127,10 +125,10 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
     : 'its file has broken pages (PRAGMA integrity_check)'
 }
 
-/** Resolves with what ends a caller's turn. */
+/** Waits for the caller's turn. Resolves with the function that ends it. */
 type Lock = () => Promise<() => void>
 
-/** Creates the lock of the one connection, which groups and transactions use one after another. */
+/** Creates the lock of the single connection, which groups and transactions use in turn. */
 function createLock(): Lock {
   let last: Promise<void> = Promise.resolve()
   return async () => {
@@ -146,7 +144,7 @@ function createLock(): Lock {
 
 type Ask = (request: Request) => Promise<unknown>
 
-/** Kysely's way to the thread. */
+/** Creates the Kysely driver that sends queries to the thread. */
 function createDriver(ask: Ask, lock: Lock): Driver {
   const exec = async (text: string): Promise<void> => {
     await ask({ kind: 'query', sql: text, parameters: [] })
@@ -169,7 +167,7 @@ function createDriver(ask: Ask, lock: Lock): Driver {
       unlock = await lock()
       return connection
     },
-    // A reader takes no lock; a writer takes it at once, since a lock that is wanted later cannot be waited for.
+    // A writer takes the write lock at the start, because SQLite cannot wait for a lock that a reader requests later.
     beginTransaction: (_connection, settings) =>
       exec(settings.accessMode === 'read only' ? 'BEGIN' : 'BEGIN IMMEDIATE'),
     commitTransaction: () => exec('COMMIT'),
@@ -185,8 +183,8 @@ function createDriver(ask: Ask, lock: Lock): Driver {
 }
 
 /**
- * Starts the thread; nothing is opened before the first request. Gives what asks it: rejects with a `ThreadFailure`, or once the thread has
- * stopped. It ends with the answer to `close`.
+ * Starts the thread, which opens the file with the first request. Returns the function that sends a request. It rejects with a
+ * `ThreadFailure`, or with an error if the thread has stopped. The thread ends after it answers `close`.
  */
 function startWorker(start: ThreadStart): Ask {
   const worker = new Worker(WORKER, { workerData: start, execArgv: [], name: 'markbridge-journal' })
@@ -214,7 +212,7 @@ function startWorker(start: ThreadStart): Ask {
     const value = await new Promise<unknown>((resolve, reject) => {
       worker.postMessage(request)
       waiting.push({ resolve, reject })
-      // A program may end while nothing is asked, never while something is.
+      // The thread keeps the program alive only while a request is unanswered.
       worker.ref()
     })
     if (request.kind === 'close') await worker.terminate()

@@ -1,4 +1,4 @@
-/** The thread that holds the SQLite file of a journal: an fsync never stops the one that serves. */
+/** The thread that opens the SQLite file of a journal, so that an fsync never blocks the thread that serves requests. */
 import {
   accessSync,
   closeSync,
@@ -34,7 +34,7 @@ let opened: { readonly database: DatabaseSync; readonly guard: () => void } | un
 let highWater: HighWater | undefined
 let commit: ((group: Group) => Promise<Committed>) | undefined
 
-/** Opened by the first request, so that a file that cannot be opened is a response. */
+/** Opens the file with the first request, so that a failure becomes its response. */
 const open = (): DatabaseSync => {
   opened ??= { database: openDatabase(start), guard: createFileGuard(start.path) }
   return opened.database
@@ -83,7 +83,7 @@ parentPort?.on('message', (request: Request) => {
 
 const notPrepared: Committed = { ok: false, error: { kind: 'transient', message: 'it is not open yet' } }
 
-/** Errors lose their members between threads. */
+/** Converts the error of a result, because errors lose their members between threads. */
 const sendable = (committed: Committed): Committed =>
   committed.ok
     ? committed
@@ -95,24 +95,24 @@ const toFailure = (error: unknown): ThreadFailure => ({
   damage: damageOf(error),
 })
 
-/** The folder or the file could not be made: as if SQLite could not open it. */
+/** Returns SQLite's code for "cannot open" if the folder or the file could not be created. */
 const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
 
 function query(text: string, parameters: readonly unknown[]): QueryAnswer {
-  // An error may have ended the transaction already (a full disk does): then nothing is left to roll back.
+  // An error such as a full disk may already have ended the transaction. There is then nothing to roll back.
   if (text === 'ROLLBACK' && !open().isTransaction) return { rows: [], changes: 0 }
   const statement = (text === 'ROLLBACK' ? open() : openIntact()).prepare(text)
-  // What Kysely binds comes from this program, and the messages keep its types.
+  // Kysely's parameters come from this program, and messages keep their types.
   const values = named(parameters as readonly SQLInputValue[])
   if (statement.columns().length > 0) return { rows: statement.all(values), changes: 0 }
   return { rows: [], changes: statement.run(values).changes }
 }
 
-/** `$1` is the name of a parameter here. */
+/** Names the parameters `$1`, `$2` and so on. */
 const named = (values: readonly SQLInputValue[]): Record<string, SQLInputValue> =>
   Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]))
 
-/** Creates what makes a group durable: one transaction, one fsync. Never rejects. */
+/** Creates the function that makes a group durable with one transaction and one fsync. It never rejects. */
 function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSecrets): typeof commit {
   const changeRows = createCommitChanges(secrets, mark)
   const run = createRun(database)
@@ -134,7 +134,6 @@ function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSec
   }
 }
 
-/** Prepares each statement once. */
 function createRun(database: DatabaseSync): RunStatement {
   const statements = createStatements('sqlite')
   const prepared = new Map<StatementName, (values: Record<string, SQLInputValue>) => unknown[]>()
@@ -147,28 +146,28 @@ function createRun(database: DatabaseSync): RunStatement {
       return []
     }
   }
-  // The rows are read at once: nothing of a group waits but for what is compressed aside.
+  // Rows are read synchronously. A group waits only for compression in other threads.
   // eslint-disable-next-line @typescript-eslint/require-await
   return async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
-    // A full disk ends the transaction: what follows would be kept by itself.
+    // A full disk ends the transaction. Later statements would then be committed on their own.
     if (!database.isTransaction) throw new AdapterError('ADP_INTERNAL', 'The transaction has ended.')
     const execute = prepared.get(name) ?? prepare(name)
     prepared.set(name, execute)
     const [rows] = values
     const all = Array.isArray(rows) ? rows : [named(values as readonly SQLInputValue[])]
-    // Which columns a statement gives and takes is known where it is run; no driver can check it.
+    // Only the caller knows the columns and parameters of a statement; no driver can check them.
     return all.flatMap((row: Record<string, SQLInputValue>) => execute(row)) as Row[]
   }
 }
 
 /**
- * Opens the file of a journal, readable for its owner alone, and creates it where there is none. A commit is on the disk
- * before it returns: synchronous FULL, since WAL with NORMAL makes no fsync at all.
+ * Opens the file of a journal and creates a missing file, readable only for its owner. A commit is on the disk before it returns:
+ * synchronous is FULL, because WAL with NORMAL makes no fsync.
  */
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // The files beside it (-wal, -shm) get the same rights from SQLite.
+  // SQLite gives the files beside it (-wal, -shm) the same permissions.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: busyMs })
   useWal(database, busyMs)
@@ -177,7 +176,10 @@ function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
 
 const RETRY_AFTER_MS = 10
 
-/** SQLite does not wait `busyMs` where two connections turn a new file to WAL at the same moment: one of them is refused at once. */
+/**
+ * Switches the database to WAL. If two connections switch a new file at the same moment, SQLite refuses one at once instead of waiting
+ * `busyMs`, so this function retries.
+ */
 function useWal(database: DatabaseSync, busyMs: number): void {
   const untilMs = performance.now() + busyMs
   for (;;) {
@@ -192,9 +194,9 @@ function useWal(database: DatabaseSync, busyMs: number): void {
 }
 
 /**
- * Creates what checks that the files of a database that was just opened are still those that the path names. SQLite writes on into a
- * file that was deleted or renamed, and what it writes is gone with the process. Neither file gets shorter in use, except the log by a
- * checkpoint that truncates it, and the file by a `VACUUM` of another process. Error: `ADP_JOURNAL_DAMAGED`.
+ * Creates the function that checks that the files of an opened database are still those at its path. SQLite keeps writing to a deleted or
+ * renamed file, and that data is lost when the process ends. Neither file gets shorter in use, except the log by a truncating checkpoint
+ * and the database by a `VACUUM` of another process. Throws `ADP_JOURNAL_DAMAGED`.
  */
 function createFileGuard(path: string): () => void {
   const log = `${path}-wal`
@@ -215,7 +217,9 @@ function createFileGuard(path: string): () => void {
   }
 }
 
-/** True for a file of the length that its header says (sqlite.org/fileformat.html, 1.3): SQLite shortened it, and no cut did. */
+/**
+ * Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3). SQLite itself has then shortened it.
+ */
 function endsWithItsPages(path: string, size: number): boolean {
   const header = Buffer.alloc(32)
   const file = openSync(path, 'r')
@@ -225,7 +229,7 @@ function endsWithItsPages(path: string, size: number): boolean {
     closeSync(file)
   }
   const written = header.readUInt16BE(16)
-  // 1 stands for 65,536, which has no room in two bytes.
+  // The value 1 stands for 65,536, which does not fit in two bytes.
   return (written === 1 ? 65_536 : written) * header.readUInt32BE(28) === size
 }
 
