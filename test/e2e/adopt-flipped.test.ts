@@ -19,20 +19,20 @@ const renameMeta = (name: string): string =>
   `update journal_meta set name = '${name.slice(0, -1)}~' where name = '${name}'`
 const change = (text: string): string => `replace(${text}, substr(${text}, -30, 1), 'z')`
 
-/** Replies to the batch that came before: as it was answered, or that nothing is known of it any longer. */
+/** Replies to the batch that was posted before the damage: the stored reply, or a reply that its outcome is unknown. */
 const kept = created(3)
 const unknown = '504 ADP_OUTCOME_UNKNOWN'
 
 /**
- * Bits of an SQLite file that flip where no check of SQLite sees it, as the values that they leave, and what the journal says of itself. Not the
- * version: another number may be that of a newer program.
+ * SQL that flips bits of an SQLite journal where SQLite's own checks do not notice it, and what the journal reports. The stored version
+ * number is not among them, because a different number may come from a newer program.
  */
 const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply: unknown])[] = [
   ['the sealed key of MACs', setMeta('mac_key', change('value')), /key of the MACs of stages was changed/, kept],
-  ['the id of its key', setMeta('mac_key', "'j' || substr(value, 2)"), /key of the MACs of stages was changed/, kept],
-  ['its name', renameMeta('mac_key'), /no damage was found/, kept],
+  ['the key id of the MAC key', setMeta('mac_key', "'j' || substr(value, 2)"), /key of the MACs of stages was changed/, kept],
+  ['the name of the MAC key', renameMeta('mac_key'), /no damage was found/, kept],
   ['the proof of a key', `update journal_keys set proof = ${change('proof')}`, /what tells key k1 from others/, kept],
-  ['the salt, still a salt', setMeta('salt', "'00' || substr(value, 3)"), /what tells key k1 from others/, kept],
+  ['the salt, which stays a valid salt', setMeta('salt', "'00' || substr(value, 3)"), /what tells key k1 from others/, kept],
   ['the salt', setMeta('salt', change('value')), /its salt cannot be read.*It cannot be used/s, kept],
   ['the name of the version', renameMeta('version'), /its version cannot be read.*It cannot be used/s, kept],
   ['the identity', setMeta('identity', change('value')), /its identity cannot be read/, kept],
@@ -42,44 +42,47 @@ const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply:
   ['a count of commits', 'update journal_commits set commits = -5 where commits > 0', /is an old copy with -5/, kept],
   ['a number of a batch', `update journal_commits set last_batch = ${2 ** 53 - 1}`, /no damage was found/, kept],
   ['the end of the trail of stages', `update rollout_head set mac = ${change('mac')}`, /no damage was found/, kept],
-  ['its length', 'update rollout_head set entries = 4', /no damage was found/, kept],
+  ['the length of the trail of stages', 'update rollout_head set entries = 4', /no damage was found/, kept],
   ['the key of a request', "update journal_payloads set key_id = 'k3'", /no damage was found/, unknown],
   ['the key of answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],
 ] // prettier-ignore
 
-describe('product 3: a journal that is accepted serves again, after bits have flipped in', () => {
-  it.each(flips)('%s', async (_what, sql, says, reply) => {
-    const upstream = await startUpstream(keepMarks())
-    const journal = journalFile({ encrypted: true })
-    const settings = { ...onePartner({ v3: { readBackAfterMs: [5] } }), journal }
-    const before = await startAdapter(upstream.url, settings)
-    expect(outcomesOf(await postBatch(before, first))).toEqual(kept)
-    await before.app.close()
-    const file = journal.url.replace('sqlite:', '')
-    const database = new DatabaseSync(file)
-    expect(database.prepare(sql).run().changes).toBeGreaterThan(0)
-    database.close()
+describe('product 3: adopting a journal whose bits were flipped', () => {
+  it.each(flips)(
+    'serves stored and new batches again after flipped bits in %s',
+    async (_what, sql, says, reply) => {
+      const upstream = await startUpstream(keepMarks())
+      const journal = journalFile({ encrypted: true })
+      const settings = { ...onePartner({ v3: { readBackAfterMs: [5] } }), journal }
+      const before = await startAdapter(upstream.url, settings)
+      expect(outcomesOf(await postBatch(before, first))).toEqual(kept)
+      await before.app.close()
+      const file = journal.url.replace('sqlite:', '')
+      const database = new DatabaseSync(file)
+      expect(database.prepare(sql).run().changes).toBeGreaterThan(0)
+      database.close()
 
-    const config = `${dirname(file)}/markbridge.json`
-    await writeFile(
-      config,
-      JSON.stringify({
-        upstreams: { v3: { baseUrl: upstream.url } },
-        partners: [{ id: 'acme', match: { any: true } }],
-        journal: { url: journal.url, keys: [{ id: 'k1', key: { file: `${config}.key` } }] },
-      }),
-    )
-    await writeFile(`${config}.key`, 'ab'.repeat(32))
-    const adopt = (...args: string[]) => runCommand(['journal', 'adopt', '--config', config, ...args])
-    expect(await adopt()).toEqual({ status: 1, stdout: expect.stringMatching(says) as unknown, stderr: '' })
-    expect(await adopt('--yes')).toMatchObject({ status: 0, stderr: '' })
+      const config = `${dirname(file)}/markbridge.json`
+      await writeFile(
+        config,
+        JSON.stringify({
+          upstreams: { v3: { baseUrl: upstream.url } },
+          partners: [{ id: 'acme', match: { any: true } }],
+          journal: { url: journal.url, keys: [{ id: 'k1', key: { file: `${config}.key` } }] },
+        }),
+      )
+      await writeFile(`${config}.key`, 'ab'.repeat(32))
+      const adopt = (...args: string[]) => runCommand(['journal', 'adopt', '--config', config, ...args])
+      expect(await adopt()).toEqual({ status: 1, stdout: expect.stringMatching(says) as unknown, stderr: '' })
+      expect(await adopt('--yes')).toMatchObject({ status: 0, stderr: '' })
 
-    const after = await startAdapter(upstream.url, settings)
-    const again = await postBatch(after, first)
-    expect(again.status === 200 ? outcomesOf(again) : codeOf(again)).toEqual(reply)
-    expect(outcomesOf(await postBatch(after, other))).toEqual(created(2))
-    expect((await after.request('GET', '/readyz')).status).toBe(200)
-    // Those of the second batch are the first of the first one: they were read back.
-    expect(postsOf(upstream.seen)).toHaveLength(3)
-  })
+      const after = await startAdapter(upstream.url, settings)
+      const again = await postBatch(after, first)
+      expect(again.status === 200 ? outcomesOf(again) : codeOf(again)).toEqual(reply)
+      expect(outcomesOf(await postBatch(after, other))).toEqual(created(2))
+      expect((await after.request('GET', '/readyz')).status).toBe(200)
+      // The keys of the second batch also occur in the first batch, so its records were read back and not posted.
+      expect(postsOf(upstream.seen)).toHaveLength(3)
+    },
+  )
 })

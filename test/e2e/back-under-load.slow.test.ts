@@ -19,22 +19,22 @@ import { sandboxHeaders, testNow } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath } from '../support/batch-request.ts'
 import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 
-/** Clients come at this distance, whether those before have their answers or not. */
+/** Time between two clients in milliseconds. A client starts even if earlier clients have no answers yet. */
 const EVERY_MS = 60
-/** A client that waits longer gives up. */
+/** Time in milliseconds after which a client gives up. */
 const PATIENCE_MS = 3_000
 const WITHIN_MS = 2_000
 
-/** An adapter in a process of its own, with clients that post batches to it. */
+/** An adapter in its own process, with clients that post batches to the adapter. */
 interface Instance {
   readonly cli: RunningCli
-  /** Resolves with the time (ms since the epoch) of the first answer from then on that V2 has written. */
+  /** Resolves with the time (ms since the epoch) of the next answer that V2 wrote. */
   firstOfV2(): Promise<number>
-  /** Resolves once an answer with this status has come from then on. */
+  /** Resolves once a later answer has this status. */
   answered(status: number): Promise<void>
 }
 
-/** What may die: V3, which refuses connections or takes requests and is silent. */
+/** Ways in which V3 dies: it refuses connections, or it accepts requests and never answers. */
 type Death = 'none' | 'refused' | 'silent'
 
 async function startRig() {
@@ -90,7 +90,7 @@ async function startRig() {
   }
 }
 
-/** Clients of one instance; each posts a batch of its own. */
+/** Runs the clients of one instance. Each client posts a batch of its own. */
 function startClients(
   url: string,
   number: number,
@@ -111,7 +111,7 @@ function startClients(
     const ofV2 = isOfV2(boundaryIn(String(reply.headers['content-type'])) ?? '')
     for (const listener of listeners) listener(reply.statusCode, ofV2)
   }
-  // The connection broke, or its client gave up: the next one may do.
+  // The connection broke or the client gave up. Later clients may still succeed.
   const timer = setInterval(() => void post().catch(() => undefined), EVERY_MS)
   onTestFinished(async () => {
     clearInterval(timer)
@@ -134,31 +134,35 @@ function startClients(
   }
 }
 
-/** Prints how long each instance took until V2 served. */
+/** Prints how long each instance took until V2 served its clients. */
 function report(what: string, sinceMs: number, firsts: readonly number[]): number[] {
   const took = firsts.map((at) => at - sinceMs)
   console.log(`${what}: first answer of V2 after ${took.join(' and ')} ms`)
   return took
 }
 
-describe.skipIf(missingPostgres() !== undefined)('back under load, two instances', () => {
+describe.skipIf(missingPostgres() !== undefined)('rollback to V2 under load, with two instances', () => {
   test.each([
     ['V3 answers', 'none'],
     ['V3 refuses connections', 'refused'],
     ['V3 takes requests and is silent', 'silent'],
-  ] as const)('the command leads back to V2 within 2 s while %s', { retry: 2 }, async (what, death) => {
-    const { instances, configFile, journalUrl, killV3 } = await startRig()
-    await Promise.all(instances.map((each) => each.answered(200)))
-    await killV3(death)
-    // Clients are under way to a dead V3 by then.
-    if (death !== 'none') await delay(500)
-    const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
-    const { status, stderr } = await runCli(['rollout', 'back', 'acme', '--config', configFile])
-    expect([status, stderr]).toEqual([0, expect.any(String)])
-    const rollout = await openRolloutStore({ url: journalUrl })
-    const [back] = (await rollout.history({ partner: 'acme' })).slice(-1)
-    await rollout.close()
-    const took = report(what, back?.atMs ?? NaN, await firsts)
-    expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
-  })
+  ] as const)(
+    'returns every client to V2 within 2 s of the command while %s',
+    { retry: 2 },
+    async (what, death) => {
+      const { instances, configFile, journalUrl, killV3 } = await startRig()
+      await Promise.all(instances.map((each) => each.answered(200)))
+      await killV3(death)
+      // By now, some clients are waiting for a dead V3.
+      if (death !== 'none') await delay(500)
+      const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
+      const { status, stderr } = await runCli(['rollout', 'back', 'acme', '--config', configFile])
+      expect([status, stderr]).toEqual([0, expect.any(String)])
+      const rollout = await openRolloutStore({ url: journalUrl })
+      const [back] = (await rollout.history({ partner: 'acme' })).slice(-1)
+      await rollout.close()
+      const took = report(what, back?.atMs ?? NaN, await firsts)
+      expect(Math.max(...took)).toBeLessThan(WITHIN_MS)
+    },
+  )
 })

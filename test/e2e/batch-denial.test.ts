@@ -22,7 +22,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const denied = (status: number): Answer =>
   replyWith(status, { statusCode: status, message: 'Denied by the gateway.' })
 
-/** Answers by the number of the learner (the last digits of its guid). */
+/** Chooses the answer by the number of the learner (the last digits of its GUID). */
 function byLearner(answer: (learner: number) => Answer): Answer {
   return (seen, response) => answer(learnerOf(seen))(seen, response)
 }
@@ -31,7 +31,7 @@ function learnerOf(seen: SeenRequest): number {
   return Number(/"Attendee":\{"ExternalID":"[0-9a-f-]{24}(\d{12})"/.exec(seen.body)?.[1])
 }
 
-describe('credentials that the service denies', () => {
+describe('a batch whose credentials V3 denies', () => {
   it.each([401, 403])(
     'answers the whole request %i in the gateway form and posts nothing more',
     async (status) => {
@@ -61,7 +61,7 @@ describe('credentials that the service denies', () => {
     },
   )
 
-  it('tells a denial per part once a record was answered otherwise', async () => {
+  it('reports the denial in each part once V3 has answered one record otherwise', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
     const parts = await postRecords(adapter, flatRecords(4))
@@ -77,12 +77,12 @@ describe('credentials that the service denies', () => {
     ['refused', replyWith(400, { error: { code: 'Z1', message: '' } }), { status: 400, codes: ['Z1'] }],
     ['lost', replyWith(500), { status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
   ])(
-    'sends all the rest when the first answers were denials but one was %s',
+    'sends every remaining record when the first answers were denials except for one that was %s',
     async (_name, late, expected) => {
       const upstream = await startUpstream(
         byLearner((learner) => async (seen, response) => {
           if (learner !== 3) return (learner <= 4 ? denied(403) : echoRecord)(seen, response)
-          // The third waits until the three denials are known, so that sending has stopped.
+          // Record 3 waits until the three denials have arrived, so that the adapter has stopped sending.
           await upstream.arrived(4)
           await new Promise((resolve) => setImmediate(resolve))
           return late(seen, response)
@@ -98,7 +98,7 @@ describe('credentials that the service denies', () => {
     },
   )
 
-  it('keeps the order of a key when sending stopped and went on', async () => {
+  it('keeps the order of a key when sending stops and resumes', async () => {
     const records = [
       flatRecord(1, { Comment: 'a' }),
       flatRecord(2),

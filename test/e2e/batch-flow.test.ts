@@ -19,15 +19,15 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const sendRaw = (port: number, records: readonly object[]): Promise<RawClient> =>
   RawClient.open(port, batchText(batchOf(records)))
 
-/** An adapter that sends two records at a time, to an upstream that keeps every answer until it is let go. */
+/** Starts an adapter that sends two records at a time to an upstream that holds every answer until the test releases it. */
 async function startHeld() {
   const { answer, release, held } = holdAnswers()
   const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { concurrency: 2 } }))
   return { upstream, adapter, release, held }
 }
 
-describe('records on their way', () => {
-  it('sends records of one learner and event one after another, the rest side by side', async () => {
+describe('records in flight', () => {
+  it('sends records of one learner and event one after another, and other records concurrently', async () => {
     const running = new Map<string, number>()
     const order: string[] = []
     let most = 0
@@ -47,7 +47,7 @@ describe('records on their way', () => {
       response.end(echoOf(seen))
     })
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 5 } }))
-    // 40 records of 10 learners; the guid of each comes in both cases.
+    // 40 records of 10 learners. The GUID of each learner occurs in upper and lower case.
     const records = Array.from({ length: 40 }, (_, index) => {
       const learner = `abcdefab-0000-4000-8000-00000000000${index % 10}`
       return flatRecord(1, {
@@ -67,7 +67,7 @@ describe('records on their way', () => {
     expect(most).toBe(5)
   })
 
-  it('opens no more connections than configured, whatever the batches ask for', async () => {
+  it('opens no more connections than configured, however large the batches are', async () => {
     const { answer, release, held } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, { v3: { connections: 3 } })
     const replies = [1, 2].map(() => postBatch(adapter, batchOf(flatRecords(20))))
@@ -80,7 +80,7 @@ describe('records on their way', () => {
     expect([upstream.seen.length, upstream.connections()]).toEqual([40, 3])
   })
 
-  it('batch-wire A7: the first parts arrive while later records are held by the upstream', async () => {
+  it('batch-wire A7: sends the first parts while the upstream still holds later records', async () => {
     const { upstream, adapter, release, held } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(6))
     await upstream.arrived(2)
@@ -95,7 +95,7 @@ describe('records on their way', () => {
     expect(await client.until('--\r\n\r\n0\r\n\r\n')).toContain('Content-ID: 6')
   })
 
-  it('posts all records when the client goes away in the middle', async () => {
+  it('posts every record when the client disconnects in the middle', async () => {
     const { upstream, adapter, release } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(30))
     await upstream.arrived(2)
@@ -110,7 +110,7 @@ describe('records on their way', () => {
 })
 
 describe('close', () => {
-  it('lets a batch under way finish and refuses new connections', async () => {
+  it('finishes a batch in progress and refuses new connections', async () => {
     const { upstream, adapter, release } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(9))
     await upstream.arrived(2)
@@ -123,7 +123,7 @@ describe('close', () => {
     expect(adapter.events().at(-1)).toEqual({ msg: 'stopped' })
   })
 
-  it('does not cut a reply that a slow client has not read', async () => {
+  it('does not cut off a reply that a slow client is still reading', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, onePartner({ v3: { concurrency: 64 } }))
     const records = Array.from({ length: 400 }, (_, n) => flatRecord(n + 1, { Comment: 'x'.repeat(30_000) }))
     const client = await sendRaw(adapter.port, records)
@@ -138,7 +138,7 @@ describe('close', () => {
     await closed
   })
 
-  it('ends although a client keeps its connection open, and asking', async () => {
+  it('completes although a client keeps its connection open and sends more requests', async () => {
     const { adapter } = await startWithV3()
     const idle = await RawClient.open(adapter.port)
     const asking = await RawClient.open(adapter.port)

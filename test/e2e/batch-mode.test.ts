@@ -21,7 +21,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const formats = ['multipart', 'json'] as const
 
 describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
-  it('is one call under five calls a second: all 201 without a wait', async () => {
+  it('takes one call without a wait at five calls a second, and gets 201 for every record', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
     const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
@@ -33,7 +33,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('lets no refused record fail another', async () => {
+  it('does not let a rejected record fail another record', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'batch', batchFormat } }))
     const register = await sandboxRegister(sandbox, 5)
@@ -43,7 +43,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
     expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
   })
 
-  it('tells a batch that the service does not take as not applied in mode batch, and posts one by one in mode auto', async () => {
+  it('reports "not applied" when V3 rejects a batch in mode batch, and posts records one by one in mode auto', async () => {
     const sandbox = await startSandbox({ batch: false })
     const register = await sandboxRegister(sandbox, 5)
     const [strict, auto] = await Promise.all(
@@ -60,7 +60,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('tells every record as unknown when the connection is lost after the batch was applied, and repeats none', async () => {
+  it('reports every record as unknown, and repeats none, when the connection is lost after V3 applied the batch', async () => {
     const sandbox = await startSandbox()
     const register = await sandboxRegister(sandbox, 4)
     await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
@@ -74,7 +74,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
   })
 })
 
-it('takes the parts of a reply that broke off as far as a delimiter closes them', async () => {
+it('accepts the parts of a broken-off reply up to the last closed delimiter', async () => {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, 6)
   await sandbox.put('faults', { kind: 'truncate', bytes: 2_500, path: '$batch', count: 1 })
@@ -87,7 +87,7 @@ it('takes the parts of a reply that broke off as far as a delimiter closes them'
 })
 
 describe('V3 batches', () => {
-  /** A service whose batch answers every record, in the order in which it was asked. */
+  /** A V3 service that answers every record of a batch in the order of the request. */
   const serve = () =>
     startUpstream((seen, response) => {
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
@@ -97,7 +97,7 @@ describe('V3 batches', () => {
     })
   const json = { writeMode: 'batch', batchFormat: 'json' }
 
-  it('hold at most 100 records, and a record alone is a plain POST', async () => {
+  it('hold at most 100 records, and a single record is posted without a batch', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const parts = await postRecords(adapter, flatRecords(201))
@@ -108,7 +108,7 @@ describe('V3 batches', () => {
     expect(sizes).toEqual([100, 100, undefined])
   })
 
-  it('never hold two records of one learner and event: the newer one follows in a later call', async () => {
+  it('never contain two records of one learner and event, but send the newer record in a later call', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
@@ -118,7 +118,7 @@ describe('V3 batches', () => {
     expect(minutes).toEqual(['11', '22', '33'])
   })
 
-  it('are posted again as a whole after 429, when nothing was applied', async () => {
+  it('are posted again as a whole after a 429, because nothing was applied', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
       const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
@@ -132,22 +132,25 @@ describe('V3 batches', () => {
   it.each([
     [413, 20, [20, 10, 5, 5, 5, 5]],
     [429, 10, [10, 5, 5]],
-  ])('that are too long (%s) are made shorter, and nothing of them is lost', async (status, count, sizes) => {
-    const seenSizes: number[] = []
-    const upstream = await startUpstream((seen, response) => {
-      const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
-      seenSizes.push(requests.length)
-      if (requests.length > 5) return replyWith(status, { error: { code: String(status), message: 'no' } })(seen, response) // prettier-ignore
-      return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
-    })
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
-    expect(failuresOf(await postRecords(adapter, flatRecords(count)))).toEqual(created(count))
-    expect(seenSizes).toEqual(sizes)
-    await postRecords(adapter, flatRecords(8))
-    expect(seenSizes.slice(sizes.length)).toEqual([5, 3])
-  })
+  ])(
+    'are split without losing a record when V3 answers that they are too long (%s)',
+    async (status, count, sizes) => {
+      const seenSizes: number[] = []
+      const upstream = await startUpstream((seen, response) => {
+        const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
+        seenSizes.push(requests.length)
+        if (requests.length > 5) return replyWith(status, { error: { code: String(status), message: 'no' } })(seen, response) // prettier-ignore
+        return replyWith(200, { responses: requests.map(({ id, body }) => ({ id, status: 201, body: { ...body, ExternalID: guid(5) } })) })(seen, response) // prettier-ignore
+      })
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
+      expect(failuresOf(await postRecords(adapter, flatRecords(count)))).toEqual(created(count))
+      expect(seenSizes).toEqual(sizes)
+      await postRecords(adapter, flatRecords(8))
+      expect(seenSizes.slice(sizes.length)).toEqual([5, 3])
+    },
+  )
 
-  it('with a record that is too large for V3 refuse that record alone', async () => {
+  it('fail only the record that is too large for V3', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.body.includes('too large')) return replyWith(413, { error: { code: '413', message: 'Too large.' } })(seen, response) // prettier-ignore
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
@@ -160,7 +163,7 @@ describe('V3 batches', () => {
     expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
-  it('that are denied are the denial of the whole request', async () => {
+  it('deny the whole request when V3 denies the batch', async () => {
     const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const reply = await postBatch(adapter, batchOf(flatRecords(8)))

@@ -17,12 +17,12 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 
 const quick = { timeouts: { connectMs: 1_000, headersMs: 300, bodyMs: 300 } }
 
-/** Ends the connection by a reset once the request was read. */
+/** Reads the request and then resets the connection. */
 const reset: Answer = (_seen, response) => {
   response.socket?.resetAndDestroy()
 }
 
-/** Writes bytes as they are and leaves or ends the connection. */
+/** Writes the bytes unchanged and then leaves the connection open or closes it. */
 function raw(text: string, end: boolean): Answer {
   return (_seen, response: ServerResponse) => {
     response.socket?.write(text)
@@ -33,8 +33,8 @@ function raw(text: string, end: boolean): Answer {
 const unknown = [{ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }]
 const unavailable = [{ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] }]
 
-describe('a batch over V3', () => {
-  it('service.md 4.2: answers each record with its own part, in order, and sends each once', async () => {
+describe('a batch sent to V3', () => {
+  it('service.md 4.2: sends each record once and answers it with its own part, in request order', async () => {
     const { upstream, adapter } = await startWithV3()
     const records = [flatRecord(1, { MinutesLate: 7, Comment: 'café \u2028 \ud800' }), flatRecord(2)]
     const reply = await postBatch(adapter, batchOf(records))
@@ -64,7 +64,7 @@ describe('a batch over V3', () => {
     )
   })
 
-  it('answers every record 503 and none 201 when the upstream is stopped', async () => {
+  it('answers 503 for every record when the upstream is stopped', async () => {
     const { upstream, adapter } = await startWithV3()
     await upstream.close()
     const parts = await postRecords(adapter, flatRecords(40))
@@ -96,15 +96,24 @@ describe('a batch over V3', () => {
     ['gets 504', replyWith(504)],
     ['gets 600', raw('HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', false)],
   ] // prettier-ignore
-  it.each(unclear)('never tells a record as failed or accepted that %s', async (_name, answer) => {
-    const { upstream, adapter } = await startWithV3(answer, { v3: quick })
-    const parts = await postRecords(adapter, [flatRecord(1)])
-    expect(failuresOf(parts)).toEqual(unknown)
-    expect(upstream.seen.length).toBe(1)
-    expect(adapter.events()).toContainEqual(
-      expect.objectContaining({ msg: 'batch answered', accepted: 0, refused: 0, notApplied: 0, unknown: 1 }),
-    )
-  })
+  it.each(unclear)(
+    'reports a record as neither failed nor accepted when the record %s',
+    async (_name, answer) => {
+      const { upstream, adapter } = await startWithV3(answer, { v3: quick })
+      const parts = await postRecords(adapter, [flatRecord(1)])
+      expect(failuresOf(parts)).toEqual(unknown)
+      expect(upstream.seen.length).toBe(1)
+      expect(adapter.events()).toContainEqual(
+        expect.objectContaining({
+          msg: 'batch answered',
+          accepted: 0,
+          refused: 0,
+          notApplied: 0,
+          unknown: 1,
+        }),
+      )
+    },
+  )
 
   const declined: [name: string, answer: Answer, code: string, status: number][] = [
     ['503', replyWith(503), 'ADP_UPSTREAM_UNAVAILABLE', 503],
@@ -115,7 +124,7 @@ describe('a batch over V3', () => {
     ['307', replyWith(307, '', { Location: 'http://127.0.0.1:1/' }), 'ADP_UPSTREAM_PROTOCOL', 502],
   ] // prettier-ignore
   it.each(declined)(
-    'tells a record as not applied after %s, without another try that the budget has no time for',
+    'reports a record as not applied after %s, without a retry that the budget has no time for',
     async (_name, answer, code, status) => {
       const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -140,7 +149,7 @@ describe('a batch over V3', () => {
     ['a torn body', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
   ] // prettier-ignore
   it.each(refusals)(
-    'service.md 7: tells a refusal in the form of %s as 400 with one SequenceID',
+    'service.md 7: reports a rejection in the form of %s as 400 with one SequenceID',
     async (_name, answer, codes) => {
       const { adapter } = await startWithV3(answer)
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -151,7 +160,7 @@ describe('a batch over V3', () => {
     },
   )
 
-  it('batch-wire A5: a failed record hides no other', async () => {
+  it('batch-wire A5: answers every other record when one record fails', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.body.includes(guid(2)))
         return replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
@@ -175,7 +184,7 @@ describe('a batch over V3', () => {
     }) // prettier-ignore
   })
 
-  it('sends on a fresh connection when an idle one was closed by the upstream', async () => {
+  it('sends on a fresh connection when the upstream has closed an idle one', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       response.end(echoOf(seen))
       if (seen.index === 0) response.on('finish', () => response.socket?.end())
@@ -186,7 +195,7 @@ describe('a batch over V3', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('when the budget is spent, tells what was sent as unknown and sends nothing more', async () => {
+  it('reports what was sent as unknown, and sends nothing more, when the budget is spent', async () => {
     const upstream = await startUpstream(() => undefined)
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 400, concurrency: 3 } }))
     const parts = await postRecords(adapter, flatRecords(8))

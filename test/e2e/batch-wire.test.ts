@@ -16,8 +16,8 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 
 const key = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
 
-describe('what reaches the upstream', () => {
-  it('batch-wire F24: the outer credentials alone, whatever the inner requests say', async () => {
+describe('a batch on its way to the upstream', () => {
+  it('batch-wire F24: carries only the outer credentials, whatever the inner requests say', async () => {
     const { upstream, adapter } = await startWithV3()
     const inner = [
       'Authorization: bearer inner',
@@ -45,7 +45,7 @@ describe('what reaches the upstream', () => {
     })
   })
 
-  it("maps the partner's key and keeps to the path of the base address", async () => {
+  it("maps the partner's key and keeps the path of the base address", async () => {
     const upstream = await startUpstream()
     const { Secret } = await import('../../src/config/index.ts')
     const adapter = await startAdapter(
@@ -60,7 +60,7 @@ describe('what reaches the upstream', () => {
 })
 
 describe('the request around a batch', () => {
-  it('takes any prefix and case of the path', async () => {
+  it('is accepted under any path prefix and in any case', async () => {
     const adapter = await startAdapter((await startUpstream()).url)
     const { headers, body } = batchOf([flatRecord(1)])
     const paths = ['/V2/Attendance/$batch', '/v2/attendance/%24BATCH', '/a/b%20c/V2/Attendance/$batch/', '/x/V2/Attendance/$batch?y=%zz'] // prettier-ignore
@@ -70,14 +70,17 @@ describe('the request around a batch', () => {
     }
   })
 
-  it.each(['GET', 'PUT', 'DELETE', 'PATCH'] as const)('answers %s of $batch with 405', async (method) => {
-    const adapter = await startAdapter('http://127.0.0.1:1')
-    const reply = await adapter.request(method, batchPath)
-    expect([reply.status, reply.headers['allow']]).toEqual([405, 'POST'])
-    expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_METHOD_NOT_ALLOWED' } })
-  })
+  it.each(['GET', 'PUT', 'DELETE', 'PATCH'] as const)(
+    'is answered 405 when a %s is sent to $batch',
+    async (method) => {
+      const adapter = await startAdapter('http://127.0.0.1:1')
+      const reply = await adapter.request(method, batchPath)
+      expect([reply.status, reply.headers['allow']]).toEqual([405, 'POST'])
+      expect(JSON.parse(reply.text)).toMatchObject({ error: { code: 'ADP_METHOD_NOT_ALLOWED' } })
+    },
+  )
 
-  it.each(['/$batch', '/V2/%24batch?x=1'])('tells a client that posts a batch to %s where batches go', async (path) => {
+  it.each(['/$batch', '/V2/%24batch?x=1'])('names the path for batches when a client posts a batch to %s', async (path) => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([
@@ -94,36 +97,39 @@ describe('the request around a batch', () => {
     ['with an empty token', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'bearer ' }, /missing access token/],
     ['with a key of nobody', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
   ] // prettier-ignore
-  it.each(denied)('answers 401 in the gateway form %s and posts nothing', async (_name, headers, message) => {
-    const upstream = await startUpstream()
-    const partner = {
-      id: 'acme',
-      match: { subscriptionKeySha256: '1f4fa7b5b9c3d5b7c4a2a7bd1f6b8a3f6a1e2d3c4b5a69788796a5b4c3d2e1f0' },
-    }
-    const adapter = await startAdapter(upstream.url, { partners: [partner] })
-    const batch = batchOf([flatRecord(1)])
-    const lines = Object.entries({
-      Host: 'x',
-      Connection: 'close',
-      ...batch.headers,
-      'Content-Length': batch.body.length,
-      ...headers,
-    })
-    const reply = await exchange(
-      adapter.port,
-      `POST ${batchPath} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${batch.body}`,
-    )
-    expect(reply).toMatch(/^HTTP\/1\.1 401 /)
-    expect(reply).toContain('WWW-Authenticate: Bearer')
-    const {
-      statusCode,
-      message: text,
-      ...rest
-    } = JSON.parse(reply.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>
-    expect([statusCode, rest]).toEqual([401, {}])
-    expect(text).toMatch(message)
-    expect(upstream.seen).toEqual([])
-  })
+  it.each(denied)(
+    'is answered 401 in the gateway form %s, and nothing is posted',
+    async (_name, headers, message) => {
+      const upstream = await startUpstream()
+      const partner = {
+        id: 'acme',
+        match: { subscriptionKeySha256: '1f4fa7b5b9c3d5b7c4a2a7bd1f6b8a3f6a1e2d3c4b5a69788796a5b4c3d2e1f0' },
+      }
+      const adapter = await startAdapter(upstream.url, { partners: [partner] })
+      const batch = batchOf([flatRecord(1)])
+      const lines = Object.entries({
+        Host: 'x',
+        Connection: 'close',
+        ...batch.headers,
+        'Content-Length': batch.body.length,
+        ...headers,
+      })
+      const reply = await exchange(
+        adapter.port,
+        `POST ${batchPath} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${batch.body}`,
+      )
+      expect(reply).toMatch(/^HTTP\/1\.1 401 /)
+      expect(reply).toContain('WWW-Authenticate: Bearer')
+      const {
+        statusCode,
+        message: text,
+        ...rest
+      } = JSON.parse(reply.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>
+      expect([statusCode, rest]).toEqual([401, {}])
+      expect(text).toMatch(message)
+      expect(upstream.seen).toEqual([])
+    },
+  )
 
   it.each([
     ['two Host headers', 'Host: a\r\nHost: b\r\n'],
@@ -131,7 +137,7 @@ describe('the request around a batch', () => {
     ['a Host with a quote', 'Host: a"b\r\n'],
     ['a Host with a user', 'Host: u@a\r\n'],
     ['an empty Host', 'Host: \r\n'],
-  ])('RFC 9112 3.2: refuses %s', async (_name, host) => {
+  ])('RFC 9112 3.2: is rejected with %s', async (_name, host) => {
     const { upstream, adapter } = await startWithV3()
     for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
       const reply = await exchange(
@@ -144,7 +150,7 @@ describe('the request around a batch', () => {
     expect(upstream.seen).toEqual([])
   })
 
-  it('gives the 413 to a client that is still sending', async () => {
+  it('gets its 413 while the client is still sending', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { limits: { maxBodyBytes: 3_000 } })
     const client = await RawClient.open(adapter.port)
     const length = 40_000_000
@@ -153,7 +159,7 @@ describe('the request around a batch', () => {
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 413 [^]*"code":"ADP_TOO_LARGE"/)
   })
 
-  it('answers 503 with Retry-After when the bodies under way fill the budget', async () => {
+  it('is answered 503 with Retry-After when the bodies in progress fill the budget', async () => {
     const upstream = await startUpstream(() => undefined)
     const { headers, body } = batchOf(flatRecords(4))
     const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 12 } })
@@ -170,7 +176,7 @@ describe('the request around a batch', () => {
 })
 
 describe('the form of the reply', () => {
-  it('batch-wire A6: is flat in layout flat, also for a client that names an OData version', async () => {
+  it('batch-wire A6: is flat in layout flat, even for a client that names an OData version', async () => {
     const adapter = await startAdapter((await startUpstream()).url, onePartner({ layout: 'flat' }))
     const reply = await postBatch(adapter, batchOf(flatRecords(2)), { 'OData-MaxVersion': '4.0' })
     expect(readBatchReply(reply).length).toBe(2)

@@ -8,7 +8,7 @@ import { loadFixtures } from './support/fixture.ts'
 const credentials =
   'Connection: close\r\nOcp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n'
 
-it('shadow in front of the legacy face differs in the words and own codes of errors only, over all fixtures', async () => {
+it('finds differences between shadow and the legacy face only in the texts and own codes of errors, over all fixtures', async () => {
   const { v2Url, v3Url } = await startFaces()
   const { adapter, compared } = await startCompared(v2Url, v3Url, { compare: { settleMs: 0 } })
   for (const { bytes } of await loadFixtures()) {
@@ -19,7 +19,7 @@ it('shadow in front of the legacy face differs in the words and own codes of err
     const sent = exchange(adapter.port, Buffer.from(`${start}\r\n${credentials}${text}`, 'latin1')).catch(
       () => undefined,
     )
-    // Some never end: their body is cut off.
+    // Some fixtures have a cut-off body, so their request never ends.
     await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 200))])
   }
   await vi.waitFor(() => expect(compared.length).toBeGreaterThan(150), 60_000)

@@ -8,7 +8,7 @@ import { missingPostgres, startPostgres, type TestPostgres } from '../support/st
 import { type ComparedFaces, startFaces } from './support/compared-faces.ts'
 import { type ComparedPartner, startCompared } from './support/compared-partner.ts'
 
-/** Each record that was compared, as check, verdict and fields that differ. */
+/** Returns each compared record as its check, its verdict and the fields that differ. */
 const foundBy = ({ compared }: ComparedPartner, check: string): string[] =>
   compared
     .filter((exchange) => exchange.check === check)
@@ -18,7 +18,7 @@ const foundBy = ({ compared }: ComparedPartner, check: string): string[] =>
       ),
     )
 
-describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQL', () => {
+describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on one PostgreSQL', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
@@ -39,13 +39,13 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   const write = async ({ adapter }: ComparedPartner, ...marks: readonly object[]): Promise<void> => {
     expect((await postBatch(adapter, batchOf(marks), sandboxHeaders)).status).toBe(200)
   }
-  /** The mark of a learner, and its correction. */
+  /** Builds the mark of a learner and a correction of that mark. */
   const pairOf = ({ mark }: ComparedFaces, learner: number) =>
     [mark(learner, { Comment: 'bus' }), mark(learner, { Comment: 'train', MinutesLate: 7 })] as const
 
   const portOf = ({ v2Url, v3Url }: ComparedFaces, face: 'V2' | 'V3'): string =>
     face === 'V2' ? v2Url : v3Url
-  /** Reads of a face do not see the writes since now, or the last ones. */
+  /** Makes reads of a face miss writes from now on, or the most recent writes. */
   const lag = (faces: ComparedFaces, face: 'V2' | 'V3', lagMs?: number) =>
     fetch(`${portOf(faces, face)}/_sandbox/faults`, {
       method: 'PUT',
@@ -59,10 +59,10 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   ] as const
 
   it.each(sides)(
-    'at %s leave out a mark that another one has corrected, in either order',
+    'leaves out a mark at %s that another instance has corrected, in either order',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
-      // The other face shows no mark before all are written.
+      // The other face shows no mark before all marks are written.
       await lag(faces, face)
       const [one, other] = await start(faces.v2Url, faces.v3Url, {
         ...settings,
@@ -86,7 +86,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   )
 
   it.each(sides)(
-    'at %s find what one face shows otherwise, of corrected marks as well',
+    'finds what one face shows differently at %s, for corrected marks as well',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       const { learners, events } = faces.samples
@@ -106,13 +106,13 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       for (const path of ['RecordedOn', 'ExternalID', 'SchoolAttendanceCode', 'Comment'])
         expect(found.filter((text) => text.startsWith(`differs ${path} `))).toHaveLength(1)
       expect(found.filter((text) => text.startsWith(face === 'V3' ? 'onlyV2' : 'onlyV3'))).toHaveLength(1)
-      // None of the older marks is the same as what stands now, and none hides a difference.
+      // No older mark equals the current mark, and no older mark hides a difference.
       expect(foundBy(one, check)).toHaveLength(kinds.length)
       expect(foundBy(one, check).filter((text) => !/^(?:differs|only)/.test(text))).toEqual([])
     },
   )
 
-  it('find what V3 stores otherwise than it says, although both faces show it later', async () => {
+  it('finds what V3 stores differently from its reply, although both faces show the mark later', async () => {
     const faces = await startFaces()
     await faces.put('values', { echo: 'posted', clock: 'server', comments: [{ cut: 1 }] })
     const [one] = await start(faces.v2Url, faces.v3Url, { ...sides[1][3], compare: { settleMs: 200 } })
@@ -122,7 +122,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect(foundBy(one, 'readBack')).toHaveLength(2)
   })
 
-  it('leave V2 alone after it has answered 429 to a client of one whose exchange is not compared', async () => {
+  it('leaves V2 alone after V2 answered 429 to a client of one instance whose exchange is not compared', async () => {
     const { v3Url, mark } = await startFaces()
     const v2 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }))
     const url = await postgres.createDatabase()
@@ -150,7 +150,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect(v2.seen.filter(({ method }) => method === 'GET')).toEqual([])
   })
 
-  it('leave a side alone after it has answered 429 to a comparison of one', async () => {
+  it('leaves a side alone after that side answered 429 to a comparison of one instance', async () => {
     const { v2Url, mark } = await startFaces()
     const v3 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }) satisfies Answer)
     const [one, other] = await start(v2Url, v3.url, { compare: { settleMs: 50 }, v3: { callsPerSecond: 50 } })

@@ -18,7 +18,7 @@ const MAX_BATCHES = 20
 const otherIds = (): BatchSpelling => ({ boundary: `batch_${randomUUID()}` })
 const generic = { 'OData-MaxVersion': '4.0' }
 
-/** A partner at `shadow`, in front of these faces, and what is learned of it. */
+/** Starts a partner at `shadow` in front of these faces, and returns what comparison learns about the partner. */
 async function startLearning(faces: ComparedFaces, choices: object = {}) {
   const journal = journalFile()
   const partner = {
@@ -38,7 +38,7 @@ async function startLearning(faces: ComparedFaces, choices: object = {}) {
     const all = { ...sandboxHeaders, ...batch.headers, ...headers }
     await adapter.request('POST', batchPath, { headers: all, body: batch.body })
   }
-  /** Ends the adapter once all was compared, which keeps what it has counted. */
+  /** Stops the adapter, which then stores its counts, once every exchange is compared. */
   const learned = async (settings: object = partner) => {
     const samples = await compared(adapter, batches)
     const differing = sumOf(samples, 'compare_records_total', 'differs')
@@ -57,8 +57,8 @@ async function startLearning(faces: ComparedFaces, choices: object = {}) {
 }
 
 /**
- * The samples of an adapter that has compared all that it was offered. An exchange is offered after its client has the reply, and
- * does not wait while it is compared, so that none waits is not enough.
+ * Returns the samples of an adapter once it has compared every exchange that it was offered. The adapter offers an exchange after the
+ * client has the reply, and an exchange under comparison no longer waits, so an empty queue does not prove that the comparison is finished.
  */
 async function compared(adapter: Adapter, batches: number): Promise<ReadonlyMap<string, number>> {
   return vi.waitFor(
@@ -82,13 +82,13 @@ function sumOf(samples: ReadonlyMap<string, number>, name: string, label = ''): 
     .reduce((sum, [, value]) => sum + value, 0)
 }
 
-/** The settings of the patch that is printed. */
+/** Returns the settings of the printed patch. */
 function toPatch(text: string): object {
   const { partners: [partner = {}] = [] } = (parse(text) ?? {}) as { partners?: object[] }
   return Object.fromEntries(Object.entries(partner).filter(([name]) => name !== 'id'))
 }
 
-/** What a school's clients send in a morning: registers, corrections, errors, other ids, and a generic client. */
+/** What the clients of a school send in a morning: registers, corrections, errors, differing ids, and a generic client. */
 async function sendMorning(
   faces: ComparedFaces,
   post: Awaited<ReturnType<typeof startLearning>>['post'],
@@ -107,7 +107,7 @@ async function sendMorning(
   await post([mark(6, session), flatRecord(1)], otherIds())
 }
 
-/** The texts of the sandbox, which are not those of the adapter. */
+/** Error texts of the sandbox, which differ from the texts of the adapter. */
 const texts = {
   ATT_VAL_2: 'The AttendableEvent of the record does not exist.',
   ATT_VAL_3: 'The SchoolAttendanceCode of the record does not exist.',
@@ -120,7 +120,7 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
     [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
     [{ layout: 'nested', dataEnvelope: true, msgtypeResponse: true, errorMessages: owned }, { layout: 'nested', quirks: { dataEnvelope: true, msgtypeResponse: true }, errorMessages: owned }],
-  ])('proposes for %j exactly %j, and with that nothing', async (form, expected) => {
+  ])('proposes for %j exactly %j, and proposes nothing more once that is set', async (form, expected) => {
     const faces = await startFaces()
     await faces.put('legacy-form', form)
     const first = await startLearning(faces)
@@ -136,7 +136,7 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     expect(await second.learned()).toMatchObject({ patch: {}, differing: 0 })
   }) // prettier-ignore
 
-  it('takes back a setting that is wrong', async () => {
+  it('withdraws a setting that is wrong', async () => {
     const faces = await startFaces()
     const wrong = {
       layout: 'nested',

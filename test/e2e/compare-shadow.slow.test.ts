@@ -36,7 +36,7 @@ describe('a read at shadow that only V2 answers', () => {
 })
 
 describe('a write at shadow', () => {
-  it('is set against the reply that the adapter would have given, and its marks are read on V3', async () => {
+  it('is compared with the reply that the adapter would have given, and its marks are read on V3', async () => {
     const { v3Url, v2Url, mark, samples, faces } = await startFaces()
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, quick)
     const marks = [
@@ -64,7 +64,7 @@ describe('a write at shadow', () => {
       kind: 'batch',
       check: 'reply',
     })
-    // The sandbox has words of its own for the error.
+    // The sandbox words this error differently.
     expect(reply?.records[3]).toMatchObject({
       verdict: 'differs',
       differences: [{ path: 'errors/Message', kind: 'value', v2Class: 'text:other', v3Class: 'text:other' }],
@@ -79,7 +79,7 @@ describe('a write at shadow', () => {
     expect(await faces()).toEqual(['V2', 'V2', 'V2'])
   })
 
-  it('of a single record is compared alike', async () => {
+  it('is compared in the same way when it is a single record', async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, quick)
     const headers = { ...sandboxHeaders, 'Content-Type': 'application/json' }
@@ -102,7 +102,7 @@ describe('a write at shadow', () => {
     ])
   })
 
-  it('gives exactly the difference of a reply that was changed', async () => {
+  it('reports exactly the difference when a reply was changed', async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const changes: [string, (text: string) => string, string[]][] = [
       ['a field', (text) => text.replace('"MinutesLate":3', '"MinutesLate":4'), ['MinutesLate value']],
@@ -137,7 +137,7 @@ describe('a write at shadow', () => {
     }
   })
 
-  it('is skipped with a reason where V2 sends what cannot be read, and nothing of it is logged', async () => {
+  it('is skipped with a reason, and nothing of it is logged, when V2 sends an unreadable reply', async () => {
     const replies: Answer[] = [
       replyWith(200, 'secret-learner', { 'Content-Type': 'text/plain' }),
       replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'gzip' }),
@@ -158,7 +158,7 @@ describe('a write at shadow', () => {
     expect(adapter.log.join()).not.toContain('secret-learner')
   })
 
-  it('is skipped where V2 refuses it, and not offered for a client that V2 has never accepted', async () => {
+  it('is skipped when V2 rejects it, and is not offered when V2 has never accepted its client', async () => {
     let isUp = false
     const v2 = await startUpstream((seen, response) =>
       replyWith(isUp ? 200 : 503, 'secret-learner', { 'Content-Type': 'text/plain' })(seen, response),
@@ -181,7 +181,7 @@ describe('a write at shadow', () => {
 })
 
 describe('a read at shadow', () => {
-  it('is set against what the adapter answers, row by row', async () => {
+  it('is compared row by row with the answer of the adapter', async () => {
     const { v3Url, v2Url, mark, samples } = await startFaces()
     const { adapter, settled, compared } = await startCompared(v2Url, v3Url, quick)
     await postBatch(adapter, batchOf([mark(0), mark(1)]), sandboxHeaders)
@@ -208,14 +208,14 @@ describe('a read at shadow', () => {
       return [...new Set(words)].sort()
     }
     expect(verdictsOf('readFilter')).toEqual(['equivalent history-left-out', 'same'])
-    // One of them is not there, on either side.
+    // One of the marks exists on neither side.
     expect(verdictsOf('readKey')).toEqual(['equivalent history-left-out', 'same'])
     expect(verdictsOf('registrations')).toEqual(['equivalent expand-list-of-v3'])
   })
 })
 
-describe('what is not compared', () => {
-  it('is not offered: at legacy, and with a share of 0', async () => {
+describe('an exchange that is not compared', () => {
+  it('is not offered at legacy, nor with a share of 0', async () => {
     const v2 = await startUpstream(replyWith(200, { value: [] }))
     for (const choices of [{ stage: 'legacy' }, { compare: { percent: 0 } }]) {
       const { adapter, counts } = await startCompared(v2.url, v2.url, choices)

@@ -11,7 +11,7 @@ import { startCompared } from './support/compared-partner.ts'
 const RECORDS = 3
 const GUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi
 
-/** What V2 answers, always with the same bytes. */
+/** The reply of V2, which always has the same bytes. */
 const v2Reply = [
   '--batchresponse_1',
   'Content-Type: application/http',
@@ -33,7 +33,7 @@ const troubles: [string, Answer | 'dead'][] = [
   ['at 429', replyWith(429, '', { 'Retry-After': '60' })],
 ]
 
-/** Checks that were offered, and those that have ended in any way. */
+/** Returns how many checks were offered and how many have ended in any way. */
 async function balanceOf(app: App): Promise<{ offered: number; ended: number }> {
   const metrics = (await app.metrics()) as { name: string; values: { value: number }[] }[]
   const sum = (word: string): number =>
@@ -60,7 +60,7 @@ describe('a client whose exchanges are compared', () => {
         replies.push([status, headers, text])
       }
       if (percent === 0) continue
-      // What waits then is counted too.
+      // Exchanges that are still waiting then are counted too.
       await adapter.app.close()
       expect(await balanceOf(adapter.app)).toEqual({ offered: 2 * RECORDS, ended: 2 * RECORDS })
     }
@@ -69,8 +69,8 @@ describe('a client whose exchanges are compared', () => {
   })
 })
 
-describe('what V3 serves', () => {
-  it('is read back on V2, and answers to reads are set against those of V2', async () => {
+describe('a comparison while V3 serves', () => {
+  it('reads marks back on V2 and compares the answers to reads with those of V2', async () => {
     const { v3Url, v2Url, mark, samples, faces } = await startFaces()
     const choices = { stage: 'v3', check: { v2: 100 }, compare: { settleMs: 200 } }
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, choices)
@@ -97,7 +97,7 @@ describe('what V3 serves', () => {
     expect(await faces()).toEqual(['V3', 'V3'])
   })
 
-  it('is unknown where V2 is gone', async () => {
+  it('ends as unknown when V2 is unreachable', async () => {
     const { v3Url, mark } = await startFaces()
     const choices = { stage: 'v3', check: { v2: 100 }, compare: { settleMs: 50 } }
     const { adapter, compared, settled } = await startCompared(

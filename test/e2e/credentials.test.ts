@@ -28,7 +28,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const v2Key = 'client-key'
 const organisation = '1f0c7c3e-0000-4000-8000-000000000001'
 
-/** A partner that is known by its V2 key and has a V3 key and a client of its own. */
+/** A partner that is recognised by its V2 key and has its own V3 key and client credentials. */
 function partnerWith(tokenUrl: string, auth: object = {}): { partners: object[] } {
   const match = { subscriptionKeySha256: createHash('sha256').update(v2Key).digest('hex') }
   const client = {
@@ -45,7 +45,7 @@ const isToken = (url: string): boolean => url === '/connect/token'
 
 const ownDenied = 'own credentials denied by V3'
 
-/** A service whose tokens are numbered; `refused` are those that it does not take. */
+/** A V3 service that numbers its tokens and rejects the tokens in `refused`. */
 async function startService(refused: readonly string[], answer: Answer = echoRecord): Promise<Upstream> {
   let issued = 0
   return startUpstream((seen, response) => {
@@ -69,7 +69,7 @@ function expectNoSecret(adapter: Adapter, text: string): void {
 }
 
 describe('client credentials', () => {
-  it('service-facts 11: write with a token and a key of their own, against the sandbox', async () => {
+  it('service-facts 11: write to the sandbox with their own token and key', async () => {
     const sandbox = await startSandbox({
       keys: ['hush-v3-key'],
       clients: [{ id: 'school-app', secret: 'hush-secret', organisation, domains: ['Attendance'] }],
@@ -84,7 +84,7 @@ describe('client credentials', () => {
     expectNoSecret(adapter, reply.text + passed.text)
   })
 
-  it('are asked for once, in the form of the service, and the token of the client is not sent on', async () => {
+  it("request one token in the form of the service, and do not forward the client's token", async () => {
     const service = await startService([])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     await Promise.all([1, 2, 3].map((n) => postBatch(adapter, batchOf([flatRecord(n)]))))
@@ -102,7 +102,7 @@ describe('client credentials', () => {
     expect(sent).toEqual(Array(3).fill(['Bearer hush-token-1', 'hush-v3-key']))
   })
 
-  it('renew a token that the service does not take, once, and send every record then', async () => {
+  it('renew a token once when V3 rejects it, and then send every record', async () => {
     const service = await startService(['hush-token-1'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await postBatch(adapter, batchOf(flatRecords(5)))
@@ -116,13 +116,16 @@ describe('client credentials', () => {
   it.each([
     ['a batch', (adapter: Adapter) => postBatch(adapter, batchOf(flatRecords(5)))],
     ['a passed read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
-  ])('tell a second 401 to %s as a fault of the adapter, and ask for no third token', async (_what, ask) => {
-    const service = await startService(['hush-token-1', 'hush-token-2'])
-    const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
-    expect(codeOf(await ask(adapter))).toBe('502 ADP_V3_CREDENTIALS')
-    expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
-    expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
-  })
+  ])(
+    'report a second 401 to %s as a fault of the adapter, and request no third token',
+    async (_what, ask) => {
+      const service = await startService(['hush-token-1', 'hush-token-2'])
+      const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
+      expect(codeOf(await ask(adapter))).toBe('502 ADP_V3_CREDENTIALS')
+      expect(adapter.events()).toContainEqual({ msg: ownDenied, partner: 'acme', what: 'token' })
+      expect(service.seen.filter(({ url }) => isToken(url)).length).toBe(2)
+    },
+  )
 
   it.each(['none', 'kept'])(
     'leave no record open when there is no other token (journal: %s), and the same batch is sent later',
@@ -150,7 +153,7 @@ describe('client credentials', () => {
     },
   )
 
-  it('are renewed for reads too, with the same answer for one of V2 and one that is passed through', async () => {
+  it('are renewed for reads too, with the same answer for a V2 read and a passed-through read', async () => {
     const answer = replyWith(200, { value: [] })
     for (const path of ['/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true', '/V3/LearnerMedicals']) {
       const service = await startService(['hush-token-1'], answer)
@@ -163,7 +166,7 @@ describe('client credentials', () => {
     }
   }) // prettier-ignore
 
-  it('tell the 401 to a passed request that has been streamed as a fault of the adapter, and have a new token for the next one', async () => {
+  it('report the 401 to a streamed pass-through request as a fault of the adapter, and use a new token for the next request', async () => {
     const service = await startService(['hush-token-1'], replyWith(204))
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const patch = (): Promise<{ status: number }> =>
@@ -176,7 +179,7 @@ describe('client credentials', () => {
     )
   })
 
-  it('repeat nothing once a record was accepted', async () => {
+  it('repeat nothing once V3 accepted a record', async () => {
     const service = await startService([], (seen, response) =>
       (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),
     )
@@ -197,7 +200,7 @@ describe('client credentials', () => {
     ['resets', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
   ] // prettier-ignore
   it.each(failures)(
-    'post nothing and say so when the token endpoint %s',
+    'post nothing and report it when the token endpoint %s',
     async (_name, answer, status, code) => {
       const service = await startUpstream(answer)
       const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
@@ -209,7 +212,7 @@ describe('client credentials', () => {
   )
 })
 
-describe('a subscription key for V3 that the configuration has', () => {
+describe('a configured subscription key that V3 rejects', () => {
   const read = '/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true'
   const invalidKey = 'Access denied due to invalid subscription key. Make sure to provide a valid key.'
   const denying = (message: string): Answer => replyWith(401, { statusCode: 401, message })
@@ -233,7 +236,7 @@ describe('a subscription key for V3 that the configuration has', () => {
     await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
   ]
 
-  it('is told from what the client sent: 502, in the log and the metrics, and the client may send again', async () => {
+  it("is told apart from the client's credentials by a 502, the log and the metrics, and the client can resend", async () => {
     let isMended = false
     const upstream = await startUpstream((seen, response) =>
       (isMended ? echoRecord : denying(invalidKey))(seen, response),
@@ -257,7 +260,7 @@ describe('a subscription key for V3 that the configuration has', () => {
   it.each([
     ['a token that V3 does not take', new Secret('hush-v3-key'), 'Unauthorized.'],
     ['a key of the client', undefined, invalidKey],
-  ])('is not blamed for %s', async (_name, key, message) => {
+  ])('is not blamed when V3 rejects %s', async (_name, key, message) => {
     const { adapter } = await startWithV3(denying(message), withKey(key))
     const replies = await ask(adapter)
     expect(replies.map(({ status, text }) => [status, text])).toEqual(

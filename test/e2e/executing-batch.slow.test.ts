@@ -11,17 +11,17 @@ type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const RECORDS = 8
 const PACE_MS = 250
-/** Reads go on for much less time than V3 needs for the batch. */
+/** The reads end long before V3 has processed the batch. */
 const v3 = { writeMode: 'batch', readBackAfterMs: [20, 40, 60], batchRecordMs: 300 }
 
-/** A batch that gives the learners of the class a mark with this comment. */
+/** Builds a batch that gives each learner of the class a mark with this comment. */
 async function register(sandbox: Sandbox, comment: string): Promise<BatchText> {
   const samples = await sandbox.samples()
   const records = Array.from({ length: RECORDS }, (_, n) => sampleMark(samples, n, { Comment: comment }))
   return batchOf(records, { batch: `batch_${guid(comment.length)}` })
 }
 
-/** The comments of the marks that were written for each learner, in their order. */
+/** Returns the comments of the marks that were written for each learner, in order. */
 async function marksOf(sandbox: Sandbox): Promise<readonly string[][]> {
   const effects = (await sandbox.effects()) as { learner: string; comment: string }[]
   return [...Map.groupBy(effects, ({ learner }) => learner).values()].map((own) =>
@@ -33,23 +33,26 @@ const allOf = (...comments: string[]): string[][] => Array.from({ length: RECORD
 const pace = (resetAfterMs?: number): object => ({ kind: 'pace', ms: PACE_MS, resetAfterMs, path: '$batch', count: 1 }) // prettier-ignore
 const created = Array<number>(RECORDS).fill(201)
 
-describe('product 3: a V3 that goes on with a $batch whose connection is lost', () => {
+describe('product 3: a V3 that keeps processing a $batch whose connection is lost', () => {
   it.each([
     ['at once', 'multipart', 0],
     ['after some records', 'multipart', 3.5 * PACE_MS],
     ['after some records', 'json', 3.5 * PACE_MS],
     ['before the last one', 'multipart', (RECORDS - 0.5) * PACE_MS],
-  ])('writes each mark once, where it is lost %s (%s)', async (_when, batchFormat, resetAfterMs) => {
-    const sandbox = await startSandbox()
-    const partners = onePartner({ v3: { ...v3, batchFormat } })
-    const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...partners })
-    await sandbox.put('faults', pace(resetAfterMs))
-    const reply = await postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
-    expect(statusesOf(reply)).toEqual(created)
-    expect(await marksOf(sandbox)).toEqual(allOf('first'))
-  })
+  ])(
+    'ends with each mark written once when the connection is lost %s (%s)',
+    async (_when, batchFormat, resetAfterMs) => {
+      const sandbox = await startSandbox()
+      const partners = onePartner({ v3: { ...v3, batchFormat } })
+      const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...partners })
+      await sandbox.put('faults', pace(resetAfterMs))
+      const reply = await postBatch(adapter, await register(sandbox, 'first'), sandboxHeaders)
+      expect(statusesOf(reply)).toEqual(created)
+      expect(await marksOf(sandbox)).toEqual(allOf('first'))
+    },
+  )
 
-  it('does not lose a reply that comes later for each record', async () => {
+  it('delivers a reply that takes longer with each record', async () => {
     const sandbox = await startSandbox()
     const timeouts = { headersMs: 3 * PACE_MS }
     const adapter = await startAdapter(sandbox.url, {
@@ -61,7 +64,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
     expect(statusesOf(reply)).toEqual(created)
   })
 
-  it('posts a batch again that V3 never began, once it cannot be applied any more', async () => {
+  it('gets the batch again when it never began, once it can no longer apply the first copy', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', { kind: 'reset', apply: false, path: '$batch', count: 1 })
@@ -70,7 +73,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
     expect(await marksOf(sandbox)).toEqual(allOf('first'))
   })
 
-  it('keeps a correction behind the marks that are still coming, and answers it when it was taken', async () => {
+  it('gets a correction only after the marks that are still arriving, and the correction is answered once it is accepted', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', pace(1.5 * PACE_MS))
@@ -82,7 +85,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
     expect(await marksOf(sandbox)).toEqual(allOf('first', 'corrected'))
   })
 
-  it('answers 504 when the budget ends, posts nothing of these keys meanwhile, and finds all of it out in the background', async () => {
+  it('causes a 504 when the budget ends, no posts of these keys meanwhile, and a full read-back in the background', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, {
       ...{ journal: journalFile({ encrypted: true }) },
@@ -93,7 +96,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
     const statuses = statusesOf(await postBatch(adapter, batch, sandboxHeaders))
     expect([...new Set(statuses)].sort()).toEqual([201, 504])
     const correction = statusesOf(await postBatch(adapter, await register(sandbox, 'corrected'), sandboxHeaders)) // prettier-ignore
-    // What is answered 503 was not sent; the marks of the others stand.
+    // Records that were answered 503 were not sent. The marks of the other records exist.
     expect(new Set(correction)).toEqual(new Set([201, 503]))
     const expected = correction.map((status) => (status === 201 ? ['first', 'corrected'] : ['first']))
     await vi.waitFor(async () => {
@@ -104,7 +107,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
   })
 
   it.each([['batch'], ['single']])(
-    'finishes each mark once after kill -9 and a start with write mode %s',
+    'has each mark written once after kill -9 and a restart with write mode %s',
     async (writeMode) => {
       const sandbox = await startSandbox()
       const configOf = (mode: string) => ({
@@ -113,7 +116,7 @@ describe('product 3: a V3 that goes on with a $batch whose connection is lost', 
         partners: [{ id: 'acme', match: { any: true }, v3: { ...v3, writeMode: mode, batchRecordMs: 800 } }],
       })
       const config = configOf('batch')
-      // Slow enough that another process serves before V3 has applied the half of it.
+      // V3 is slow enough that another process serves before V3 has applied half of the batch.
       await sandbox.put('faults', { ...pace(), ms: 700 })
       const batch = await register(sandbox, 'first')
       const dying = await startStopping(config, { failpoint: { kind: 'afterSend', nth: 1, store: 'sqlite' } })

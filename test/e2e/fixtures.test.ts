@@ -17,13 +17,13 @@ import { type ScriptedUpstream, startUpstream } from './support/scripted-upstrea
 const fixtures = await loadFixtures()
 const others = await loadFixtures('others')
 
-/** Bytes as a text, which is compared at once; a refusal as its code. */
+/** Returns bytes as a text, which compares quickly, or a rejection as its code. */
 const textOf = (body: Buffer | Refusal): string =>
   Buffer.isBuffer(body) ? body.toString('latin1') : body.code
 
 /**
- * A long body has much the same part many times: every byte of its first and of its end, and every seventh between. Up to the
- * first length a body is short.
+ * The offsets at which a body is cut. A body of up to `short` bytes is cut at every offset. A longer body has many similar parts, so it is
+ * cut at every offset of its first `head` and last `tail` bytes, and at every seventh offset between them.
  */
 type Dense = readonly [short: number, head: number, tail: number]
 const usual: Dense = [1_500, 1_200, 300]
@@ -35,7 +35,7 @@ function* cutsOf(length: number, [short, head, tail] = usual): Generator<number>
   for (let cut = 0; cut < length; cut += 1) if (isDense(cut) || cut % STEP === 0) yield cut
 }
 
-/** False where the decoder takes the front of a body for the whole, or fails with anything but an error of the adapter. */
+/** Returns false if the decoder takes the front of a body for the whole body, or fails with anything but an error of the adapter. */
 function isRefused(fixture: Fixture, front: Buffer): boolean {
   try {
     decodeBody(fixture, front)
@@ -45,7 +45,10 @@ function isRefused(fixture: Fixture, front: Buffer): boolean {
   }
 }
 
-/** The replies of fixtures are written rather than expected: for a change that all of them show. What is written is to be read before it is committed. */
+/**
+ * True if the run rewrites the expected replies of the fixtures instead of checking them. Read the rewritten replies before you commit
+ * them.
+ */
 const isRewriting = process.env['MARKBRIDGE_REWRITE_FIXTURES'] !== undefined
 
 function throughAdapter(fixture: Fixture): void {
@@ -87,7 +90,7 @@ function throughAdapter(fixture: Fixture): void {
 }
 
 describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
-  it('batch-wire F28: is read the same however its bytes arrive', async () => {
+  it('batch-wire F28: decodes to the same result however its bytes arrive', async () => {
     const { body } = fixture.request
     const expected = await decodePieces(fixture, [body])
     if (fixture.reject === undefined) expect(expected).not.toHaveProperty('code')
@@ -100,7 +103,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
     ).toEqual(expected)
     const whole = textOf(await collectBody(fixture, [body]))
     const different: number[] = []
-    // Bytes that are not decompressed are only put together again.
+    // Bytes that are not decompressed are only concatenated.
     const dense = headerOf(fixture.request, 'content-encoding') === undefined ? sparse : usual
     for (const cut of cutsOf(body.length, dense)) {
       const read = await collectBody(fixture, [body.subarray(0, cut), body.subarray(cut)])
@@ -122,18 +125,18 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
   }
   if (fixture.reject === undefined) it('batch-wire F8: is never decoded when it is cut off', cutOff)
 
-  describe('through the adapter', () => {
+  describe('sent through the adapter', () => {
     throughAdapter(fixture)
   })
 })
 
 describe.each(others)('fixture $name ($rows): $title', throughAdapter)
 
-it('every rule of the wire is shown by a fixture', async () => {
+it('every rule of the wire has a fixture', async () => {
   const rows = new Set([...fixtures, ...others].flatMap((fixture) => fixture.rows))
   const protocol = await readFile('docs/protocol.md', 'utf8')
   const numbered = [...protocol.matchAll(/^\| ([FA]\d+) \|/gm)].map(([, row = '']) => row)
-  // F28 is what the runner does with each of them.
+  // The runner itself shows F28 with each fixture.
   const wanted = [
     ...numbered.filter((row) => row !== 'F28'),
     ...['id rule', 'section 4', 'section 5', 'section 7'],
@@ -152,7 +155,7 @@ describe('the class register', () => {
     )
   })
 
-  it('has ids of the sandbox, but for records 9, 17 and 25', async () => {
+  it('has ids of the sandbox, except for records 9, 17 and 25', async () => {
     const sandbox = createSandbox({ seed: 1 })
     const { url } = await sandbox.listen()
     const samples = await (await fetch(`${url}/_sandbox/samples`)).text()

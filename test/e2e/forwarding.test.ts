@@ -11,7 +11,7 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
-it('a header that counts once reaches V2 once, as it was read here', async () => {
+it('forwards a repeated header that may occur only once as one header, with the value that the adapter read', async () => {
   const v2 = await startUpstream((_seen, response) => void response.end('ok'))
   const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
   const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })
@@ -26,8 +26,8 @@ it('a header that counts once reaches V2 once, as it was read here', async () =>
   ])
 })
 
-describe('what a client claims of its way', () => {
-  it('does not reach V3, and overrides neither method nor path', async () => {
+describe('forwarding headers that a client sends', () => {
+  it('do not reach V3, and override neither method nor path', async () => {
     const { upstream, adapter } = await startWithV3((_seen, response) => void response.end('ok'))
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/LearnerIdentifiers', `Connection: close\r\n${claims}`))
@@ -46,11 +46,14 @@ describe('what a client claims of its way', () => {
     [[], 'http'],
     [['127.0.0.0/8'], 'https'],
     [['10.0.0.1'], 'http'],
-  ])('decides the scheme of links only from an address in %j', async (trustedProxies, scheme) => {
-    const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
-    const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
-    expect(reply.text).toContain(`"@odata.context":"${scheme}://127.0.0.1:${adapter.port}/`)
-  })
+  ])(
+    'decide the scheme of links only when they come from an address in %j',
+    async (trustedProxies, scheme) => {
+      const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
+      const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
+      expect(reply.text).toContain(`"@odata.context":"${scheme}://127.0.0.1:${adapter.port}/`)
+    },
+  )
 })
 
 describe('credentials that the adapter adds', () => {
@@ -77,7 +80,7 @@ describe('credentials that the adapter adds', () => {
   }
   const kept = { 'X-Client': 'client-key', 'X-Token': 'client-token', ETag: '"v3-key"', 'Set-Cookie': 'a=1' }
 
-  it('are in no header of the reply, nor in its status line', async () => {
+  it('occur in no header of the reply, nor in its status line', async () => {
     const upstream = await startUpstream((_seen, response) => {
       const headers = Object.entries({ ...leaks, 'X-Kept': '1' }).flat()
       response.writeHead(200, `OK ${key}`, [...headers, ...Object.entries(kept).flat()]).end(`body ${key}`)
@@ -97,7 +100,7 @@ describe('credentials that the adapter adds', () => {
     expect(body).toContain(`body ${key}`)
   })
 
-  it('are only those that the client has not sent itself', async () => {
+  it('are added only where the client sent none of its own', async () => {
     const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })

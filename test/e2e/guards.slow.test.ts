@@ -9,7 +9,7 @@ import { journalFile } from './support/journal-file.ts'
 
 const schools = Array.from({ length: 20 }, (_, index) => `school ${index}`)
 
-/** An adapter at `canary` in front of a service with both faces, whose day goes by as the test says. */
+/** An adapter at `canary` in front of a service with both faces. The test controls the time of day. */
 async function startCanary({ onV3 = 8 } = {}) {
   const sandbox = await startSandbox({ now: new Date().toISOString() })
   const { learners, events, codes } = await sandbox.samples()
@@ -41,7 +41,7 @@ async function startCanary({ onV3 = 8 } = {}) {
     written += 1
     return batchOf([mark], { batch: `batch_${written}`, changeset: `changeset_${written}` })
   }
-  /** What a school sends again: its last batch was not applied, or that is not known. */
+  /** Batches that a school sends again, because its last batch was not applied or has an unknown outcome. */
   const failed = new Map<string, BatchText>()
   const write = async (school: string): Promise<string> => {
     const batch = failed.get(school) ?? nextBatch()
@@ -55,7 +55,7 @@ async function startCanary({ onV3 = 8 } = {}) {
     sandbox,
     adapter,
     store: () => openRolloutStore({ url: journal.url }),
-    /** Each school writes once, then ten seconds pass. */
+    /** Writes once for each school, and then advances the clock by ten seconds. */
     writeAll: async (): Promise<string[]> => {
       const answers = await Promise.all(schools.map((school) => write(school)))
       passedMs += 10_000
@@ -75,14 +75,14 @@ async function historyOf(open: () => Promise<OpenedRolloutStore>): Promise<reado
 
 const linesOf = (adapter: Adapter, message: string): unknown[] =>
   adapter.events().filter(({ msg }) => msg === message)
-/** The guards look at what is over once a second. */
+/** Waits for the guards, which check the finished windows once a second. */
 const aLook = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300))
 
 it.each([
   ['503 to everything, and whose clients send the same batch again', 503, 8, 12],
   ['503 to everything, and that serves a single school', 503, 1, 30],
   ['500 to everything', 500, 8, 12],
-])('a V3 that answers %s is left by itself, within minutes', async (_, status, onV3, most) => {
+])('a guard takes a partner back within minutes when V3 answers %s', async (_, status, onV3, most) => {
   const { adapter, store, writeAll, setFaults } = await startCanary({ onV3 })
   for (let window = 0; window < 3; window++)
     expect((await writeAll()).filter((answer) => !answer.endsWith('201'))).toEqual([])

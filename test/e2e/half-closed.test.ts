@@ -21,7 +21,7 @@ const requests = {
   'what goes to V3 as it is': requestText('GET /V3/LearnerPersonals'),
 }
 
-/** Answers once the end of the client's side has come. */
+/** Answers once the client has closed its side. */
 const late: Answer = async (seen, response) => {
   await new Promise((resolve) => setTimeout(resolve, 100))
   if (seen.url.includes('$batch') || seen.method === 'GET') response.end('{"value":[]}')
@@ -42,7 +42,7 @@ describe('a client that closes its side after its request', () => {
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 20[01] /)
   })
 
-  it('gets no reply to a request of which a part is missing, and nothing is sent', async () => {
+  it('gets no reply, and nothing is sent, when part of the request is missing', async () => {
     const { upstream, adapter } = await startWithV3(late)
     const client = await RawClient.open(adapter.port)
     client.socket.end(requests['a batch'].slice(0, -10))

@@ -7,12 +7,12 @@ import { startStopping } from './support/stopping-adapter.ts'
 
 const MARKS = 6
 
-it('product 3: a batch is finished through the instance that its client reaches, also when another took it over', async () => {
+it('product 3: a batch is finished through the instance that its client reaches, even after another instance took the batch over', async () => {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, MARKS)
   const config = {
     upstreams: { v3: { baseUrl: sandbox.url } },
-    // Without a key the journal keeps no credentials, and the token of the client names nobody.
+    // Without an encryption key the journal stores no credentials, and the token of the client has no claims that name an owner.
     journal: { url: journalFile().url },
     partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], budgetMs: 4_000 } }],
   }

@@ -12,11 +12,11 @@ import { journalFile } from './support/journal-file.ts'
 
 const batch = batchOf(flatRecords(3))
 
-/** Stamps every mark with a time of its own, which is later. */
+/** Stamps every mark with a later time of its own. */
 const startStamping = () =>
   startUpstream(keepMarks((json) => json.replace(/"RecordedOn":"\d{4}/, '"RecordedOn":"2999')))
 
-it('product 3: a journal that was deleted in use answers 503, is not ready, and once adopted looks before it posts', async () => {
+it('product 3: a journal that is deleted in use causes 503 and "not ready", and its adoption makes new records be read back before they are posted', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -72,8 +72,8 @@ it('product 3: damage that is found after another failure is logged, and /readyz
 })
 
 /**
- * Runs SQL on the file of a journal, as somebody does who can write to the disk. It waits between its tries: a transaction of the adapter
- * in this process could not end otherwise.
+ * Runs SQL on the file of a journal, as a person with access to the disk could. The function waits between its attempts, because a
+ * transaction of the adapter in this process could not end otherwise.
  */
 function tamper(url: string, sql: string): Promise<void> {
   return vi.waitFor(() => {
@@ -91,7 +91,7 @@ it.each([
   ['changed under a key', true, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['changed on the disk', false, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['whose request was changed', false, "update journal_payloads set body = x'00' || substr(body, 2)"],
-])('product 3: a stored answer that was %s is given to nobody', async (_what, encrypted, sql) => {
+])('product 3: a stored reply that was %s is given to no client', async (_what, encrypted, sql) => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted })
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
@@ -100,17 +100,17 @@ it.each([
   await tamper(journal.url, sql)
   const again = await postBatch(adapter, batch)
   expect([again.status, JSON.parse(again.text)]).toMatchObject([
-    // It was applied: 503 would say that it was not.
+    // V3 applied the records. A 503 would wrongly say that it did not.
     504,
     { error: { code: 'ADP_OUTCOME_UNKNOWN', details: [{ code: 'ADP_JOURNAL_DAMAGED' }] } },
   ])
-  // One batch is concerned: others are taken.
+  // The damage concerns one batch. The adapter accepts other batches.
   expect((await adapter.request('GET', '/readyz')).status).toBe(200)
   const other = batchOf(flatRecords(2), { batch: 'batch_other', boundary: 'batch_other' })
   expect((await postBatch(adapter, other)).status).toBe(200)
 }) // prettier-ignore
 
-it('product 3: open records of a request that was changed under a key become dead letters at once', async () => {
+it('product 3: open records become dead letters at once when their encrypted request was changed', async () => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted: true })
   const key = { id: 'k1', key: Buffer.from('ab'.repeat(32), 'hex') }

@@ -24,13 +24,13 @@ import { leave, payloadOf } from './support/leave.ts'
 const three = batchOf(flatRecords(3))
 const reading = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [5] } }] }
 
-/** A service that takes every mark, and knows none when it is asked. */
+/** A V3 service that accepts every mark but returns none on reads. */
 const startService = () =>
   startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response),
   )
 
-/** Resolves with what became of the records of batch 1 once all of them have an end. */
+/** Resolves with the outcomes of the records of batch 1 once all of them have ended. */
 async function ended({ url }: JournalSection) {
   const inspector = await openInspector(url)
   onTestFinished(() => inspector.close())
@@ -72,7 +72,7 @@ describe('product 3: a batch that was left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 2, 3])
   })
 
-  it('is a dead letter at once where its request cannot be read, and later marks do not wait for it', async () => {
+  it('becomes a dead letter at once when its request cannot be read, and later marks do not wait for it', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: Buffer.from('of another version'), learners: [1, 2] })
     const adapter = await startAdapter(upstream.url, { journal, ...reading })
@@ -82,7 +82,7 @@ describe('product 3: a batch that was left open', () => {
     expect(statusesOf(reply)).toEqual([201, 201, 201])
   })
 
-  it('has a dead letter for the one record that cannot be read any longer', async () => {
+  it('gets a dead letter only for the record that can no longer be read', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const odd = { ...three, body: three.body.replace(`"Learner":"${guid(2)}"`, '"Learner":?') }
     await leave(journal, { payload: payloadOf(odd), learners: [1, 2, 3] })
@@ -91,7 +91,7 @@ describe('product 3: a batch that was left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 3])
   })
 
-  it('is not applied, rather than unknown, where nobody judged it', async () => {
+  it('ends as not applied, and not as unknown, when V3 never judged it', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
@@ -112,11 +112,11 @@ const DAY_MS = 86_400_000
 const other = { id: 'other', match: { any: true }, v3: { readBackAfterMs: [5], budgetMs: 300 } }
 const known = { id: 'default', match: { pathPrefix: '/default' } }
 
-describe('product 3: what waits for something that does not come', () => {
+describe('product 3: an open record that waits for something that never comes', () => {
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /sent nothing for a day, .* set journal\.keys/],
     ['its partner to be configured', [other], 'noPartner', /not in the configuration for a day/],
-  ])('holds marks of other partners back for a day: %s', async (_what, partners, reason, remedy) => {
+  ])('holds back marks of other partners for a day while it waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0
@@ -138,7 +138,7 @@ describe('product 3: what waits for something that does not come', () => {
     expect(outcomesOf(taken)).toEqual([{ status: 201, codes: 'record' }])
   }) // prettier-ignore
 
-  it('is not applied, rather than unknown, where nobody judged it', async () => {
+  it('ends as not applied, and not as unknown, when V3 never judged it', async () => {
     const [upstream, journal] = [await startService(), journalFile()]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     const settled = [{ position: 0, ...parked }]

@@ -8,24 +8,24 @@ import { type Adapter, onePartner, startAdapter } from '../support/start-adapter
 import { journalFile, type JournalSection, rowsOf } from './support/journal-file.ts'
 import { leave, payloadOf } from './support/leave.ts'
 
-/** Tokens of one client: what names it is the same in both. */
+/** Tokens of one client. The claims that identify the client are equal in both tokens. */
 const [older, newest] = ['1', '2'].map((jti) => {
   const claims = Buffer.from(JSON.stringify({ iss: 'sts', client_id: 'app', jti })).toString('base64url')
   return `Bearer e30.${claims}.c2ln`
 }) as [string, string]
 const quick = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [10, 20] } }] }
-/** The states of all records. */
+/** Returns the states of all records. */
 const statesIn = (journal: JournalSection): unknown =>
   rowsOf(journal, 'SELECT state FROM journal_records ORDER BY batch, position').map(({ state }) => state)
 
-/** Resolves once an event was logged. */
+/** Resolves once an event is logged. */
 async function logged(adapter: Adapter, msg: string, count = 1): Promise<Record<string, unknown>[]> {
   const find = () => adapter.events().filter((event) => event['msg'] === msg)
   await vi.waitFor(() => expect(find().length).toBeGreaterThanOrEqual(count), 60_000)
   return find()
 }
 
-it('product 3: what an instance left open is looked for again within 30 s after the faults are over, however often the adapter died', async () => {
+it('product 3: records that an instance left open are read back within 30 s after the faults end, however often the adapter died', async () => {
   let readable = false
   const upstream = await startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(readable ? 200 : 500, { value: [] }))(seen, response),
@@ -42,10 +42,10 @@ it('product 3: what an instance left open is looked for again within 30 s after 
   expect(then).toMatchObject({ accepted: 1 })
 })
 
-describe('batch-wire 3: a batch whose client was told that all is well', () => {
+describe('batch-wire 3: a batch whose client was told 200', () => {
   const mismatch = batchOf(flatRecords(3), { boundary: 'batch_other' })
 
-  it('has its records tried again in the background until they are taken', async () => {
+  it('has its records retried in the background until V3 accepts them', async () => {
     let open = false
     const upstream = await startUpstream((seen, response) =>
       (open || !seen.body.includes(guid(2)) ? echoRecord : replyWith(503))(seen, response),
@@ -64,7 +64,7 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
     expect(upstream.seen.length).toBe(4)
   })
 
-  it('has them tried with the newest credentials once the service denies their own', async () => {
+  it('has its records retried with the newest credentials once V3 denies the credentials of the batch', async () => {
     let now = 0
     const upstream = await startUpstream((seen, response) => {
       if (now > 0 && seen.headers.authorization !== newest) return replyWith(401)(seen, response)
@@ -83,7 +83,7 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
     expect(statesIn(journal)).toEqual([1, 1, 1, 1])
   })
 
-  it('lists what the service refused as a dead letter', async () => {
+  it('gets a dead letter for each record that V3 rejects', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.body.includes(guid(2)) ? replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]) : echoRecord)(
         seen,
@@ -98,7 +98,7 @@ describe('batch-wire 3: a batch whose client was told that all is well', () => {
   })
 })
 
-it('product 3: looks with the newest credentials once the service denies those of the batch', async () => {
+it('product 3: a read-back uses the newest credentials once V3 denies those of the batch', async () => {
   let lost = ''
   const upstream = await startUpstream((seen, response) => {
     if (seen.method === 'GET') {
@@ -127,7 +127,7 @@ it('product 3: looks with the newest credentials once the service denies those o
   expect(statesIn(journal)).toEqual([1, 1])
 })
 
-it('product 3: sends nothing that cannot be kept', async () => {
+it('product 3: the adapter sends nothing that the journal cannot store', async () => {
   const upstream = await startUpstream()
   const journal = journalFile()
   const adapter = await startAdapter(upstream.url, { journal })

@@ -28,14 +28,14 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 import { journalFile } from './support/journal-file.ts'
 
 const batch = batchOf(flatRecords(3))
-/** The learners that were posted, in order. */
+/** Returns the learners of the posted records, in order. */
 const learnersOf = (seen: readonly SeenRequest[]): number[] =>
   postsOf(seen).map(({ body }) =>
     Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
   )
 
 describe('product 3: the same batch again', () => {
-  it('gets the stored answer byte for byte, and nothing is posted', async () => {
+  it('gets the stored reply byte for byte, and nothing is posted', async () => {
     const upstream = await startUpstream((seen, response) =>
       seen.body.includes(guid(2))
         ? replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
@@ -58,7 +58,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets it in the form of the first time, whatever is configured meanwhile', async () => {
+  it('gets its reply in the form of the first time, whatever the configuration says now', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({ layout: 'flat' }) })
@@ -70,7 +70,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets the addresses of its records as the first request had them, by whatever host and path it comes', async () => {
+  it('gets the record addresses of the first reply, whatever host and path the repeated request uses', async () => {
     const upstream = await startUpstream()
     const settings = { journal: journalFile(), ...onePartner({ layout: 'nested' }) }
     const adapter = await startAdapter(upstream.url, settings)
@@ -90,7 +90,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('is a new one for another partner, and one of its own for a record without a name', async () => {
+  it('is a new batch for another partner, and for a record without a name', async () => {
     const upstream = await startUpstream()
     const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))
     const adapter = await startAdapter(upstream.url, { journal: journalFile(), partners })
@@ -105,7 +105,7 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(8)
   })
 
-  it('is a new one for another V3 service', async () => {
+  it('is a new batch for another V3 service', async () => {
     const [test, live] = [await startUpstream(), await startUpstream()]
     const journal = journalFile()
     for (const { url } of [test, live]) {
@@ -116,7 +116,7 @@ describe('product 3: the same batch again', () => {
     expect([test.seen.length, live.seen.length]).toEqual([3, 3])
   })
 
-  it('joins the one that is running, and gets its parts as they come', async () => {
+  it('joins the batch that is still running, and receives its parts as they arrive', async () => {
     const { answer, release } = holdAnswers(({ body }) => body.includes(guid(2)))
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const first = postBatch(adapter, batch)
@@ -131,7 +131,7 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('goes on for a client that went away, and has the answer when it comes back', async () => {
+  it('gets the reply when the client comes back after a disconnect, because the batch went on', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const client = await RawClient.open(adapter.port, batchText(batch))
@@ -143,8 +143,8 @@ describe('product 3: the same batch again', () => {
   })
 })
 
-describe('product 3: a batch that comes again because of some of its records', () => {
-  /** Answers learner 2 as told, one answer after the other, and the others well. */
+describe('product 3: a batch that is repeated because some of its records failed', () => {
+  /** Answers learner 2 with the given answers, one after another, and accepts every other learner. */
   const serve = (...answers: Answer[]) => {
     let count = 0
     return startUpstream((seen, response) => {
@@ -156,7 +156,7 @@ describe('product 3: a batch that comes again because of some of its records', (
   it.each([
     ['was not applied', replyWith(503), 503],
     ['was denied in the middle', replyWith(403), 403],
-  ])('sends again the one that %s, and no other', async (_name, answer, status) => {
+  ])('posts only the record again that %s', async (_name, answer, status) => {
     const upstream = await serve(answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const first = await postBatch(adapter, batch)
@@ -168,7 +168,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect(upstream.seen.length).toBe(4)
   })
 
-  it('looks for the one whose outcome is unknown before it posts it again', async () => {
+  it('reads back a record with an unknown outcome before posting it again', async () => {
     let [posted, readable] = ['', false]
     const upstream = await startUpstream((seen, response) => {
       if (seen.method === 'GET') {
@@ -192,7 +192,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 3])
   })
 
-  it('posts all of it once the service takes the credentials', async () => {
+  it('posts all its records once V3 accepts the credentials', async () => {
     let denied = true
     const upstream = await startUpstream((seen, response) =>
       (denied ? replyWith(401, { statusCode: 401, message: 'm' }) : echoRecord)(seen, response),
@@ -203,7 +203,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
-  it('sends again what was let in once, also when its fields would be refused now', async () => {
+  it('posts a record again that was accepted once, even if its fields would be rejected now', async () => {
     const upstream = await serve(replyWith(503))
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
@@ -214,7 +214,7 @@ describe('product 3: a batch that comes again because of some of its records', (
     expect(outcomesOf(await postBatch(strict, odd))).toEqual(created(3))
   })
 
-  it('does not bring an older mark back over a newer one', async () => {
+  it('does not write an older mark over a newer one', async () => {
     const upstream = await serve(replyWith(503))
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const first = await postBatch(adapter, batch)
@@ -232,7 +232,7 @@ describe('product 3: a batch that comes again because of some of its records', (
   })
 })
 
-it('product 3: keeps the order of one learner and event across connections', async () => {
+it('product 3: posts of one learner and event keep their order across connections', async () => {
   const { answer, release } = holdAnswers(({ index }) => index === 0)
   const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
   const named = (name: string, records: object[]) => batchOf(records, { batch: name, boundary: name })
@@ -247,7 +247,7 @@ it('product 3: keeps the order of one learner and event across connections', asy
 })
 
 it.each([401, 403])(
-  'batch-wire 3: sends a batch with two ids again that was denied as a whole (%i), before it answers 200',
+  'batch-wire 3: a batch with two ids that was denied as a whole (%i) is posted again before its 200',
   async (status) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.headers.authorization === 'bearer renewed' ? echoRecord : replyWith(status))(seen, response),

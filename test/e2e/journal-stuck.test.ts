@@ -16,8 +16,8 @@ import { startOnJournal } from './support/start-on-journal.ts'
 const batch = batchOf(flatRecords(3))
 const v3 = { readBackAfterMs: [5] }
 
-describe('product 3: what was sent and could not be kept', () => {
-  it('is looked for in the background as soon as the journal can be written again', async () => {
+describe('product 3: an outcome that the journal could not store', () => {
+  it('is read back in the background as soon as the journal can be written again', async () => {
     let failures = 1
     const { upstream, journal, adapter } = await startOnJournal(
       keepMarks(),
@@ -40,7 +40,7 @@ describe('product 3: what was sent and could not be kept', () => {
   })
 })
 
-it('product 3: sends nothing again of a batch whose answer is not kept any longer', async () => {
+it('product 3: nothing of a batch is posted again when its stored reply has expired', async () => {
   const { upstream, adapter } = await startOnJournal(undefined, (whole) => ({
     load: async (number) => {
       const stored = await whole.load(number)
@@ -53,7 +53,7 @@ it('product 3: sends nothing again of a batch whose answer is not kept any longe
   expect(upstream.seen.length).toBe(3)
 })
 
-it('reads a large batch a few times for a client that joins it, not once for each record', async () => {
+it('a large batch is read only a few times for a client that joins it, not once per record', async () => {
   const { answer, release } = holdAnswers()
   let loads = 0
   const { upstream, adapter } = await startOnJournal(answer, (whole) => ({
@@ -61,7 +61,7 @@ it('reads a large batch a few times for a client that joins it, not once for eac
       loads += 1
       return whole.load(number)
     },
-    // One after another, as a slow service would have it.
+    // The records are posted one after another, as with a slow service.
     settle: async (number, outcomes) => {
       for (const outcome of outcomes) await whole.settle(number, [outcome])
     },

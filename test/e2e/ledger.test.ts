@@ -9,7 +9,7 @@ import { journalFile } from './support/journal-file.ts'
 
 const [refusedId, lostId, heldId, busyId] = [guid(101), guid(102), guid(103), guid(104)]
 
-/** What the ledger of the partner says: received, and every state. */
+/** Returns the ledger of the partner: the number received, and the number in every state. */
 function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number | undefined> {
   const state = (name: string): number | undefined =>
     samples.get(`markbridge_journal_records{partner="acme",state="${name}"}`)
@@ -23,7 +23,7 @@ function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number |
   }
 }
 
-test('the metrics account for every record: confirmed, refused, unknown, parked or open', async () => {
+test('the metrics account for every record as confirmed, refused, unknown, parked or open', async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
     const { body } = seen
@@ -41,10 +41,10 @@ test('the metrics account for every record: confirmed, refused, unknown, parked 
     partners: [{ id: 'acme', match: { any: true }, v3: { budgetMs: 1_500 } }],
   })
   const learner = (id: string): object => flatRecord(0, { Learner: id })
-  // Five that are taken, one that is refused by V3 and one that nobody posts, and one whose answer is lost.
+  // V3 accepts five records and rejects one, one is never posted, and the reply of one is lost.
   const usual = batchOf([...flatRecords(5), learner(refusedId), '{', learner(lostId)])
   await postBatch(adapter, usual)
-  // Its client is told that all is well, so what V3 has no time for is parked.
+  // The client of this batch is told 200, so records that V3 has no time for are parked.
   const differing = { batch: 'batch_a', changeset: 'changeset_b', boundary: 'batch_c' }
   await postBatch(adapter, batchOf([flatRecord(6), learner(busyId)], differing))
   const slow = postBatch(adapter, batchOf([learner(heldId)], { changeset: 'changeset_d' }))
@@ -69,7 +69,7 @@ test('the metrics account for every record: confirmed, refused, unknown, parked 
   expect(samples.get('markbridge_journal_available')).toBe(1)
 })
 
-test('/readyz says why writes are not taken, and the metrics go on without the ledger', async () => {
+test('/readyz says why writes are refused, and the metrics continue without the ledger', async () => {
   let available = true
   let leased = true
   const adapter = await startAdapter(

@@ -11,7 +11,7 @@ import { type LegacySides, startLegacySides } from './support/legacy-sides.ts'
 import { recordRequests } from './support/record-requests.ts'
 
 const fixtures = await loadFixtures()
-/** Two that the sandbox takes, and one of an event that it does not have. */
+/** Two marks that the sandbox accepts, and one whose event does not exist in the sandbox. */
 const records = [
   [fixed.learner, fixed.morning],
   [fixed.otherLearner, fixed.afternoon],
@@ -27,7 +27,7 @@ const records = [
 }))
 const headers = sandboxHeaders
 
-/** The same reply from V2 and from both adapters. */
+/** Expects the same reply from V2 and from both adapters. */
 async function expectSame(sides: LegacySides, request: Buffer): Promise<string> {
   const [direct, whole, alone] = await sides.replies(request)
   expect(direct).toMatch(/^HTTP\/1\.1 \d/)
@@ -35,8 +35,8 @@ async function expectSame(sides: LegacySides, request: Buffer): Promise<string> 
   return direct
 }
 
-describe('at stage legacy', () => {
-  it('every fixture gets the bytes of V2, with the credentials of the sandbox and with its own', async () => {
+describe('a request at stage legacy', () => {
+  it('gets the bytes of V2 for every fixture, with the credentials of the sandbox and with its own', async () => {
     const sides = await startLegacySides()
     const statuses = new Set<string>()
     for (const { bytes } of fixtures) {
@@ -62,13 +62,13 @@ describe('at stage legacy', () => {
     ['@odata/client, a page', (root) => OData.New4({ serviceEndpoint: root, commonHeaders: { ...headers } }).newRequest({ method: 'GET', collection: 'AttendanceRecords', params: OData.newOptions().filter('AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-03-20T00:00:00Z') })],
     ['the SAP Cloud SDK', (_root, url) => postBySap(url)],
   ] // prettier-ignore
-  it.each(drives)('%s gets the bytes of V2', async (_name, drive) => {
+  it.each(drives)('gets the bytes of V2 when it comes from %s', async (_name, drive) => {
     const sides = await startLegacySides()
     const recording = await recordRequests(sides.spare)
     await drive(`${recording.url}${servicePath}/`, recording.url)
     expect(recording.requests.length).toBeGreaterThan(0)
     for (const request of recording.requests) {
-      // The SDK looks for a token with HEAD first; the walls refuse a method before V2 does, in their own words.
+      // The SDK requests a token with HEAD first. The adapter refuses this method before V2 does, with its own text.
       if (request.toString('latin1', 0, 5) === 'HEAD ') {
         const starts = (await sides.replies(request)).map((reply) => reply.split('\r\n')[0])
         expect(new Set(starts)).toEqual(new Set(['HTTP/1.1 405 Method Not Allowed']))
@@ -79,14 +79,14 @@ describe('at stage legacy', () => {
   })
 
   it.each([
-    ['HEAD', 'HEAD', '/x/V2/Attendance/$metadata'],
-    ['metadata', 'GET', '/x/v2/attendance/%24metadata'],
-    ['the service document', 'GET', '/V2/Attendance/'],
-    ['a key that is none', 'GET', '/V2/Attendance/AttendanceRecords(1)'],
-    ['a filter that is none', 'GET', '/V2/Attendance/AttendanceRecords?$filter=%27'],
-    ['a path that V2 does not have', 'GET', '/V2/Nothing'],
-    ['registrations', 'GET', '/V2/LearnerRegistations'],
-  ])('%s has the bytes of V2', async (_name, method, target) => {
+    ['a HEAD request', 'HEAD', '/x/V2/Attendance/$metadata'],
+    ['a read of the metadata', 'GET', '/x/v2/attendance/%24metadata'],
+    ['a read of the service document', 'GET', '/V2/Attendance/'],
+    ['a read with an invalid key', 'GET', '/V2/Attendance/AttendanceRecords(1)'],
+    ['a read with an invalid filter', 'GET', '/V2/Attendance/AttendanceRecords?$filter=%27'],
+    ['a read of a path that V2 does not have', 'GET', '/V2/Nothing'],
+    ['a read of registrations', 'GET', '/V2/LearnerRegistations'],
+  ])('gets the bytes of V2 when it is %s', async (_name, method, target) => {
     const sides = await startLegacySides()
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
     await expectSame(sides, Buffer.from(`${method} ${target} HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`))

@@ -14,7 +14,7 @@ interface Sides {
   readonly adapter: Adapter
 }
 
-/** Both services; the pages of V2 have links to itself under a base path. */
+/** Both services. The pages of V2 link to V2 itself under a base path. */
 async function startSides(stage = 'legacy', sections: object = {}): Promise<Sides> {
   const v2 = await startUpstream((seen, response) => {
     const base = `http://${seen.headers.host ?? ''}`
@@ -32,7 +32,7 @@ async function startSides(stage = 'legacy', sections: object = {}): Promise<Side
 }
 
 describe('links of V2', () => {
-  it('lead to the adapter, those to a next page with the marker of V2', async () => {
+  it('lead to the adapter, and next links carry the marker of V2', async () => {
     const { v2, adapter } = await startSides()
     const { text } = await adapter.request('GET', `${path}?$filter=x`, {
       headers: { 'Accept-Encoding': 'gzip' },
@@ -48,7 +48,7 @@ describe('links of V2', () => {
     expect(v2.seen[1]?.url).toBe(`/base${path}?$skiptoken=2`)
   })
 
-  it('stay in replies of writes, and everywhere where links are not rewritten', async () => {
+  it('stay unchanged in replies to writes, and wherever links are not rewritten', async () => {
     const { v2, adapter } = await startSides()
     const written = await adapter.request('POST', path, { body: '{}' })
     expect(written.text).not.toContain(adapter.url)
@@ -74,26 +74,23 @@ describe('links of V2', () => {
   }) // prettier-ignore
 })
 
-describe('walls in front of V2', () => {
-  it.each(['legacy', 'v3'])(
-    'hold behind the marker of V2 at %s: it leads to no path but those of V2',
-    async (stage) => {
-      const { v2, adapter } = await startSides(stage)
-      expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
-      await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
-      // What a load balancer keeps to itself is known by the beginning of the path.
-      for (const own of ['/metrics', '/healthz', '/readyz'])
-        expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
-      expect(v2.seen).toEqual([])
-    },
-  )
+describe('the adapter in front of V2', () => {
+  it.each(['legacy', 'v3'])('follows the marker of V2 at %s only to paths of V2', async (stage) => {
+    const { v2, adapter } = await startSides(stage)
+    expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
+    await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
+    // Only the start of the path shows which requests a load balancer keeps to itself.
+    for (const own of ['/metrics', '/healthz', '/readyz'])
+      expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
+    expect(v2.seen).toEqual([])
+  })
 
   it.each([
     ['a method that the path does not take', 'DELETE', path, 405],
     ['a path that servers read differently', 'GET', `${path}/../x`, 400],
     ['the same behind the marker', 'GET', '/~v2//V2/x', 400],
     ['a write to a path that no route has', 'POST', '/V2/Other', 405],
-  ] as const)('refuse %s', async (_name, method, target, status) => {
+  ] as const)('refuses %s', async (_name, method, target, status) => {
     const { v2, adapter } = await startSides()
     expect((await adapter.request(method, target)).status).toBe(status)
     expect(v2.seen).toEqual([])
@@ -106,7 +103,7 @@ describe('links of V3', () => {
     '@odata.nextLink': `${url}/V3/LearnerRegistrations?$skiptoken=9`,
   })
 
-  it('lead to V3 also once V2 serves, for the client that they were issued to', async () => {
+  it('lead to V3 even after V2 serves again, for the client that received them', async () => {
     const v2 = await startUpstream(replyWith(200, { from: 'V2' }))
     const v3 = await startUpstream((seen, response) =>
       replyWith(200, v3Page(`http://${seen.headers.host ?? ''}`))(seen, response),
@@ -116,7 +113,7 @@ describe('links of V3', () => {
       startAdapter(
         v3.url,
         { v2: { baseUrl: v2.url }, partners: [{ ...legacy[0], stage }] },
-        // Without its store of stages, so that the file decides.
+        // This adapter has no store of stages, so the stage of the file decides.
         { openJournal: () => openJournal({ url }) },
       )
     const [moved, legacyAgain] = [await at('v3'), await at('legacy')]

@@ -7,7 +7,7 @@ const json = { 'Content-Type': 'application/json' }
 const path = '/live/V2/Attendance/AttendanceRecords'
 const fields = ['location', 'content-location', 'odata-entityid'] as const
 
-/** Answers with links in the three fields that hold an address; `link` gets the address of the service. */
+/** Answers with links in the three fields that hold an address. `link` receives the address of the service. */
 const linking =
   (status: number, link: (base: string) => string): Answer =>
   (seen, response) => {
@@ -21,7 +21,7 @@ describe.each([
   ['V3', 'POST', '/Attendance/V3/AttendanceRecords'],
   ['V2', 'GET', path],
   ['V2', 'POST', path],
-] as const)('fields of a reply of %s to %s that hold an address', (side, method, target) => {
+] as const)('address fields of a reply of %s to %s', (side, method, target) => {
   const start = async (answer: Answer, settings: object = {}): Promise<[Upstream, string, string[]]> => {
     const upstream = await startUpstream(answer)
     const partners = [{ id: 'acme', match: { any: true }, stage: side === 'V2' ? 'legacy' : 'v3' }]
@@ -34,14 +34,14 @@ describe.each([
   it.each([
     ['an absolute address', (base: string) => `${base}/V3/Sets(1)?x#y`],
     ['a path', () => '/base/V3/Sets(1)?x#y'],
-  ])('lead back to the adapter: %s', async (_what, link) => {
+  ])('lead back to the adapter for %s', async (_what, link) => {
     for (const status of [201, 307]) {
       const [, url, values] = await start(linking(status, link))
       expect(values).toEqual(fields.map(() => `${url}/V3/Sets(1)?x#y`))
     }
   })
 
-  it('stay where they lead elsewhere, and where links are not rewritten', async () => {
+  it('stay unchanged when they point elsewhere, and when links are not rewritten', async () => {
     const [, , values] = await start(linking(200, () => 'https://other.test/base/V3/Sets(1)'))
     expect(values).toEqual(fields.map(() => 'https://other.test/base/V3/Sets(1)'))
     const off = { passThrough: { rewriteLinks: false } }
@@ -58,14 +58,14 @@ describe('next links', () => {
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 lead back whatever host they name, where their path is the requested one: %s %s', async (name, link, back) => {
+  ])('of V3 lead back whatever host they name when their path is the requested one: %s %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')
     expect(JSON.parse(text)).toEqual({ value: [], [name]: back === undefined ? link : adapter.url + back })
   })
 
-  it('of a page of V2 in the envelope of OData V2 lead back with the marker of V2', async () => {
+  it('lead back with the marker of V2 on a page of V2 in the envelope of OData V2', async () => {
     const answer: Answer = (seen, response) =>
       replyWith(200, { d: { results: [], __next: `http://${seen.headers.host ?? ''}/base${path}?$skiptoken=2` } }, json)(seen, response)
     const v2 = await startUpstream(answer)

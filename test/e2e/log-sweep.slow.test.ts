@@ -10,7 +10,7 @@ import { type Answer, echoRecord, replyWith, startUpstream } from '../support/sc
 import { type Adapter, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
-/** What must never be logged: everything of a learner, a mark or a client, in the forms in which it travels. */
+/** Markers of all that must never be logged: everything about a learner, a mark or a client, in every form in which it travels. */
 const learner = 'feedfeed-0000-4000-8000-00000000feed'
 const event = 'beefbeef-0000-4000-8000-00000000beef'
 const code = 'cafecafe-0000-4000-8000-00000000cafe'
@@ -35,7 +35,7 @@ const batch = batchOf([record, { ...record, MinutesLate: 'HUSH' }, '{"HUSH'], {
 })
 const echoError = `Learner ${learner} was not found. HUSH`
 
-/** Every answer of an upstream, each with markers of its own. */
+/** Every kind of upstream answer. Each answer has its own markers. */
 const answers: [name: string, answer: Answer][] = [
   ['201', echoRecord],
   ['201 of another', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
@@ -50,16 +50,16 @@ const answers: [name: string, answer: Answer][] = [
   ['a torn reply', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
 ] // prettier-ignore
 
-/** Fails when a marker is in the log, whatever was written. */
+/** Fails if the log contains a marker. */
 function sweep(adapter: Adapter): void {
   const log = adapter.log.join('')
   expect(adapter.log.length).toBeGreaterThan(1)
   for (const marker of markers) expect(log).not.toContain(marker)
 }
 
-describe('the log holds no value', () => {
+describe('the log', () => {
   it.each(answers)(
-    'of a batch, a record or a passed request, whatever the service answers: %s',
+    'holds no value of a batch, a record or a passed-through request when the service answers %s',
     async (_name, answer) => {
       const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
@@ -78,7 +78,7 @@ describe('the log holds no value', () => {
     },
   )
 
-  it('of what was refused', async () => {
+  it('holds no value of a rejected request', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { limits: { maxBodyBytes: 5_000 } })
     const { body } = batch
     const refused: [path: string, headers: object, body: string][] = [
@@ -103,7 +103,7 @@ describe('the log holds no value', () => {
     sweep(adapter)
   })
 
-  it('of a service that is not there', async () => {
+  it('holds no value when the service is unreachable', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     await postBatch(adapter, batch, hushed)
     await adapter.request('PATCH', `/V3/LearnerPersonals(${learner})`, { headers: hushed, body: 'HUSH' })
@@ -111,9 +111,9 @@ describe('the log holds no value', () => {
   })
 })
 
-describe('an encrypted journal holds no value', () => {
+describe('an encrypted journal', () => {
   it.each(answers)(
-    'in its files or their names, nor do the metrics, whatever the service answers: %s',
+    'holds no value in its files, their names or the metrics when the service answers %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

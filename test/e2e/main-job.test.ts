@@ -8,7 +8,7 @@ import { batchPath } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** The whole way on real parts: a V2 client, the adapter, the sandbox over sockets. */
+/** Sends batches the whole way through real parts: a V2 client, the adapter, and the sandbox over sockets. */
 const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url))
 const text = body.toString('utf8')
 const BATCH = /^--(\S+)/.exec(text)?.[1] ?? ''
@@ -31,7 +31,7 @@ async function post(content: Buffer | string, boundary: string) {
 }
 const effects = async () => (await (await started).sandbox.effects()) as { learner: string }[]
 
-/** What a client reads of a part, without what is new in every run. */
+/** Returns what a client reads of a part, without the values that change in every run. */
 function shape(part: ReplyPart): string {
   const json = JSON.parse(part.body) as { Learner: string } | { ErrorCode: string }[]
   const content = Array.isArray(json) ? json.map(({ ErrorCode }) => ErrorCode).join('+') : json.Learner
@@ -66,7 +66,7 @@ const forms: readonly { name: string; content: string; boundary: string }[] = [
 ]
 
 test.each(forms)(
-  'a class register $name: 27 created, 3 refused, in order, 27 effects',
+  'a class register $name gets 27 created and 3 refused parts in order, with 27 effects',
   async ({ content, boundary }) => {
     const { status, headers, text: reply } = await post(content, boundary)
     const contentType = String(headers['content-type'])
@@ -79,8 +79,8 @@ test.each(forms)(
   },
 )
 
-describe('cut off', () => {
-  // Everywhere near a delimiter, and in steps through the rest; the codec's tests cut at every byte.
+describe('a batch that is cut off', () => {
+  // Cuts at every offset near a delimiter and at intervals elsewhere. The tests of the codec cut at every byte.
   const end = text.lastIndexOf('--') + 2
   const near = [...text.matchAll(/\r\n--/g)].flatMap(({ index }) => [
     index,
@@ -94,7 +94,7 @@ describe('cut off', () => {
   ]
 
   test.each([BATCH, CHANGESET, STRANGER])(
-    'anywhere, with %s in the header: 400 and no effect',
+    'gets 400 and has no effect wherever it is cut, with %s in the header',
     async (boundary) => {
       const cuts = offsets.filter((offset) => offset < end)
       const statuses = await Promise.all(

@@ -31,11 +31,11 @@ async function post(
 }
 
 test.skipIf(postgres === undefined)(
-  'no value and no credential is in a PostgreSQL journal with a key, nor in what learning and certificates print',
+  'no value and no credential is in a PostgreSQL journal with a key, nor in the output of comparison and certificates',
   async () => {
     const folder = ownFolder()
     const { url, v2Url, samples, put, mark } = await startService()
-    // What V2 does with other ids shows by the clock of the adapter.
+    // The clock of the adapter decides when it learns what V2 does with differing ids.
     await fetch(`${url}/_sandbox/clock`, { method: 'DELETE' })
     const journalUrl = (await postgres?.createDatabase()) ?? ''
     const match = { header: { name: 'x-partner', value: 'beta' } }
@@ -48,7 +48,7 @@ test.skipIf(postgres === undefined)(
       ...{ v2: { baseUrl: v2Url }, partners },
       journal: { url: journalUrl, stateDir: folder, keys: [{ id: 'k1', key: new Secret(journalKey) }] },
     })
-    // What V3 took is read back on V2, which shows some of it otherwise.
+    // The adapter reads marks that V3 accepted back on V2, which shows some of them differently.
     await put('differences', {
       face: 'V2',
       rows: [3, 4].map((index) => ({
@@ -57,7 +57,7 @@ test.skipIf(postgres === undefined)(
         kind: 'commentCut',
       })),
     })
-    // An error may quote what was sent.
+    // An error may quote the request.
     await put('legacy-form', { errorMessages: { ATT_VAL_2: 'HUSHCOMMENT does not exist.' } })
     const unknown = { ...mark(0), AttendableEvent: randomUUID() }
     expect(await post(adapter, [mark(0), mark(1), unknown, '{"HUSHCOMMENT'], 'acme')).toContain('HUSHCOMMENT')

@@ -14,7 +14,7 @@ import { clientHeaders, key, marks, ownFolder, startService, token } from './sup
 
 const [from, to] = ['2026-03-02', '2026-03-13']
 
-/** Records a batch and a read; returns what the command printed. */
+/** Records a batch and a read, and returns the output of the command. */
 async function record(
   args: readonly string[],
   environment: Record<string, string>,
@@ -36,7 +36,7 @@ async function record(
   return stdout + stderr
 }
 
-test('no value of a learner or a mark and no credential is in what comparison writes', async () => {
+test('comparison writes no value of a learner or a mark, and no credential', async () => {
   const folder = ownFolder()
   const temporary = join(folder, 'tmp')
   mkdirSync(temporary)
@@ -44,7 +44,7 @@ test('no value of a learner or a mark and no credential is in what comparison wr
   const learners = samples.learners.slice(0, 6)
   const records = learners.map((_, index) => mark(index))
 
-  // Live: V2 serves, the adapter reads along and asks V3, which shows some of it late and otherwise.
+  // Live: V2 serves, and the adapter also compares with V3, which shows some marks late and some differently.
   await put('differences', {
     face: 'V3',
     rows: records.map(({ Learner, AttendableEvent }) => ({
@@ -82,11 +82,11 @@ test('no value of a learner or a mark and no credential is in what comparison wr
       (sum, [sample, value]) => sum + (sample.startsWith(`markbridge_compare_${name}_total`) ? value : 0),
       0,
     )
-  // The reply, the marks on V3, the answer to the read.
+  // The comparison covers the reply, the marks on V3 and the answer to the read.
   await vi.waitFor(async () => expect(await countOf('compared')).toBeGreaterThanOrEqual(3), 60_000)
   const metrics = await adapter.request('GET', '/metrics')
 
-  // Offline: the whole command to its end, without V3, and with a token of no client.
+  // Offline: the whole command runs to its end, without V3 and with a token that no client used.
   const kinds = ['code', 'recordedOn', 'missing', 'id', 'commentCut']
   const differing = shown.filter((_, at) => at % 7 === 0).slice(0, 30)
   const rows = differing.map(({ Learner, AttendableEvent }, at) => ({
@@ -178,14 +178,14 @@ test.each([
   ['base64 at 0', Buffer.from(Buffer.from('HUSH-1f!').toString('base64'))],
   ['base64 at 1', Buffer.from(Buffer.from('xyzaHUSH-1f').toString('base64'))],
   ['base64 at 2', Buffer.from(Buffer.from('xyHUSH-1f--').toString('base64'))],
-])('a marker is found as %s', (form, bytes) => {
+])('the sweep finds a marker that is written as %s', (form, bytes) => {
   const found = findMarkers([{ name: 'here', bytes }], ['HUSH-1f'])
   expect(found.some((one) => one.startsWith('here: ') && (form === 'percent' || one.includes(form)))).toBe(
     true,
   )
 })
 
-test('a guid is found as 16 bytes', () => {
+test('the sweep finds a GUID that is written as 16 bytes', () => {
   const guid = '41dba12f-bcce-470b-8ce4-b260ffb62649'
   const bytes = Buffer.from(guid.replaceAll('-', ''), 'hex')
   expect(findMarkers([{ name: 'here', bytes }], [guid])).toEqual([`here: bytes of ${guid}`])

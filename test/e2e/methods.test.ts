@@ -9,7 +9,7 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT', 'PROPFIND', 'LOCK', 'MERGE', 'QUERY', 'PURGE'] // prettier-ignore
 const reads = ['GET', 'HEAD', 'OPTIONS']
 
-/** Paths of each kind, with the methods that reach V3; all others are 405. */
+/** Paths of each kind, with the methods that reach V3. Every other method gets 405. */
 const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
   ['/V3/LearnerIdentifiers', reads],
   ['/Learner/V3/LearnerSENs(1)', reads],
@@ -28,11 +28,11 @@ const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
   ['/Attendance/V3/AttendanceRecords(1)', reads],
   ['/Attendance/V3/AttendanceRecords/SIMS.Changes(startDate=2026-01-01T00:00:00Z)', reads],
   ['/V1/AttendanceRecords', reads],
-  // It is on no list by default.
+  // This path is on no list by default.
   ...['/Attendance/V3/$batch', '/V3/%24batch/', '/V1/$BATCH'].map((batch) => [batch, []] as const),
 ]
 
-/** Sends one request; resolves with its status, and what `Allow` says. */
+/** Sends one request, and resolves with its status and the value of `Allow`. */
 async function ask(port: number, start: string): Promise<{ status: number; allow: string | undefined }> {
   const client = await RawClient.open(port, requestText(start, 'Connection: close\r\nContent-Length: 0\r\n'))
   const reply = await client.untilClosed()
@@ -40,7 +40,7 @@ async function ask(port: number, start: string): Promise<{ status: number; allow
   return { status: Number(status), allow: /^Allow: (.*)\r$/m.exec(reply)?.[1] }
 }
 
-test('a path takes the methods of its kind; every other one is 405, and nothing leaves', async () => {
+test('a path accepts the methods of its kind, and every other method gets 405 and is not forwarded', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const reached = (): string[] => upstream.seen.splice(0).map(({ method }) => method)
   for (const [path, passed] of kinds) {
@@ -48,7 +48,7 @@ test('a path takes the methods of its kind; every other one is 405, and nothing 
     for (const method of methods) {
       const { status, allow } = await ask(adapter.port, `${method} ${path}`)
       if (status === 200) seen.push(method)
-      // CONNECT never is a request of a path: Node gives it no path.
+      // Node.js gives a CONNECT request no path.
       else if (passed.length === 0) expect([method, [404, 405].includes(status)]).toEqual([method, true])
       else if (method !== 'CONNECT') expect([path, method, status, allow]).toEqual([path, method, 405, passed.join(', ')])
       else expect(status).toBe(405)
@@ -58,7 +58,7 @@ test('a path takes the methods of its kind; every other one is 405, and nothing 
   }
 })
 
-test('an entry with methods of its own takes these and no others', async () => {
+test('an entry with its own methods accepts only these methods', async () => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const allow = ['/V3/**', { path: '/**/Things', methods: ['PUT', 'DELETE'] }]
   const adapter = await startAdapter(upstream.url, { passThrough: { allow } })
@@ -78,7 +78,7 @@ const ofV3 =
 const asMultipart = (body: string, boundary = /^--(.*)\r/.exec(body)?.[1] ?? ''): string =>
   `Connection: close\r\nContent-Type: multipart/mixed; boundary=${boundary}\r\nContent-Length: ${body.length}\r\n`
 
-test('a $batch of V3 is passed on where an entry names it, and not for the methods of a wider pattern', async () => {
+test('a V3 $batch is passed through when an entry names it, but not because of the methods of a wider pattern', async () => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const allow = ['/**/V3/**', '/Attendance/V3/$batch']
   const adapter = await startAdapter(upstream.url, { passThrough: { allow } })
@@ -97,7 +97,7 @@ test.each([
   '/V3/$batch',
   '/V1/$batch',
   '/AttendanceServiceFarm1/OData/V1/AttendanceRecords',
-])('a batch of V2 that is posted to %s is refused, and the refusal names the path of V2', async (path) => {
+])('a V2 batch that is posted to %s is refused, and the refusal names the V2 path', async (path) => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const adapter = await startAdapter(upstream.url, {
     passThrough: { allow: ['/**/V3/**', '/**/V1/**', '/Attendance/V3/$batch'] },

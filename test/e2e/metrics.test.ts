@@ -11,7 +11,7 @@ const service: Answer = (seen, response) =>
   (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
 
 describe('GET /metrics', () => {
-  it('tells of batches, reads, passed requests, calls to V3 and the queue', async () => {
+  it('counts batches, reads, passed-through requests, calls to V3 and the queue', async () => {
     const { adapter } = await startWithV3(service, onePartner({ v3: { callsPerSecond: 4 } }))
     await postBatch(adapter, batchOf([...flatRecords(3), flatRecord(4, { MinutesLate: 'x' })]))
     await adapter.request('GET', read)
@@ -40,7 +40,7 @@ describe('GET /metrics', () => {
     expect(seen.get('process_start_time_seconds')).toBeGreaterThan(0)
   })
 
-  it('shows what is under way: requests, bytes and who waits', async () => {
+  it('shows requests and bytes in progress, and who waits', async () => {
     const { upstream, adapter } = await startWithV3(
       () => undefined,
       onePartner({ v3: { callsPerSecond: 1, budgetMs: 2_000 } }),
@@ -55,7 +55,7 @@ describe('GET /metrics', () => {
     expect((await readSamples(adapter)).get('markbridge_in_flight_bytes')).toBe(0)
   })
 
-  it('holds no value, no key and no path', async () => {
+  it('contains no value, no key and no path', async () => {
     const { upstream, adapter } = await startWithV3(service)
     await postBatch(adapter, batchOf([flatRecord(1, { Comment: 'hush' })]))
     await adapter.request('GET', read)
@@ -66,7 +66,7 @@ describe('GET /metrics', () => {
       expect(text).not.toContain(marker)
   })
 
-  it('is for callers on the machine, not for those whom a proxy lets in, unless it is opened', async () => {
+  it('is limited to callers on the same machine, excluding clients of a proxy, unless it is opened', async () => {
     const forwarded = { headers: { 'X-Forwarded-For': '198.51.100.7' } }
     const adapter = await startAdapter('http://127.0.0.1:1')
     const refused = await adapter.request('GET', '/metrics', forwarded)

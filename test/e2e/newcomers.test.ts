@@ -14,7 +14,7 @@ import { type Adapter, onePartner, type Reply, startAdapter, startWithV3 } from 
 import { journalFile, type JournalSection, rowsOf } from './support/journal-file.ts'
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-/** Tokens with the same claims: of one client, as far as the adapter sees. */
+/** Tokens with equal claims, which the adapter takes for one client. */
 const tokenOf = (signature: string): string =>
   `Bearer ${encode({ alg: 'RS256' })}.${encode({ iss: 'https://sts.test', client_id: 'app' })}.${signature}`
 const [genuine, forged] = [tokenOf('Z2Vu'), tokenOf('Zm9y')]
@@ -26,7 +26,7 @@ const post = (
   Authorization = genuine,
 ): Promise<Reply> => adapter.request('POST', batchPath, { headers: { ...headers, Authorization }, body })
 
-/** A service that knows forged tokens. */
+/** A V3 service that detects forged tokens. */
 const verifying =
   (forgedAnswer: Answer, answer: Answer = echoRecord): Answer =>
   (seen, response) =>
@@ -37,7 +37,7 @@ const rowsIn = (journal: JournalSection): unknown =>
   tables.map((table) => rowsOf(journal, `SELECT count(*) AS n FROM journal_${table}`)[0]?.['n'])
 
 describe('product 3: a request whose credentials are denied', () => {
-  it.each([401, 403])('leaves nothing on the disk where V3 answers %i', async (status) => {
+  it.each([401, 403])('leaves nothing on the disk when V3 answers %i', async (status) => {
     const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
     const journal = journalFile({ encrypted: true })
     const adapter = await startAdapter(upstream.url, { journal })
@@ -49,7 +49,7 @@ describe('product 3: a request whose credentials are denied', () => {
     )
   })
 
-  it.each([401, 403])('leaves nothing on the disk where V2 answers %i', async (status) => {
+  it.each([401, 403])('leaves nothing on the disk when V2 answers %i', async (status) => {
     const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
     const journal = journalFile()
     const v2 = { baseUrl: upstream.url }
@@ -58,7 +58,7 @@ describe('product 3: a request whose credentials are denied', () => {
     await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('leaves nothing on the disk for keys that clients made up, and the calls of an accepted key are counted there', async () => {
+  it('leaves nothing on the disk for invented keys, and calls with an accepted key are counted on the disk', async () => {
     const upstream = await startUpstream(verifying(denied))
     const journal = journalFile()
     const limited = onePartner({ v3: { callsPerSecond: 5 } })
@@ -80,7 +80,7 @@ describe('product 3: a request whose credentials are denied', () => {
     expect(names()).toBe(1)
   })
 
-  it('retires no stored answer of the client whose claims and ids it has', async () => {
+  it('evicts no stored reply of the client whose claims and ids it copies', async () => {
     const { upstream, adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })
     const reply = await post(adapter, first)
@@ -89,20 +89,20 @@ describe('product 3: a request whose credentials are denied', () => {
     const posted = (): number => upstream.seen.filter(({ body }) => body.includes('first')).length
     expect((await post(adapter, first)).text).toBe(reply.text)
     expect(posted()).toBe(1)
-    // The client itself may go on, and back, as it could before.
+    // The client itself may still alternate between its two batches with the same ids.
     expect(outcomesOf(await post(adapter, other))).toEqual(created(1))
     expect(outcomesOf(await post(adapter, first))).toEqual(created(1))
     expect(posted()).toBe(2)
   })
 
-  it('is sent as a new batch where it comes again with credentials that are accepted', async () => {
+  it('is sent as a new batch when the client repeats it with accepted credentials', async () => {
     const { adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const batch = batchOf(flatRecords(3))
     expect((await post(adapter, batch, forged)).status).toBe(401)
     expect(outcomesOf(await post(adapter, batch))).toEqual(created(3))
   })
 
-  it('gives the same batch of an accepted client its own answer, though that one waited for it', async () => {
+  it('does not keep an accepted client, which joined the same batch, from getting its own answer', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
     )
@@ -122,7 +122,7 @@ describe('product 3: records of a client that was not accepted', () => {
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('keep newer ones of their learner and event waiting for seconds, and are not sent then', async () => {
+  it('delay newer records of their learner and event for seconds only, and are not sent afterwards', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)
@@ -135,13 +135,13 @@ describe('product 3: records of a client that was not accepted', () => {
     expect(outcomesOf(await post(adapter, mark('newer')))).toEqual(created(1))
     const before = upstream.seen.findIndex(({ body }) => body.includes('newer'))
     expect(before).toBeLessThan(12)
-    // Not applied; 409 where the newer one was confirmed before this was settled.
+    // The older record was not applied. Its answer is 409 if the newer record was confirmed before the older one was settled.
     for (const reply of await Promise.all(older))
       for (const status of new Set(statusesOf(reply))) expect([409, 503]).toContain(status)
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('are waited for once they have left, however long that takes', async () => {
+  it('are waited for once they were sent, however long they take', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -8,7 +8,7 @@ import { codeOf } from '../support/start-adapter.ts'
 import { reopenTogether, startOnJournal } from './support/start-on-journal.ts'
 
 const batch = batchOf(flatRecords(2))
-/** Leaves the first record to the background, as a run does for which no client waits. */
+/** Leaves the first record to the background, like a run for which no client waits. */
 const parkFirst =
   (journal: Journal): Journal['settle'] =>
   (number, outcomes, lease) =>
@@ -22,7 +22,7 @@ const parkFirst =
       lease,
     )
 
-test('product 3: a record that the background takes while its batch is sent again is not told 503', async () => {
+test('product 3: a record that the background takes while its batch is resent is not answered 503', async () => {
   let isOpen = false
   const { upstream, adapter } = await startOnJournal(
     (seen, response) => (isOpen ? echoRecord : replyWith(503))(seen, response),
@@ -37,7 +37,7 @@ test('product 3: a record that the background takes while its batch is sent agai
   expect(postsOf(upstream.seen).length).toBe(4)
 })
 
-test('product 3: nor one that waits for the background while another of its batch is under way', async () => {
+test('product 3: a record that waits for the background while another record of its batch is in progress is not answered 503', async () => {
   const held: (() => void)[] = []
   let posts = 0
   const { adapter, journal } = await startOnJournal(
@@ -62,11 +62,11 @@ test('product 3: nor one that waits for the background while another of its batc
   expect(statusesOf(await joined)).toEqual([201, 201])
 })
 
-test('product 3: a batch that is still being sent when the time of its second request is over is told 504', async () => {
+test('product 3: a batch that is still being sent when the time of its resend ends is answered 504', async () => {
   const { adapter } = await startOnJournal(
     echoRecord,
     (journal) => ({
-      // Another sender takes longer than any budget.
+      // The other sender takes longer than any budget.
       load: async (number) => {
         const stored = await journal.load(number)
         return stored && { ...stored, records: stored.records.map((one) => ({ ...one, state: 'open' })) }
@@ -81,7 +81,7 @@ test('product 3: a batch that is still being sent when the time of its second re
 })
 
 test.each(['load', 'reopen'] as const)(
-  'product 3: a batch that came before is told 504 while the journal fails to %s it',
+  'product 3: a resent batch is answered 504 while the journal fails to %s it',
   async (failing) => {
     const { adapter } = await startOnJournal(replyWith(503), () => ({
       [failing]: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')),

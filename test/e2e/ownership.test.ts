@@ -32,7 +32,7 @@ const as = (Authorization: string): Record<string, string> => ({ Authorization }
 const quick = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [10, 20] } }] }
 const batch = batchOf(flatRecords(3))
 
-/** A service that shows every mark that was posted to tokens of `accepted`, and denies others. */
+/** A V3 service that shows every posted mark to the tokens in `accepted`, and denies other tokens. */
 function serve(accepted: (authorization: string) => boolean, answer: Answer = echoRecord) {
   const rows: object[] = []
   return startUpstream((seen, response) => {
@@ -56,21 +56,21 @@ const statesIn = (journal: JournalSection): unknown =>
     ({ state, superseded }) => [state, superseded],
   )
 
-describe('product 3: a stored answer', () => {
+describe('product 3: a stored reply', () => {
   const known = [tokenOf('school-1'), tokenOf('school-1', { jti: 'renewed' }), 'bearer of another client']
   const start = async () => {
     const upstream = await serve((token) => known.includes(token))
     return { upstream, adapter: await startAdapter(upstream.url, { journal: journalFile() }) }
   }
 
-  it('is given to the token that it was accepted under without asking the service', async () => {
+  it('is given, without asking V3, to the token under which the batch was accepted', async () => {
     const { upstream, adapter } = await start()
     const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
     expect((await postBatch(adapter, batch, as(tokenOf('school-1')))).text).toBe(first.text)
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('is given to a renewed token after one read, which is remembered', async () => {
+  it('is given to a renewed token after one read of V3, which is remembered', async () => {
     const { upstream, adapter } = await start()
     const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
     const renewed = as(tokenOf('school-1', { jti: 'renewed' }))
@@ -80,7 +80,7 @@ describe('product 3: a stored answer', () => {
     expect([postsOf(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 1])
   })
 
-  it("is not given to a token that the service denies, which gets the service's words, once asked", async () => {
+  it("is refused to a token that V3 rejects, which gets V3's error after one read", async () => {
     const { upstream, adapter } = await start()
     await postBatch(adapter, batch, as(tokenOf('school-1')))
     for (let time = 0; time < 2; time += 1) {
@@ -96,7 +96,7 @@ describe('product 3: a stored answer', () => {
   it.each([
     ['opaque token', { Authorization: 'bearer wrong' }],
     ['subscription key', { 'Ocp-Apim-Subscription-Key': 'wrong', Authorization: 'bearer wrong' }],
-  ])('is not given to another %s with the same bytes', async (_what, headers) => {
+  ])('is refused to another %s with the same bytes', async (_what, headers) => {
     const upstream = await serve((token) => token === 'bearer right')
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     await postBatch(adapter, batch, as('bearer right'))
@@ -105,7 +105,7 @@ describe('product 3: a stored answer', () => {
     expect(stolen.text).not.toContain('ExternalID')
   })
 
-  it('is not given to a token that cannot see its marks', async () => {
+  it('is refused to a token that cannot see its marks', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? replyWith(200, { value: [] }) : echoRecord)(seen, response),
     )
@@ -113,7 +113,7 @@ describe('product 3: a stored answer', () => {
     await postBatch(adapter, batch, as('bearer one'))
     const other = await postBatch(adapter, batch, as('bearer two'))
     expect(codeOf(other)).toBe('403 undefined')
-    // The read may have been stale: it was repeated as for a lost write.
+    // The adapter repeated the read as after a lost write, because the first reads may have been stale.
     expect(reads(upstream.seen).length).toBe(3)
   })
 
@@ -121,7 +121,7 @@ describe('product 3: a stored answer', () => {
     ['fails', replyWith(500)],
     ['is busy', replyWith(429)],
     ['resets', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
-  ])('is 504 and never 503 for an unchecked token while the service %s', async (_what, answer) => {
+  ])('is replaced by 504, and never by 503, for an unchecked token while V3 %s', async (_what, answer) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? answer : echoRecord)(seen, response),
     )
@@ -133,7 +133,7 @@ describe('product 3: a stored answer', () => {
     expect(postsOf(upstream.seen).length).toBe(3)
   })
 
-  it('is given to an unchecked token after a read that failed once', async () => {
+  it('is given to an unchecked token when the first read of V3 fails and the second succeeds', async () => {
     let failures = 0
     const upstream = await startUpstream((seen, response) => {
       if (seen.method !== 'GET') return echoRecord(seen, response)
@@ -150,7 +150,7 @@ describe('product 3: a stored answer', () => {
     expect([postsOf(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 2])
   })
 
-  it('needs no check where it holds nothing of the service', async () => {
+  it('needs no check when it contains nothing from V3', async () => {
     const upstream = await serve((token) => token === 'bearer right')
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const broken = batchOf(['{"Learner":'])
@@ -162,7 +162,7 @@ describe('product 3: a stored answer', () => {
     expect(reads(upstream.seen)).toEqual([])
   })
 
-  it('is checked as well while the batch is running', async () => {
+  it('is also checked while the batch is still running', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await serve((token) => token === 'bearer right', answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
@@ -173,7 +173,7 @@ describe('product 3: a stored answer', () => {
     expect(outcomesOf(await first)).toEqual(created(3))
   })
 
-  it('is given without a check where the adapter has tokens of its own', async () => {
+  it('is given without a check when the adapter has its own tokens', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.url === '/token'
         ? replyWith(200, { access_token: 'own', expires_in: 3600, token_type: 'Bearer' })
@@ -194,7 +194,7 @@ describe('product 3: a stored answer', () => {
   })
 })
 
-describe('product 3: what a client left open', () => {
+describe('product 3: an open record of a client', () => {
   const left = { payload: payloadOf(batchOf(flatRecords(1))), learners: [1] }
   const newer = batchOf([flatRecord(1, { MinutesLate: 7 })], { batch: 'newer', boundary: 'newer' })
   const rules = {
@@ -211,7 +211,7 @@ describe('product 3: what a client left open', () => {
       timeout: 60_000,
     })
 
-  it('is not finished with the credentials of another client, and delays its mark for seconds only', async () => {
+  it("is not finished with the credentials of another client, and delays that client's mark for seconds only", async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -220,7 +220,7 @@ describe('product 3: what a client left open', () => {
     const reply = await postBatch(adapter, newer, as('bearer of another client'))
     expect(outcomesOf(reply)).toEqual(created(1))
     expect(performance.now() - startedMs).toBeLessThan(20_000)
-    // One call alone: that of the newer mark.
+    // V3 gets a single call, for the newer mark.
     expect(postsOf(upstream.seen).map(({ body }) => /"MinutesLate":(\w+)/.exec(body)?.[1])).toEqual(['7'])
     expect(reads(upstream.seen)).toEqual([])
     expect(statesIn(journal)).toEqual([
@@ -254,7 +254,7 @@ describe('product 3: what a client left open', () => {
       '{"iss":"idp","client_id":"app-B","client_id":"x"}',
     ],
   ]
-  it.each(pairs)('is finished by its client alone where two tokens %s', async (_what, one, other) => {
+  it.each(pairs)('is finished only by its own client when two tokens %s', async (_what, one, other) => {
     const [own, foreign, third] = [one, other, '{"iss":"idp","client_id":"third"}'].map(
       (claims) => `Bearer e30.${Buffer.from(claims).toString('base64url')}.c2ln`,
     ) as [string, string, string]
@@ -271,7 +271,7 @@ describe('product 3: what a client left open', () => {
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const send = (name: string, token: string): Promise<unknown> =>
       postBatch(adapter, batchOf([flatRecord(3)], { batch: name, boundary: name }), as(token))
-    // What is left of the third client is finished by a turn of recovery that begins after the foreign token was accepted.
+    // The recovery run that begins after the foreign token was accepted also finishes the record of the third client.
     await send('a', foreign)
     await send('b', third)
     await finished(adapter)
@@ -283,7 +283,7 @@ describe('product 3: what a client left open', () => {
     expect(new Set(tokensOf(seen))).toEqual(new Set([own]))
   })
 
-  it('stays open while nobody waits for it and its client may come', async () => {
+  it('stays open while nobody waits for it and its client may return', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -299,14 +299,14 @@ describe('product 3: what a client left open', () => {
     ])
   })
 
-  it('is finished with a token of the same client that the service has accepted', async () => {
+  it('is finished with a token of the same client that V3 has accepted', async () => {
     const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
     const journal = journalFile()
     const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }
     await leave(journal, { ...left, owner: identify(rules, client).owner })
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
-    // Neither a forged token nor one of another school.
+    // Neither a forged token nor a token of another school finishes the record.
     await postBatch(adapter, other('a'), as(tokenOf('school-1', { jti: 'forged' })))
     await postBatch(adapter, other('b'), as(tokenOf('school-2')))
     await postBatch(adapter, other('c'), as(tokenOf('school-1', { jti: 'renewed' })))
@@ -316,7 +316,7 @@ describe('product 3: what a client left open', () => {
     expect(postsOf(own).length).toBe(1)
   })
 
-  it('is finished with the opaque token that it came with, once the service has accepted that token', async () => {
+  it('is finished with its own opaque token once V3 has accepted that token', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     const client = { authorization: 'bearer the same', subscriptionKey: 'client-key' }
@@ -325,7 +325,7 @@ describe('product 3: what a client left open', () => {
     await leave(journal, { ...left, owner, payload })
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
-    // One of another client with the same key has the same owner, and finishes nothing.
+    // A token of another client with the same key has the same owner, but finishes nothing.
     await postBatch(adapter, other('a'), as('bearer of another client'))
     await postBatch(adapter, other('b'), as('bearer the same'))
     await finished(adapter)

@@ -22,14 +22,14 @@ const tooMany = replyWith(429, {
   message: 'Rate limit is exceeded. Try again in 1 seconds.',
 })
 
-/** A service without marks that takes every write. */
+/** A V3 service without marks that accepts every write. */
 const empty: Answer = (seen, response) =>
   (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
 
 const paced = (callsPerSecond: number, v3: object = {}): { partners: object[] } =>
   onePartner({ v3: { callsPerSecond, ...v3 } })
 
-/** Asks `count` times at once. */
+/** Sends `count` requests at once. */
 function gets(adapter: Adapter, count: number, path = read): Promise<Reply>[] {
   return Array.from({ length: count }, () => adapter.request('GET', path))
 }
@@ -40,7 +40,7 @@ const queueOf = ({ headers }: Reply): number =>
   Number(/^queue;dur=(\d+)$/.exec(String(headers['server-timing']))?.[1])
 
 describe('reads at five calls a second', () => {
-  it('reach a service that allows no more without one 429, beside a class that is written', async () => {
+  it('cause no 429 from a service with that limit, while a class is being written', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, paced(5))
     const register = await sandboxRegister(sandbox, 10)
@@ -54,9 +54,9 @@ describe('reads at five calls a second', () => {
     expect(Math.max(...replies.map(queueOf))).toBeGreaterThan(900)
   })
 
-  it('let writes go first, and passed requests by their method', async () => {
+  it('wait behind writes, where a passed-through request counts as a read or a write by its method', async () => {
     const upstream = await startUpstream(empty)
-    // No second call leaves before all of them wait.
+    // No second call leaves before all requests are waiting.
     const adapter = await startAdapter(upstream.url, paced(0.05, { budgetMs: 300_000 }))
     const first = gets(adapter, 1)
     await upstream.arrived(1)
@@ -74,7 +74,7 @@ describe('reads at five calls a second', () => {
     }
     await expect.poll(waiting).toEqual([3, 5])
     await adapter.app.reload(() => Promise.resolve(adapterConfig(upstream.url, paced(5))))
-    // The rate of a key changes with its next request.
+    // A changed rate takes effect for a key with its next request.
     const replies = await Promise.all([...first, ...others, ...gets(adapter, 1)])
     const methods = upstream.seen.map(({ method }) => (method === 'GET' ? 'read' : 'write'))
     expect(methods).toEqual(['read', ...Array<string>(5).fill('write'), ...Array<string>(4).fill('read')])
@@ -86,7 +86,7 @@ describe('reads at five calls a second', () => {
     ])
   })
 
-  it('are told how long they waited, and logged with it', async () => {
+  it('report how long they waited in the reply and in the log', async () => {
     const { adapter } = await startWithV3(empty, paced(2))
     const replies = await Promise.all(gets(adapter, 3))
     expect(
@@ -103,7 +103,7 @@ describe('reads at five calls a second', () => {
 })
 
 describe('a call whose turn does not come in time', () => {
-  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent: %s', async (path) => {
+  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent for %s', async (path) => {
     const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
     const [first, second] = await Promise.all(gets(adapter, 2, path))
     expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
@@ -111,7 +111,7 @@ describe('a call whose turn does not come in time', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('is not made for a client that went away, and nothing failed', async () => {
+  it('is dropped when its client has disconnected, and no failure is logged', async () => {
     const { upstream, adapter } = await startWithV3(empty, paced(1))
     await Promise.all(gets(adapter, 1))
     for (const path of [read, '/V3/LearnerPersonals']) {
@@ -123,7 +123,7 @@ describe('a call whose turn does not come in time', () => {
           ),
         )
         .toBe(true)
-      // Without a reset it may still read its reply.
+      // A client that closes without a reset may still read its reply.
       client.socket.resetAndDestroy()
     }
     await expect
@@ -137,8 +137,8 @@ describe('a call whose turn does not come in time', () => {
   })
 })
 
-describe('a 429 to a passed request', () => {
-  it('is the answer, and holds the calls of the key back', async () => {
+describe('a 429 to a passed-through request', () => {
+  it('reaches the client, and delays further calls of the key', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.index === 0 ? replyWith(429, 'slow', { 'Retry-After': '1' }) : empty)(seen, response),
     )
@@ -148,18 +148,18 @@ describe('a 429 to a passed request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // What is left of the second since V3 answered.
+    // The rest of the second since the answer of V3.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })
 
-describe('a read that the service turns away', () => {
+describe('a read that V3 turns away', () => {
   const rows: [name: string, answer: Answer, waitedMs: number][] = [
     ['429', tooMany, 950],
     ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 950],
     ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), 240],
   ]
-  it.each(rows)('is asked for again after %s', async (_name, answer, waitedMs) => {
+  it.each(rows)('is repeated after %s', async (_name, answer, waitedMs) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.index === 0 ? answer : empty)(seen, response),
     )

@@ -13,13 +13,13 @@ import { readShippedLock } from '../package/shipped-lock.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const run = promisify(execFile)
 
-/** An empty folder with the package in `node_modules`. */
+/** Creates an empty folder with the package in `node_modules`. */
 let folder: string
 let packed: readonly string[]
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-package-'))
-  // The test run has built dist; the scripts of the package would build it anew under other tests.
+  // The test run has built dist. The scripts of the package would rebuild it while other tests use it.
   await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: root })
   const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]
   const [tarball] = JSON.parse((await run('npm', pack, { cwd: root })).stdout) as {
@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-test('the package holds what runs, one fixture and the documents, and no source maps', async () => {
+test('the package contains the program, one fixture and the documents, but no source maps', async () => {
   const { bin, exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
     bin: Record<string, string>
     exports: Record<string, Record<string, string>>
@@ -52,8 +52,8 @@ test('the package holds what runs, one fixture and the documents, and no source 
   expect(links.filter(([, path = '']) => !existsSync(join(installed, path)))).toEqual([])
 })
 
-// npm goes by this file where it installs from a registry, and not from a tarball as here.
-test('the package names the versions that were tested, and nothing that is for development', async () => {
+// npm reads this file when it installs from a registry, but not from a tarball as in this test.
+test('the package names the tested versions, and nothing that only development needs', async () => {
   const file = join(folder, 'node_modules/markbridge/npm-shrinkwrap.json')
   const { packages } = JSON.parse(await readFile(file, 'utf8')) as Pick<
     ReturnType<typeof readShippedLock>,
@@ -71,17 +71,17 @@ test('the package names the versions that were tested, and nothing that is for d
 test('the installation takes less than 50 MB on a disk with blocks of 4 KiB', async () => {
   const modules = join(folder, 'node_modules')
   const paths = await readdir(modules, { recursive: true })
-  // Files in memory, where there is room for them, have no blocks, and folders none there.
+  // Files in memory have no blocks, so the test counts blocks itself.
   const sizes = await Promise.all(
     paths.map(async (path) => Math.max(1, Math.ceil((await stat(join(modules, path))).size / 4_096)) * 4_096),
   )
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(50_000_000)
 })
 
-test('npx markbridge demo runs in an empty folder, and its curl line posts the register', async () => {
+test('npx markbridge demo runs in an empty folder, and its curl command posts the register', async () => {
   const demo = spawn('npx', ['markbridge', 'demo', '--port', '0', '--sandbox-port', '0'], {
     cwd: folder,
-    // npx and its shell do not pass a signal on: all of them are stopped as one group.
+    // npx and its shell do not forward signals, so the test stops the whole process group.
     detached: true,
   })
   const ended = new Promise((resolve) => demo.once('exit', resolve))
@@ -107,8 +107,8 @@ test('npx markbridge demo runs in an empty folder, and its curl line posts the r
   await ended
 })
 
-// Those of a bundler are checked by `npm run check:package`.
-test('its types resolve as those of a module of Node.js', async () => {
+// `npm run check:package` checks the types for bundlers.
+test('the types of the package resolve as those of a Node.js module', async () => {
   await symlink(join(root, 'node_modules/@types'), join(folder, 'types')).catch(() => undefined)
   await writeFile(
     join(folder, 'embed.ts'),

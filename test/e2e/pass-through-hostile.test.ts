@@ -7,16 +7,16 @@ import { startRawUpstream as startSockets } from '../support/raw-upstream.ts'
 import { startRawUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 
-/** A service that is given each piece that comes. */
+/** A V3 service that receives each piece of a request as it arrives. */
 const startBytes = async (serve: (socket: Socket, piece: string) => void): Promise<string> =>
   (await startSockets((socket, _seen, piece) => serve(socket, piece))).url
 
-/** An adapter whose service answers every request with these bytes; `end` says how the connection ends after them. */
+/** Starts an adapter whose V3 service answers every request with these bytes. `end` says how the connection ends after them. */
 async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'keep'): Promise<Adapter> {
   const url = await startBytes((socket) => {
     socket.write(Buffer.from(reply, 'latin1'), () => {
       if (end === 'close') socket.end()
-      // Once the reply was read: a reset may overtake it.
+      // The reset waits until the adapter has read the reply, because a reset may overtake it.
       if (end === 'reset') setTimeout(() => socket.resetAndDestroy(), 30)
     })
   })
@@ -26,9 +26,9 @@ async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'k
 const get = requestText('GET /V3/x', 'Connection: close\r\n')
 const patch = requestText('PATCH /V3/LearnerPersonals(1)', 'Connection: close\r\nContent-Length: 2\r\n', '{}')
 
-describe('a reply that is torn', () => {
+describe('a reply that breaks off', () => {
   const plain = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n'
-  // Its links are rewritten on the way.
+  // The adapter rewrites links in these replies.
   const json = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
   const torn: [name: string, reply: string, end: 'close' | 'reset'][] = [
     ['with fewer bytes than Content-Length, then closed', `${plain}Content-Length: 9\r\n\r\nabc`, 'close'],
@@ -41,7 +41,7 @@ describe('a reply that is torn', () => {
     ['with fewer bytes than Content-Length, then reset, in JSON', `${json}Content-Length: 9\r\n\r\nabc`, 'reset'],
     ['in its chunks, then reset, in JSON', `${json}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
   ] // prettier-ignore
-  it.each(torn)('never looks whole: %s', async (_name, reply, end) => {
+  it.each(torn)('never looks complete when it ends %s', async (_name, reply, end) => {
     const adapter = await adapterBefore(reply, end)
     const got = await exchange(adapter.port, get)
     expect(got).not.toMatch(/\r\n0\r\n\r\n$/)
@@ -54,14 +54,14 @@ describe('a reply that is torn', () => {
     ])
   })
 
-  it('is whole without a length once the service has closed the connection', async () => {
+  it('is complete without a length once the service has closed the connection', async () => {
     const adapter = await adapterBefore(`${plain}Connection: close\r\n\r\nabc`, 'close')
     expect(await exchange(adapter.port, get)).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\n\r\n$/)
   })
 })
 
-describe('a reply that is odd', () => {
-  it('has no body after HEAD, whatever the service sends, and does not spoil the next', async () => {
+describe('a malformed or unusual reply', () => {
+  it('has no body after HEAD, whatever the service sends, and does not affect the next reply', async () => {
     const url = await startBytes((socket, first) => {
       socket.write(
         `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n${first.slice(0, 3)}`,
@@ -74,7 +74,7 @@ describe('a reply that is odd', () => {
     expect(next).toMatch(/\r\n\r\nGET$/)
   })
 
-  it('goes on after early hints, which stay behind', async () => {
+  it('is sent without the early hints that came before it', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'
     const adapter = await adapterBefore(`${hints}${hints}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
     const got = await exchange(adapter.port, get)
@@ -88,7 +88,7 @@ describe('a reply that is odd', () => {
     expect(await exchange(adapter.port, get)).toContain(cookies)
   })
 
-  it('loses its trailers, as the head has lost the announcement', async () => {
+  it('loses its trailers, because the forwarded head does not announce them', async () => {
     const adapter = await adapterBefore(
       'HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n',
     )
@@ -107,13 +107,16 @@ describe('a reply that is odd', () => {
     ['HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
     ['nothing', ''],
   ] // prettier-ignore
-  it.each(refused)('is an outage, and for a write an unknown outcome: %s', async (_name, reply) => {
-    const adapter = await adapterBefore(reply)
-    expect(await exchange(adapter.port, get)).toMatch(/^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/)
-    expect(await exchange(adapter.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
-  })
+  it.each(refused)(
+    'counts as an outage, and for a write as an unknown outcome, when it has %s',
+    async (_name, reply) => {
+      const adapter = await adapterBefore(reply)
+      expect(await exchange(adapter.port, get)).toMatch(/^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/)
+      expect(await exchange(adapter.port, patch)).toMatch(/^HTTP\/1\.1 504 [^]*ADP_OUTCOME_UNKNOWN/)
+    },
+  )
 
-  it('does not begin with bytes that came before the request', async () => {
+  it('does not begin with bytes that V3 sent before the request', async () => {
     const url = await startBytes((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb',
@@ -128,7 +131,7 @@ describe('an upload', () => {
   const size = 20_000_000
   const start = requestText('POST /V3/AttendanceRecords', `Content-Length: ${size}\r\n`)
 
-  it('gets the reply that came before its end, and the connection serves the next request', async () => {
+  it('gets a reply that comes before its end, and the connection serves the next request', async () => {
     const url = await startBytes((socket, first) => {
       if (first.startsWith('POST')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig')
       else if (first.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext')
@@ -142,7 +145,7 @@ describe('an upload', () => {
     await client.until(/\r\n\r\nnext/)
   })
 
-  it('that the service resets has an unknown outcome, and the rest of it does no harm', async () => {
+  it('has an unknown outcome when the service resets it, and the rest of the upload does no harm', async () => {
     const upstream = await startRawUpstream((request) => {
       request.once('data', () => request.socket.resetAndDestroy())
       request.on('error', () => undefined)
@@ -156,7 +159,7 @@ describe('an upload', () => {
     await client.until(/\r\n\r\n[^]*HTTP\/1\.1 200 /)
   })
 
-  it('that its client gives up ends the request to the service', async () => {
+  it('ends the request to the service when its client gives up', async () => {
     const gone = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((request, _response, _seen, arrive) => {
       const { method = '', url = '', headers, rawHeaders } = request

@@ -12,7 +12,7 @@ describe('pass-through streams', () => {
   it.each([
     ['after the first bytes', true, 200],
     ['before the answer', false, 499],
-  ])('a client that goes away %s frees the request to the upstream', async (_when, begins, status) => {
+  ])('end the request to the upstream when the client disconnects %s', async (_when, begins, status) => {
     const gone = Promise.withResolvers<undefined>()
     const { upstream, adapter } = await startWithV3((_seen, response) => {
       if (begins) response.write('first')
@@ -29,7 +29,7 @@ describe('pass-through streams', () => {
     ])
   })
 
-  /** Resolves with the count once it has stood still while many turns of the event loop went by. */
+  /** Resolves with the count once the count has stayed equal during 300 turns of the event loop. */
   async function settled(count: () => number): Promise<number> {
     let last = -1
     for (let still = 0; still < 300; still += 1) {
@@ -43,7 +43,7 @@ describe('pass-through streams', () => {
   const block = Buffer.alloc(1_000_000, 'x')
 
   it.each(['application/json', 'text/plain'])(
-    'a long reply (%s) as fast as the client reads it',
+    'pass on a long reply (%s) as fast as the client reads it',
     async (type) => {
       let sent = 0
       const { upstream, adapter } = await startWithV3(async (_seen, response) => {
@@ -63,7 +63,7 @@ describe('pass-through streams', () => {
     },
   )
 
-  it('a long request as fast as the upstream reads it', async () => {
+  it('pass on a long request as fast as the upstream reads it', async () => {
     const calls: (readonly [IncomingMessage, ServerResponse])[] = []
     const upstream = await startRawUpstream((...call) => calls.push([call[0], call[1]]))
     const adapter = await startAdapter(upstream.url)
@@ -80,7 +80,7 @@ describe('pass-through streams', () => {
     request?.on('data', (chunk: Buffer) => (received += chunk.length))
     await sending
     expect(await settled(() => received)).toBe(size)
-    // The adapter waits for the reply as it stops.
+    // The adapter waits for the reply when it stops.
     response?.end()
     await client.until('HTTP/1.1 200 OK')
   })

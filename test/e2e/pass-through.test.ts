@@ -13,7 +13,7 @@ function raw(text: string): Answer {
   }
 }
 
-/** A reply as head, without the Date and Connection of this hop, and body. */
+/** Splits a reply into its body and its head without the Date and Connection fields of this hop. */
 function split(reply: string): { head: string[]; body: string } {
   const at = reply.indexOf('\r\n\r\n')
   const head = reply.slice(0, at).split('\r\n')
@@ -23,7 +23,7 @@ function split(reply: string): { head: string[]; body: string } {
   }
 }
 
-describe('what the client gets', () => {
+describe('the reply to a client', () => {
   const noRewriting = { passThrough: { rewriteLinks: false } }
   const replies: [name: string, method: string, lines: string[], body: string][] = [
     ['binary bytes', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], '\u0000\u00ff\r\n\u0080'],
@@ -38,17 +38,20 @@ describe('what the client gets', () => {
     ['an odd status', 'GET', ['HTTP/1.1 799 Own', 'Content-Length: 0'], ''],
     ['gzip', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 3'], '\u001f\u008b\u0008'],
   ] // prettier-ignore
-  it.each(replies)('status, headers and bytes of the upstream: %s', async (_name, method, lines, body) => {
-    const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
-    const adapter = await startAdapter(upstream.url, noRewriting)
-    const reply = await exchange(
-      adapter.port,
-      requestText(`${method} /V3/LearnerPersonals`, 'Connection: close\r\n'),
-    )
-    expect(split(reply)).toEqual({ head: lines, body })
-  })
+  it.each(replies)(
+    'has the status, headers and bytes of the upstream for %s',
+    async (_name, method, lines, body) => {
+      const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
+      const adapter = await startAdapter(upstream.url, noRewriting)
+      const reply = await exchange(
+        adapter.port,
+        requestText(`${method} /V3/LearnerPersonals`, 'Connection: close\r\n'),
+      )
+      expect(split(reply)).toEqual({ head: lines, body })
+    },
+  )
 
-  it('RFC 9110 7.6.1: no hop-by-hop header of the upstream, nor one that its Connection names', async () => {
+  it('RFC 9110 7.6.1: has no hop-by-hop header of the upstream, and no header that the upstream names in Connection', async () => {
     const { adapter } = await startWithV3(
       raw(
         'HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: Basic\r\n' +
@@ -62,7 +65,7 @@ describe('what the client gets', () => {
     })
   })
 
-  it('a framing of its own, when the upstream names Content-Length in Connection', async () => {
+  it('has its own framing when the upstream names Content-Length in Connection', async () => {
     const { adapter } = await startWithV3(
       raw('HTTP/1.1 200 OK\r\nConnection: close, content-length\r\nContent-Length: 2\r\n\r\nok'),
     )
@@ -72,7 +75,7 @@ describe('what the client gets', () => {
     )
   })
 
-  it('a broken reply when the upstream stalls in the middle of a body', async () => {
+  it('breaks off when the upstream stalls in the middle of a body', async () => {
     const upstream = await startUpstream((_seen, response) => {
       response.write('abc')
     })
@@ -83,7 +86,7 @@ describe('what the client gets', () => {
     expect(reply).not.toContain('\r\n0\r\n\r\n')
   })
 
-  it('links to the adapter instead of the service in JSON, other bytes and a HEAD as they are', async () => {
+  it('has links to the adapter instead of the service in JSON, and unchanged bytes otherwise and after HEAD', async () => {
     const upstream = await startUpstream((seen, response) => {
       const base = `http://127.0.0.1:${upstream.port}/sims`
       const body = `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${base}/x"],"@odata.nextLink":"${base}/V3/x?$skip=1"}`
@@ -110,7 +113,7 @@ describe('what the client gets', () => {
     )
   })
 
-  it('503 in JSON when the upstream is down', async () => {
+  it('is a 503 in JSON when the upstream is down', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     for (const method of ['GET', 'PATCH'] as const) {
       const reply = await adapter.request(method, '/V3/LearnerPersonals')
@@ -119,7 +122,7 @@ describe('what the client gets', () => {
     }
   })
 
-  it('503, and no request, when the upstream speaks no TLS', async () => {
+  it('is a 503 without a request when the upstream does not speak TLS', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url.replace('http:', 'https:'))
     for (const method of ['GET', 'PATCH'] as const) {
@@ -138,7 +141,7 @@ describe('what the client gets', () => {
     ['a control character in the status line', raw('HTTP/1.1 200 O\u0001K\r\nContent-Length: 0\r\n\r\n')],
     ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
   ]
-  it.each(lost)('never a plain failure of a write after %s', async (_name, answer) => {
+  it.each(lost)('is never a plain failure of a write after %s', async (_name, answer) => {
     const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
     const read = await adapter.request('GET', '/V3/LearnerPersonals')
     expect(codeOf(read)).toBe('503 ADP_UPSTREAM_UNAVAILABLE')
@@ -147,7 +150,7 @@ describe('what the client gets', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('never a plain failure of a write on a connection that was used before', async () => {
+  it('is never a plain failure when a write is lost on a reused connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.index === 0) response.end('ok')
       else response.socket?.resetAndDestroy()
@@ -158,8 +161,8 @@ describe('what the client gets', () => {
   })
 })
 
-describe('what the upstream gets', () => {
-  it("the request with the partner's key, this hop's forwarding headers and its own Host", async () => {
+describe('the request to the upstream', () => {
+  it("has the partner's key, the forwarding headers of this hop and its own Host", async () => {
     const upstream = await startUpstream(replyWith(200))
     const adapter = await startAdapter(
       `${upstream.url}/base`,
@@ -201,7 +204,7 @@ describe('what the upstream gets', () => {
     ['POST', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['GET', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['DELETE', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ])('one request for one, however %s is framed (%j)', async (method, framing, body) => {
+  ])('is exactly one request when a %s is framed by %j', async (method, framing, body) => {
     for (const named of [
       '',
       ', content-length, transfer-encoding, host, authorization, ocp-apim-subscription-key',
@@ -221,7 +224,7 @@ describe('what the upstream gets', () => {
     }
   })
 
-  it('no second request hidden in the body of the first', async () => {
+  it('is not followed by a request that is hidden in the body of the first', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
     const hidden = 'GET /V3/hidden HTTP/1.1\r\nHost: x\r\n\r\n'
     for (const name of ['content-length', 'Content-Length', 'transfer-encoding']) {
@@ -245,13 +248,13 @@ describe('what the upstream gets', () => {
     ['/Attendance/V3', true],
     ['/x/v1', true],
     ['/V2', false],
-  ])('only what the list allows: %s', async (path, allowed) => {
+  ])('is sent only if the list allows the path %s', async (path, allowed) => {
     const { upstream, adapter } = await startWithV3(replyWith(200))
     const reply = await adapter.request('GET', path)
     expect([reply.status, upstream.seen.map(({ url }) => url)]).toEqual(allowed ? [200, [path]] : [404, []])
   }) // prettier-ignore
 
-  it('nothing without credentials, or when the list is empty', async () => {
+  it('is not sent without credentials, or when the list is empty', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200), { passThrough: { allow: [] } })
     expect((await adapter.request('GET', '/V3/x')).status).toBe(404)
     const reply = await exchange(adapter.port, 'GET /V3/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')

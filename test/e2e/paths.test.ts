@@ -5,15 +5,15 @@ import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 /**
- * What must happen to a GET of each spelling, with `passThrough.allow: ['/**']`, so that nothing but the path decides:
- * `refused`: 400 ADP_PATH; `absent`: 404 from the adapter; `own`: 200 from the adapter; `translated`: 405, because the
- * route takes POST alone; `passed`: sent to V3, byte for byte. No other outcome exists, and only `passed` reaches V3.
+ * The required result of a GET of each spelling with `passThrough.allow: ['/**']`, so that only the path decides. `refused`: 400 ADP_PATH.
+ * `absent`: 404 from the adapter. `own`: 200 from the adapter. `translated`: 405, because the route accepts POST only. `passed`: forwarded
+ * to V3 byte for byte. No other result exists, and only `passed` reaches V3.
  */
 type Fate = 'refused' | 'absent' | 'own' | 'translated' | 'passed'
 
 const spellings: Readonly<Record<Fate, readonly string[]>> = {
   own: ['/metrics', '/healthz', '/readyz', '/metrics?x=1', '/healthz?', 'http://adapter.test/metrics', 'HTTP://adapter.test/readyz?x'],
-  // Another spelling of an operational path is never that path, and never one of V3.
+  // Another spelling of an operational path is never that path, and never a path of V3.
   absent: [
     '/METRICS', '/Metrics', '/metricS', '/metrics/', '/METRICS/', '/%6detrics', '/metric%73', '/%4DETRICS', '/%6d%65%74%72%69%63%73/', '/metrics/?x',
     '/Healthz', '/healthz/', '/health%7a', '/HEALTH%5A/', '/READYZ', '/readyz/', '/%72eadyz', 'http://adapter.test/METRICS', 'http://adapter.test/metrics/',
@@ -28,34 +28,34 @@ const spellings: Readonly<Record<Fate, readonly string[]>> = {
     '/V3/AttendanceRecords/SIMS.Changes(startDate=2026-03-02T09:00:00Z)', '/x/metrics', '/metrics/x', '/metricsx', '/V2/Attendance/$batches', '/V2/Attendance$batch',
   ],
   refused: [
-    // Dot segments, plain and escaped, with what servers strip: parameters (Tomcat), blanks and dots at the end (Windows).
+    // Dot segments, plain and escaped, with additions that servers strip: parameters (Tomcat), blanks and dots at the end (Windows).
     '/..', '/.', '/../', '/./', '/V3/..', '/V3/.', '/V3/../metrics', '/V3/../V1/x', '/V3/%2e%2e/x', '/V3/.%2E/x', '/V3/%252e%252e/x', '/./metrics', '/V3/./x', '/a/../../b', '/%2e%2e/x', '/.%2e/x', '/%2E./x', '/V3/%2e', '/V3/%2e%2e',
     '/V3/..;/x', '/V3/..;x/y', '/V3/..;a=b/y', '/V3/.;/x', '/V3/%2e%2e;/x', '/V3/..%3b/x', '/V3/..%3Bx/y', '/V3/;/x', '/V3;x/LearnerIdentifiers', '/V3/x;jsessionid=1', '/;/metrics', '/metrics;x', '/metrics;/', '/V2/Attendance;x/$batch',
     '/V3/..%20/x', '/V3/%20../x', '/V3/.%20./x', '/V3/..%20', '/V3/..%09/x', '/V3/..%c2%a0/x', '/V3/..%e3%80%80/x', '/V3/x%20', '/V3/%20x', '/V3/...', '/V3/.../x', '/V3/x.', '/V3/x./y', '/metrics%20', '/metrics.', '/V2/Attendance/$batch.',
-    // More than one layer of escapes, and escapes that fail at some layer.
+    // Several layers of escapes, and escapes that are invalid at some layer.
     '/%252e%252e/x', '/%25252e%25252e/x', '/%2525252e%2525252e/x', '/%25%32%65%25%32%65/x', '/%%32%65%%32%65/x', '/V3/%252e%252e/%zz', '/V3/%252e%252e/%25zz', '/V3/a%2541', '/V3/100%25', '/V3/%', '/V3/%2', '/V3/%zz', '/V3/%25zz', '/V3/%u002e%u002e/x', '/V3/%c3', '/V3/%c0%ae%c0%ae/x', '/V3/%c0%ae', '/V3/%e0%80%ae/x', '/V3/%ed%a0%80', '/%256detrics', '/V2/Attendance/%2524batch', '/%zz/V2/Attendance/$batch',
     // Slashes and backslashes.
     '//', '//metrics', '/metrics//', '//evil.test/V3/x', '/V3//x', '/V3/x//', '/a%2fb', '/a%2Fb', '/%2fmetrics', '/..%2fmetrics', '/a%252fb', '/a%25252Fb', '/a\\b', '/V3/a\\b', '/V3/a%2fb', '/V3/a%5Cb', '/V3/a%255cb', '/..\\x', '/a%5cb', '/a%5Cb', '/%5cmetrics', '/a%255cb', '/V3/..%5c..%5cx', 'http://adapter.test//metrics', 'http://evil.test//V3/x',
-    // Where a path ends.
+    // Characters that end a path.
     '/metrics#', '/metrics#x', '/V3/a#/../b', '/V3/a%23b', '/V3/a%3fb', '/V3/a?x#y', '/V3/..#', '#', '/#', '/V3/%23/../x',
     // Control characters.
     '/V3/%00', '/metrics%00', '/V3/x%00.json', '/V3/%0a', '/V3/%0d%0aX:%20y', '/V3/%09', '/V3/%1f', '/V3/%7f', '/V3/%c2%85', '/V3/%e2%80%a8', '/V3/%e2%80%8b', '/V3/%ef%bb%bf',
     // Characters that a server may fold into ASCII.
     '/V3/%ef%bc%8e%ef%bc%8e/x', '/V3/%e2%80%a5/x', '/V3/a%ef%bc%8fb', '/V3/a%e2%88%95b', '/V3/a%e2%81%84b', '/V3/a%ef%bc%bcb', '/V3/%ef%bc%85', '/V3/x%ef%bc%9by', '/%ef%bd%8detrics', '/metric%c5%bf', '/V3/%e2%84%aa',
-    // Targets in other forms.
+    // Request targets in other forms.
     '*', 'metrics', 'V3/x', 'http://', 'http:///V3/x', 'http://u@adapter.test/V3/x', 'http://u:p@adapter.test/metrics', 'http://a b/', 'ftp://adapter.test/V3/x', 'file:///metrics', 'http:/V3/x', 'http://adapter.test/../metrics', 'http://adapter.test/V3/%252e%252e', 'http://a@evil.test#/V3/x', 'javascript:x',
   ],
 } // prettier-ignore
 
 const cases = Object.entries(spellings).flatMap(([fate, paths]) => paths.map((path) => ({ path, fate })))
 
-/** What became of a request, as far as the client sees it. */
+/** Returns the result of a request as the client sees it. */
 function fateOf(reply: string): string {
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(reply)?.[1])
   const code = /"code":"(ADP_\w+)"/.exec(reply)?.[1]
   if (status === 200) return reply.includes('from V3') ? 'passed' : 'own'
   if (status === 400 && code === 'ADP_PATH') return 'refused'
-  // Node's parser refuses some targets before the adapter sees them.
+  // The parser of Node.js rejects some targets before the adapter sees them.
   if (status === 400 && reply.includes('not valid HTTP')) return 'refused'
   if (status === 404 && code === 'ADP_NOT_FOUND') return 'absent'
   if (status === 405 && /^Allow: POST\r$/im.test(reply)) return 'translated'
@@ -67,7 +67,7 @@ async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
   return fateOf(await client.untilClosed())
 }
 
-test(`each of ${cases.length} spellings of a path has one fate, and what is passed arrives as it was sent`, async () => {
+test(`each of ${cases.length} spellings of a path has one result, and forwarded paths arrive unchanged`, async () => {
   expect(cases.length).toBeGreaterThan(150)
   const upstream = await startUpstream(replyWith(200, 'from V3', { 'Content-Type': 'text/plain' }))
   const listen = { port: 0, metrics: 'any' }
@@ -78,7 +78,7 @@ test(`each of ${cases.length} spellings of a path has one fate, and what is pass
   expect(upstream.seen.map(({ url }) => url)).toEqual(spellings.passed)
 })
 
-test('a target in absolute form is the request of its path, and its host is the one that counts', async () => {
+test('a target in absolute form is the request of its path, and its host replaces the Host header', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{"value":[],"@odata.nextLink":"x"}'))
   const client = await RawClient.open(adapter.port)
   client.send(requestText('GET http://other.test:81/V3/LearnerIdentifiers?$top=1', 'Connection: close\r\n'))
@@ -88,8 +88,8 @@ test('a target in absolute form is the request of its path, and its host is the 
   ])
 })
 
-// Each part of a reply repeats both: of a batch of 12,000 records under a path of 120,000 characters it had 1.3 GB.
-test('a path or a host that is longer than any is refused before anything is read', async () => {
+// Each part of a reply repeats the path and the host. With a path of 120,000 characters, the reply to a batch of 12,000 records had 1.3 GB.
+test('an overlong path or host is rejected before the body is read', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`
   expect(await fateOfPath(adapter, `${path}/V2/Attendance/$batch`)).toBe('translated')
@@ -101,7 +101,7 @@ test('a path or a host that is longer than any is refused before anything is rea
   expect(upstream.seen).toEqual([])
 })
 
-test('a transfer coding that would go on without its name is refused', async () => {
+test('an unsupported transfer coding is rejected, because the forwarded request would not name it', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const post = (coding: string): Promise<string> =>
     exchange(

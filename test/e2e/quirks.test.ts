@@ -8,7 +8,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
 const enveloping = onePartner({ quirks: { dataEnvelope: true } })
 
-/** The same reads through an adapter with the quirk and one without, in front of one sandbox. */
+/** Sends the same reads through an adapter with the quirk and through one without, in front of one sandbox. */
 async function startBoth() {
   const sandbox = await startSandbox()
   const [plain, quirky] = [await startAdapter(sandbox.url), await startAdapter(sandbox.url, enveloping)]
@@ -17,7 +17,7 @@ async function startBoth() {
     const replies = [await plain.request('GET', path, asked), await quirky.request('GET', path, asked)]
     return replies.map(({ status, text }) => ({
       status,
-      // Each adapter names its own address.
+      // Each adapter names its own address in links.
       text: text.replaceAll(plain.url, '').replaceAll(quirky.url, ''),
     }))
   }
@@ -25,7 +25,7 @@ async function startBoth() {
 }
 
 describe('quirk dataEnvelope', () => {
-  it('puts the record of a single POST into d, and leaves its errors as they are', async () => {
+  it('wraps the record of a single POST in d, and leaves errors unchanged', async () => {
     const { adapter } = await startWithV3(echoRecord, enveloping)
     const reply = await adapter.request('POST', RECORDS, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['content-type']]).toEqual([
@@ -45,7 +45,7 @@ describe('quirk dataEnvelope', () => {
   it.each([
     ['a record', ''],
     ['a record with chosen fields', '?$select=Learner,Comment'],
-  ])('puts %s that is read by its id into d', async (_name, query) => {
+  ])('wraps %s in d when it is read by its id', async (_name, query) => {
     const { read } = await startBoth()
     const filter = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}&$select=ExternalID`
     const [found] = await read(`${RECORDS}?${filter.replaceAll(' ', '%20')}`)

@@ -6,12 +6,12 @@ import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { startTwoFaces } from './support/two-faces.ts'
 
 /*
- * Which mark stands is decided by its identity, its content and the order of the journal; its time comes last. In each test the
- * clock or the precision of the service makes the time say something else.
+ * The current mark is decided by its identity, its content and the order of the journal, and only then by its time. In each test the clock
+ * or the time precision of the service makes the time misleading.
  */
 
 const SECOND_MS = 1_000
-/** Ten seconds into a minute, with milliseconds that no coarser precision keeps. */
+/** Ten seconds into a minute, with milliseconds that no coarser precision preserves. */
 const START_MS = Date.parse('2026-06-10T10:00:10.754Z')
 
 const onV2 = { face: 'V2', method: 'POST' } as const
@@ -19,10 +19,10 @@ const onV3 = { face: 'V3', method: 'POST' } as const
 const unreadable = { face: 'V3', method: 'GET', kind: 'status', status: 500 } as const
 const lostBefore = { ...onV3, kind: 'reset', apply: false, count: 1 } as const
 
-/** Lost after it was applied: its mark stands where a newer one of its key is looked for. */
+/** A fault that loses the reply after V3 applied the write. The mark is found when a newer mark of its key is read back. */
 const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
 
-/** Clocks that the test sets: that of an adapter and that of the service, each in ms since `START_MS`. */
+/** Starts clocks that the test sets, for the adapter and for the service, each in milliseconds since `START_MS`. */
 async function startClocks(choices: object = {}, service: Parameters<typeof startTwoFaces>[2] = {}) {
   const usual = { v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' } }
   const faces = await startTwoFaces({ ...usual, ...choices }, undefined, service)
@@ -35,12 +35,12 @@ async function startClocks(choices: object = {}, service: Parameters<typeof star
   return { faces, clock, serviceAt, start }
 }
 
-describe('with times to the minute an older mark is never posted over a newer one of the same minute', () => {
+describe('an older mark, with times cut to the minute', () => {
   const minutes = { times: 'minutes' }
-  /** Twenty seconds later; the minute is the same. */
+  /** Twenty seconds, after which the minute is still the same. */
   const LATER_MS = 20 * SECOND_MS
 
-  it('that V2 took while the older one waited for V3', async () => {
+  it('is not posted over a newer mark that V2 accepted while the older one waited for V3', async () => {
     const v3 = { readBackAfterMs: [5, 10, 20], budgetMs: 500, writeMode: 'single' }
     const { faces, clock, serviceAt, start } = await startClocks({ v3 })
     await faces.change('values', minutes)
@@ -48,7 +48,7 @@ describe('with times to the minute an older mark is never posted over a newer on
     faces.served.side = 'v3'
     await faces.setFaults({ kind: 'status', status: 503, face: 'V3' })
     const { body } = faces.batch([1], 'older')
-    // Its client gets 200 whatever becomes of it: the ids of header and body differ.
+    // The client gets 200 whatever the outcome is, because the ids of header and body differ.
     const headers = { 'Content-Type': 'multipart/mixed; boundary=batch_x' }
     expect((await faces.post(adapter, { headers, body })).status).toBe(200)
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
@@ -63,7 +63,7 @@ describe('with times to the minute an older mark is never posted over a newer on
     expect(await faces.effects()).toEqual(['V2 1 newer'])
   })
 
-  it('that V2 confirmed before the older one, lost on V2, comes again for V3', async () => {
+  it('is not posted over a newer mark that V2 confirmed before the older one, lost on V2, is resent to V3', async () => {
     const { faces, clock, serviceAt, start } = await startClocks()
     await faces.change('values', minutes)
     Object.assign(faces.served, { stage: 'shadow', known: 'identity' })
@@ -80,7 +80,7 @@ describe('with times to the minute an older mark is never posted over a newer on
     expect([409, 504]).toContain(status)
   })
 
-  it('that another program wrote to V3', async () => {
+  it('is not posted over a newer mark that another program wrote to V3', async () => {
     const { faces, clock, serviceAt, start } = await startClocks()
     await faces.change('values', minutes)
     faces.served.side = 'v3'
@@ -102,8 +102,8 @@ describe('with times to the minute an older mark is never posted over a newer on
   })
 })
 
-describe.each([0, 90 * SECOND_MS])('of two lost writes of one key, with a service %i ms ahead', (aheadMs) => {
-  it('the newer one is posted over the mark of the older one', async () => {
+describe.each([0, 90 * SECOND_MS])('two lost writes of one key, with a service %i ms ahead', (aheadMs) => {
+  it('end with the newer mark posted over the older one', async () => {
     const { faces, clock, serviceAt, start } = await startClocks()
     faces.served.side = 'v3'
     const adapter = await start()
@@ -123,7 +123,7 @@ describe.each([0, 90 * SECOND_MS])('of two lost writes of one key, with a servic
   })
 })
 
-it('where the service keeps all marks, one is posted beside a lost older one that stands with a later time', async () => {
+it('where the service keeps all marks, a newer mark is posted beside a lost older mark that has a later time', async () => {
   const { faces, clock, serviceAt, start } = await startClocks({}, { onExisting: 'duplicate' })
   faces.served.side = 'v3'
   await faces.change('values', { clock: 'server' })

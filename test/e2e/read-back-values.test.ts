@@ -7,12 +7,12 @@ import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 const COUNT = 40
 const FEW = 10
-/** Every rule for times changes it. */
+/** A time that every rule for times changes. */
 const now = '2026-06-10T10:00:31.754Z'
 
 const sandbox = startSandbox({ now }, atEndOfFile())
 
-/** Marks whose values every rule changes. */
+/** Builds marks whose values every rule changes. */
 async function marksOf(count: number) {
   const samples = await (await sandbox).samples()
   return Array.from({ length: count }, (_, index) =>
@@ -47,19 +47,19 @@ const rules: readonly (readonly [string, object])[] = [
   ['does many of them at once, behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],
 ] // prettier-ignore
 
-/** Of each kind some, where the way to V3 is another. */
+/** Some rules of each kind, for the other ways in which writes reach V3. */
 const someRules = rules.filter((_, index) => index % 3 === 2)
 
 interface Losing {
   readonly count: number
   readonly v3: object
-  /** Part of the path of the calls that are applied without an answer. */
+  /** Part of the path of the calls that V3 applies without an answer. */
   readonly path?: string
-  /** So many marks are answered before. */
+  /** The number of marks that V3 answers before it loses an answer. */
   readonly answered?: number
 }
 
-/** Posts marks that are applied without an answer: what the client gets, and how often marks were written. */
+/** Posts marks that V3 applies without an answer, and returns the answers to the client and how often marks were written. */
 async function lose(values: object, { count, v3, path = 'AttendanceRecords', answered = 0 }: Losing) {
   const { url, request, put, effects } = await sandbox
   await request('POST', '/_sandbox/reset')
@@ -80,35 +80,52 @@ const once = (count: number): unknown => ({
   written: count,
 })
 
-describe('a write whose answer is lost, to a service that', () => {
-  it.each(rules)('%s is found: one by one', async (_what, values) => {
-    expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
-  })
+describe('a write whose reply is lost', () => {
+  it.each(rules)(
+    'is found on a service that %s when records are posted one by one',
+    async (_what, values) => {
+      expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
+    },
+  )
 
-  it.each(rules)('%s is found after others were answered', async (_what, values) => {
-    const v3 = { writeMode: 'single' }
-    expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
-  })
+  it.each(rules)(
+    'is found on a service that %s when other records were answered before',
+    async (_what, values) => {
+      const v3 = { writeMode: 'single' }
+      expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
+    },
+  )
 
-  it.each(someRules)('%s and repeats what was posted is found', async (_what, values) => {
-    const repeating = { ...values, echo: 'posted' }
-    const v3 = { writeMode: 'single' }
-    expect(await lose(repeating, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
-  })
+  it.each(someRules)(
+    'is found on a service that %s and whose replies repeat the posted values',
+    async (_what, values) => {
+      const repeating = { ...values, echo: 'posted' }
+      const v3 = { writeMode: 'single' }
+      expect(await lose(repeating, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
+    },
+  )
 
-  it('stamps its own time, days behind, and repeats what was posted is found', async () => {
+  it('is found on a service that stamps its own time, days behind, and whose replies repeat the posted values', async () => {
     const behind = { clock: 'server', offsetMs: -3 * 86_400_000, echo: 'posted', comments: ['trim'] }
     const v3 = { writeMode: 'single' }
     for (const answered of [0, FEW])
       expect(await lose(behind, { count: FEW, v3, answered })).toEqual(once(FEW))
   })
 
-  it.each(someRules)('%s is found: in a V3 batch', async (_what, values) => {
-    expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(once(FEW))
-  })
+  it.each(someRules)(
+    'is found on a service that %s when records are posted in a V3 batch',
+    async (_what, values) => {
+      expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(
+        once(FEW),
+      )
+    },
+  )
 
-  it.each(someRules)('%s is found: with the minimal body', async (_what, values) => {
-    const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
-    expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))
-  })
+  it.each(someRules)(
+    'is found on a service that %s when the minimal body is posted',
+    async (_what, values) => {
+      const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
+      expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))
+    },
+  )
 })

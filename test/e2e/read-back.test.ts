@@ -9,7 +9,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const post = { method: 'POST', path: 'AttendanceRecords' }
 const read = { method: 'GET', path: 'AttendanceRecords' }
 
-describe('product 3: a write whose answer is lost', () => {
+describe('product 3: a write whose reply is lost', () => {
   const losses: readonly (readonly [name: string, faults: object[]])[] = [
     ['reset after it was applied', [{ ...post, kind: 'reset', apply: true, count: 2 }]],
     ['reset before it was applied', [{ ...post, kind: 'reset', apply: false, count: 2 }]],
@@ -20,8 +20,8 @@ describe('product 3: a write whose answer is lost', () => {
     ['lost twice', [{ ...post, kind: 'reset', apply: false, count: 1 }, { ...post, kind: 'reset', apply: true, skip: 4, count: 1 }]],
     ['lost, with reads that fail at first', [{ ...post, kind: 'reset', apply: true, count: 1 }, { ...read, kind: 'status', status: 503, count: 2 }]],
   ] // prettier-ignore
-  it('is looked for and told as what it is', async () => {
-    // Side by side: each waits for its last read.
+  it('is read back and answered with its real outcome', async () => {
+    // The losses run concurrently, because each waits for its last read.
     const outcomes = losses.map(async ([name, faults]) => {
       const sandbox = await startSandbox()
       const partners = onePartner({ v3: { readBackAfterMs: [20, 40, 800] } })
@@ -41,7 +41,7 @@ describe('product 3: a write whose answer is lost', () => {
     { after: 'the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
     { after: 'all reads, which is the documented bound', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
   ])(
-    'is measured, and posted again only where it shows after $after',
+    'is timed, and is posted again only when the mark shows after $after',
     async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
       const sandbox = await startSandbox()
       const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs } }))

@@ -7,12 +7,12 @@ import { startAdapter } from '../support/start-adapter.ts'
 
 const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
 
-/** The text of the fenced block with this info string. */
+/** Returns the text of the fenced block with this info string. */
 function block(info: string): string {
   return new RegExp(`^\`\`\`${info}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(readme)?.[1] ?? ''
 }
 
-/** Replaces what is new in every run: boundaries, ids given by the service, times, ports. */
+/** Replaces the values that change in every run: boundaries, ids from the service, times and ports. */
 function settled(text: string): string {
   return text
     .replaceAll(/batchresponse_[0-9a-f-]{36}/g, 'batchresponse_{id}')

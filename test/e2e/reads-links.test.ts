@@ -12,7 +12,7 @@ const rowOf = (index: number): object => ({
   AttendanceCode: { ExternalID: guidOf(5, 0) },
 })
 
-/** A V3 service with nine rows in pages of three; `link` writes what a page has besides its rows, for the query of the next one. */
+/** A V3 service with nine rows in pages of three. `link` writes the link to the next page from the query of that page. */
 async function startPages(
   link: (query: string) => object,
   headers: (query: string) => Record<string, string>,
@@ -39,7 +39,7 @@ describe('a V2 read of several pages of V3', () => {
     ['@odata.nextLink', ' http://other.test/x y?a=b c&'],
     ['@odata.nextLink', 'http://other.test/x?name=Zoë 😀&'],
     ['@odata.nextLink', 'http://other.test/Sch\u00fcler?'],
-  ])('has all rows of a service whose link is %s of the form %j', async (name, start) => {
+  ])('returns all rows of a service whose link is %s of the form %j', async (name, start) => {
     const { upstream, read } = await startPages((query) => ({ [name]: `${start}${query}` }), none)
     const reply = await read()
     expect(reply.status).toBe(200)
@@ -59,13 +59,13 @@ describe('a V2 read of several pages of V3', () => {
     ['an object', (query) => ({ links: 1, next: { href: `http://x.test/y?${query}` } }), none],
     ['two links that differ', (query) => ({ '@nextLink': `a?${query}`, '@odata.nextLink': 'b?z' }), none],
     ['a field of the reply', () => ({}), () => ({ Link: '<http://x.test/y?at=3>; rel="prev next"' })],
-  ])('is 502, and never a part of the rows, for a link in no known form: %s', async (_what, link, headers) => {
+  ])('answers 502, and never some of the rows, when a link has an unknown form: %s', async (_what, link, headers) => {
     const { read } = await startPages(link, headers)
     const reply = await read()
     expect([reply.status, reply.text]).toEqual([502, expect.stringContaining('ADP_UPSTREAM_PROTOCOL')])
   })
 
-  it('takes a link that says that there is no more for the end', async () => {
+  it('ends when a link says that there are no more pages', async () => {
     const over = { '@odata.nextLink': null, hasMore: false, next: '' }
     const upstream = await startUpstream(replyWith(200, { value: [rowOf(0)], ...over }))
     const adapter = await startAdapter(upstream.url, {})

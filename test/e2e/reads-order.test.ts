@@ -12,7 +12,7 @@ const guidOf = (group: number, index: number): string =>
   `${group.toString(16).padStart(8, '0')}-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 const idOf = (index: number): string => guidOf(1, index)
 
-/** Every fourth row is a session that nobody marked. */
+/** Every fourth row is a session without a mark. */
 const rows = Array.from({ length: MARKS }, (_, index) => [
   rowOf(idOf(index), true),
   ...(index % 3 === 0 ? [rowOf(guidOf(2, index), false)] : []),
@@ -28,7 +28,7 @@ function rowOf(id: string, marked: boolean): object {
   }
 }
 
-/** A V3 service in pages of 20 rows, which have another order each time that they are read. */
+/** A V3 service in pages of 20 rows that are in a different order at each read. */
 async function startUnsteady(list: () => readonly object[]): Promise<string> {
   const upstream = await startUpstream((seen, response) => {
     const from = Number(/skiptoken=(\d+)/.exec(seen.url)?.[1] ?? 0)
@@ -40,7 +40,7 @@ async function startUnsteady(list: () => readonly object[]): Promise<string> {
   return upstream.url
 }
 
-/** Reversed, turned, or dealt out like cards: another order for each number. */
+/** Returns the rows reversed, rotated or dealt out like cards, so that each number gives another order. */
 function mix<Item>(items: readonly Item[], times: number): Item[] {
   const step = [1, 3, 7, 11, 13][times % 5] ?? 1
   return items
@@ -49,7 +49,7 @@ function mix<Item>(items: readonly Item[], times: number): Item[] {
     .map(({ item }) => item)
 }
 
-/** The ids of all pages, each read on the next of the instances. */
+/** Returns the ids of all pages. Each page is read on the next instance. */
 async function readAll(adapters: readonly Adapter[], query: string, size: number): Promise<string[]> {
   const ids: string[] = []
   let path: string | undefined = `${RECORDS}?$filter=true${query}`
@@ -71,15 +71,15 @@ async function readAll(adapters: readonly Adapter[], query: string, size: number
 
 const all = Array.from({ length: MARKS }, (_, index) => idOf(index))
 
-describe('next links over a V3 whose pages have another order each time', () => {
-  it.each([1, 3, 7, 19, 20, 46])('give every mark once, %i a page', async (size) => {
+describe('next links over a V3 that orders its pages differently each time', () => {
+  it.each([1, 3, 7, 19, 20, 46])('return every mark once, with %i marks a page', async (size) => {
     const url = await startUnsteady(() => rows)
     const settings = { journal: journalFile() }
     const adapters = [await startAdapter(url, settings), await startAdapter(url, settings)]
     expect((await readAll(adapters, '', size)).toSorted()).toEqual(all)
   })
 
-  it('give as many as $top and $skip ask for, none of them twice', async () => {
+  it('return as many marks as $top and $skip ask for, without duplicates', async () => {
     const adapter = await startAdapter(await startUnsteady(() => rows))
     const ids = await readAll([adapter], '&$skip=5&$top=40&$count=true', 6)
     expect([ids.length, new Set(ids).size]).toEqual([40, 40])
@@ -87,7 +87,7 @@ describe('next links over a V3 whose pages have another order each time', () => 
     expect([rest.length, new Set(rest).size]).toEqual([MARKS - 11, MARKS - 11])
   })
 
-  it('go on where rows come, go and change meanwhile: what stays is given once', async () => {
+  it('return each surviving row exactly once while rows are added, removed and changed', async () => {
     let time = 0
     const changing = (): object[] => {
       time += 1

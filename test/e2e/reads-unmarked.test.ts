@@ -11,7 +11,7 @@ interface Body {
   readonly value: readonly { readonly ExternalID: string; readonly SchoolAttendanceCode: string }[]
 }
 
-/** A sandbox in which somebody recorded the code `-` for a session, and an adapter before it. */
+/** Starts a sandbox in which the code `-` is recorded for a session, and an adapter in front of the sandbox. */
 async function startMarked(settings: AdapterSettings = {}) {
   const sandbox = await startSandbox()
   const lookup = await sandbox.json('GET', "/Attendance/V3/AttendanceLookups?$filter=Code%20eq%20'-'")
@@ -40,8 +40,8 @@ async function startMarked(settings: AdapterSettings = {}) {
   return { sandbox, adapter, get, id, code: code?.ExternalID ?? '', seen }
 }
 
-describe('a row with a code that means "no mark"', () => {
-  it('is none by default where the code is -, in pages, counts and by its key, and each time', async () => {
+describe('a row with an unmarked code', () => {
+  it('is left out by default for code - in pages, counts and reads by key, every time', async () => {
     const { seen, get } = await startMarked()
     for (let times = 0; times < 2; times += 1) expect(await seen()).toEqual([0, '0', 404])
     const day = '$filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z&$count=true'
@@ -57,12 +57,12 @@ describe('a row with a code that means "no mark"', () => {
     ['another code', ['/'], [1, '1', 200]],
     ['codes that the school does not have', ['?', 'ZZ9'], [1, '1', 200]],
     ['its letter among others', ['/', '-'], [0, '0', 404]],
-  ])('is what the partner says: %s', async (_name, unmarkedCodes, expected) => {
+  ])("is left out or returned as the partner's setting says: %s", async (_name, unmarkedCodes, expected) => {
     const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
     expect(await seen()).toEqual(expected)
   })
 
-  it('may be named by the id of its code, which is not looked up', async () => {
+  it('is recognised by a configured code id, which needs no lookup', async () => {
     const { sandbox, code, get, id } = await startMarked()
     const upstream = await startUpstream(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
@@ -80,7 +80,7 @@ describe('a row with a code that means "no mark"', () => {
     ])
   })
 
-  it('is asked for once, and then V3 leaves the rows out', async () => {
+  it('causes one code lookup, after which V3 leaves the rows out', async () => {
     const { sandbox } = await startMarked()
     const { upstream, adapter } = await startWithV3(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
@@ -123,7 +123,7 @@ describe('a code lookup that fails', () => {
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
     ['leads to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
-  ])('fails the read, and is asked again the next time: it %s', async (_name, answer, status, text) => {
+  ])('fails the read and is repeated with the next read when it %s', async (_name, answer, status, text) => {
     let fails = true
     const upstream = await startUpstream((seen, response) => {
       if (!seen.url.includes('Lookups'))
@@ -149,7 +149,7 @@ describe('a code lookup that fails', () => {
     ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'no' } }), 404],
     ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
     ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
-  ])('leaves letters without effect, and says so once: it %s', async (_name, answer, status) => {
+  ])('disables the configured letters and logs this once when it %s', async (_name, answer, status) => {
     const { upstream, adapter } = await startWithV3((seen, response) =>
       (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
     )
@@ -163,7 +163,7 @@ describe('a code lookup that fails', () => {
     ])
   })
 
-  it('costs a read nothing that finds no mark', async () => {
+  it('costs nothing for a read that finds no mark', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) =>
       seen.url.includes('Lookups')
         ? replyWith(500)(seen, response)

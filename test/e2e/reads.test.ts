@@ -24,7 +24,7 @@ interface Body {
   readonly '@odata.count'?: number
 }
 
-/** The adapter in front of a sandbox, and reads through it. */
+/** Starts the adapter in front of a sandbox, and returns functions that read through it. */
 async function startReads(settings: AdapterSettings = {}, onEnd: OnEnd = onTestFinished) {
   const sandbox = await startSandbox({}, onEnd)
   const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
@@ -43,7 +43,7 @@ async function startReads(settings: AdapterSettings = {}, onEnd: OnEnd = onTestF
 
 const onEnd = atEndOfFile()
 let shared: ReturnType<typeof startReads> | undefined
-/** Those of the tests that change nothing of the service and of its settings. */
+/** Returns the shared adapter and sandbox, for tests that change neither data nor settings. */
 const useReads = (): ReturnType<typeof startReads> => (shared ??= startReads({}, onEnd))
 
 const local = (link: string | undefined): string => {
@@ -52,7 +52,7 @@ const local = (link: string | undefined): string => {
 }
 
 describe('a V2 read', () => {
-  it('gives the flat record, its fields in the order of the legacy service', async () => {
+  it('returns the flat record with its fields in the order of the legacy service', async () => {
     const { read, adapter } = await useReads()
     const body = await read(`$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
     expect(body).toEqual({
@@ -94,7 +94,7 @@ describe('a V2 read', () => {
     expect(reply.text).toContain(part)
   })
 
-  it('follows its next links on another instance, and refuses one that was altered', async () => {
+  it('follows its next links on another instance, and rejects a link that was altered', async () => {
     const journal = journalFile()
     const { sandbox, read, get } = await startReads({ journal })
     const query = `$filter=${week}&$top=25&$orderby=Learner`
@@ -128,14 +128,14 @@ describe('a V2 read', () => {
     expect(stranger.status).toBe(400)
   })
 
-  it('reads more than 90 days window by window, in order of time where that is asked for', async () => {
+  it('reads more than 90 days window by window, in order of time when the query asks for it', async () => {
     const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
     const { value } = await read(`$filter=${year}&$orderby=AttendableEventStart desc&$count=true`)
     const starts = value.map((row) => String(row['AttendableEventStart']))
     expect(starts).toEqual([...new Set(starts)].sort().reverse())
     const months = new Set(starts.map((start) => start.slice(0, 7)))
-    // Three windows of months that all have marks.
+    // The three windows are months that all contain marks.
     expect([...months].sort()).toEqual(['2026-01', '2026-02', '2026-03', '2026-04', '2026-05', '2026-06'])
     const natural = await read(`$filter=${year}`)
     expect(natural.value).toEqual(value.toReversed())
@@ -147,14 +147,14 @@ describe('a V2 read', () => {
     ['$filter=AttendanceHistorys/any(h:h/Present eq true)', 'AttendanceHistorys'],
     ['$filter=Present eq true and AttendanceHistorys/$count gt 0', 'character 20'],
     ['$filter=true&$expand=AttendanceHistorys', '$expand'],
-  ])('refuses %s and names it', async (query, text) => {
+  ])('rejects %s and names it in the error', async (query, text) => {
     const { get } = await useReads()
     const reply = await get(`${RECORDS}?${query}`)
     expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
   })
 })
 
-describe('a refused query', () => {
+describe('a rejected query', () => {
   it.each([
     ['', '$filter'],
     ['$top=1', '$filter'],
@@ -173,7 +173,7 @@ describe('a refused query', () => {
     ['$filter=true&$format=xml', '$format', 'character 0'],
     ['$filter=true&$fliter=true', '$fliter', 'character 0'],
     ['$filter=true&$top', 'query', 'character 17'],
-  ])('has the same body on both faces, but for its codes: %s', async (query, target, place = '') => {
+  ])('has the same body on both faces, except for its codes: %s', async (query, target, place = '') => {
     const { sandbox, get } = await useReads()
     const path = `${RECORDS}?${query}`
     const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
@@ -195,15 +195,18 @@ describe('a refused query', () => {
     expect(plain(theirs)).toBe(plain(message))
   })
 
-  it.each(['$filter=true#x', '$filter=true&$search=a#b'])('is one with "#" in it: %s', async (query) => {
-    const { sandbox, adapter } = await useReads()
-    const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
-    const request = `GET ${RECORDS}?${query} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
-    for (const port of [adapter.port, sandbox.port]) {
-      const reply = await exchange(port, request)
-      expect([reply.slice(0, 12), reply.includes('{"error":{"code":')]).toEqual(['HTTP/1.1 400', true])
-    }
-  })
+  it.each(['$filter=true#x', '$filter=true&$search=a#b'])(
+    'gets 400 on both faces when it contains "#": %s',
+    async (query) => {
+      const { sandbox, adapter } = await useReads()
+      const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
+      const request = `GET ${RECORDS}?${query} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+      for (const port of [adapter.port, sandbox.port]) {
+        const reply = await exchange(port, request)
+        expect([reply.slice(0, 12), reply.includes('{"error":{"code":')]).toEqual(['HTTP/1.1 400', true])
+      }
+    },
+  )
 })
 
 describe('AttendanceHistorys', () => {
@@ -213,11 +216,11 @@ describe('AttendanceHistorys', () => {
   const minutesOf = ({ AttendanceHistorys: states }: Record<string, unknown>): unknown =>
     Array.isArray(states) ? states.map((state: { MinutesLate: unknown }) => state.MinutesLate) : states
 
-  it("holds the states of V3's history where the partner wants it, for pages and single records", async () => {
+  it("holds the states of V3's history for pages and single records when the partner wants it", async () => {
     const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
     await change(sandbox, 5)
     await change(sandbox, 7)
-    // The sandbox keeps what each write replaced and what it made.
+    // The sandbox keeps the old and the new state of each write.
     const states = [null, 5, 5, 7]
     const [row = {}] = (await read(own)).value
     expect(minutesOf(row)).toEqual(states)
@@ -237,7 +240,7 @@ describe('AttendanceHistorys', () => {
     expect(adapter.events().at(-1)).toMatchObject({ rows: 1, pages: 1 })
   })
 
-  it('is empty by default, without a call', async () => {
+  it('is empty by default, without a call to V3', async () => {
     const { sandbox, read, adapter } = await startReads()
     await change(sandbox, 5)
     expect((await read(own)).value.map(minutesOf)).toEqual([[]])
@@ -249,7 +252,7 @@ describe('AttendanceHistorys', () => {
     ['is not a collection', replyWith(200, {}), 1],
     ['contains a row that is not a state', replyWith(200, { value: [{}] }), 1],
     ['does not end', replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }), 20],
-  ])('fail a read where the history of V3 %s', async (text, answer, asked) => {
+  ])('fails a read when the history of V3 %s', async (text, answer, asked) => {
     const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore
     const isOfHistory = ({ url }: { readonly url: string }): boolean => url.includes('Historys')
     const { upstream, adapter } = await startWithV3(
@@ -263,7 +266,7 @@ describe('AttendanceHistorys', () => {
 })
 
 describe('a V2 read of one record', () => {
-  it('gives a recorded mark, and 404 for a session that nobody marked and for an unknown id', async () => {
+  it('returns a recorded mark, and 404 for a session without a mark and for an unknown id', async () => {
     const { sandbox, read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
@@ -288,7 +291,7 @@ describe('a V2 read of one record', () => {
 })
 
 describe('the forms of a V2 read', () => {
-  it('takes a query as forms are encoded, as clients in PHP, Java and Ruby do, and dates without a time', async () => {
+  it('accepts form-encoded queries, as clients in PHP, Java and Ruby send them, and dates without a time', async () => {
     const { read } = await useReads()
     const filter = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-03-02 and AttendableEventStart lt 2026-03-07`
     const encoded = new URLSearchParams({ $filter: filter }).toString()
@@ -301,7 +304,7 @@ describe('the forms of a V2 read', () => {
   it.each([
     '(ID)', '(%20ID%20)', '(ExternalID=ID)', '(%20ExternalID%20=%20ID%20)', "('ID')", "(ExternalID='ID')", '(%27ID%27)/',
     '(UPPER)', "('UPPER')", '(externalid=ID)', "('ID", '(ID,ID)', '(Other=ID)', "('')", '()', '(5)', '(@k)', "('5')", "(guid'ID')",
-  ])('takes the key %s as the legacy face does', async (form) => {
+  ])('accepts or rejects the key %s as the legacy face does', async (form) => {
     const { sandbox, read, get, adapter } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
@@ -320,7 +323,7 @@ describe('the forms of a V2 read', () => {
     '$format=xml',
     '$format=atom',
     '$format=',
-  ])('takes %j with a key as in a collection', async (query) => {
+  ])('treats %j with a key as it does in a collection', async (query) => {
     const { read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
@@ -364,7 +367,7 @@ describe('the forms of a V2 read', () => {
     expect(Object.keys(JSON.parse(text) as object).slice(0, names.length)).toEqual(names)
   })
 
-  it('takes the level of $format before that of Accept, on every page', async () => {
+  it('prefers the level of $format over the level of Accept, on every page', async () => {
     const { read, get } = await useReads()
     const full = 'application/json;odata.metadata=full'
     const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
@@ -382,7 +385,7 @@ describe('the forms of a V2 read', () => {
     ['@p', 0],
     ['(@p eq null)', 1],
     ['Comment eq @p and @p eq @q', 1],
-  ])('takes an alias without a value for null: %s', async (filter, length) => {
+  ])('treats an alias without a value as null: %s', async (filter, length) => {
     const { sandbox, get } = await useReads()
     const path = `${RECORDS}?$filter=${filter} and Learner eq ${fixed.learner}&$top=1`
     const own = await get(path)
@@ -450,7 +453,7 @@ it('names the selection in the context of pages and marks, as the legacy face do
 }) // prettier-ignore
 
 it.each(['/V3', '/V1', '/Attendance/V3', '/Learner/V3', '/V1/Lookup/Learner', '/V2/Attendance'])(
-  'gives the service document at %s, with and without its last slash, as the sandbox does',
+  'returns the service document at %s, with and without a trailing slash, as the sandbox does',
   async (root) => {
     const { sandbox, adapter, get } = await useReads()
     for (const path of [root, `${root}/`]) {
@@ -460,7 +463,7 @@ it.each(['/V3', '/V1', '/Attendance/V3', '/Learner/V3', '/V1/Lookup/Learner', '/
   },
 )
 
-it('takes times in steps of 100 ns, as the legacy face does', async () => {
+it('accepts times in steps of 100 ns, as the legacy face does', async () => {
   const { sandbox, get } = await useReads()
   const before = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart'
   const count = async (end: string): Promise<string[]> => {
@@ -473,7 +476,7 @@ it('takes times in steps of 100 ns, as the legacy face does', async () => {
   expect([at, Number(at) > Number(under)]).toEqual([same, true])
 }) // prettier-ignore
 
-/** The start of the last session of a filter. */
+/** Returns the start of the last session that matches a filter. */
 async function lastStart(
   get: Awaited<ReturnType<typeof startReads>>['get'],
   filter: string,
@@ -483,7 +486,7 @@ async function lastStart(
 }
 
 describe('the documents of V2', () => {
-  it('$metadata and the service document are those of the legacy face', async () => {
+  it('equal those of the legacy face for $metadata and the service document', async () => {
     const { sandbox, adapter, get } = await useReads()
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance/']) {
       const own = await get(path)
@@ -498,7 +501,7 @@ describe('the documents of V2', () => {
     ['', { Accept: 'text/plain' }, 200],
     ['?format=application/xml', {}, 200],
     ['?$format=json', {}, 406],
-  ])('$metadata%s with %j is answered as by the legacy face: %i', async (query, headers, status) => {
+  ])('are answered as on the legacy face for $metadata%s with %j: %i', async (query, headers, status) => {
     const { sandbox, get } = await useReads()
     const own = await get(`/V2/Attendance/$metadata${query}`, headers)
     const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
@@ -508,7 +511,7 @@ describe('the documents of V2', () => {
   })
 
   it.each(['none', 'full', 'minimal'])(
-    'the service document has the annotations of the level %s',
+    'include a service document with the annotations of the level %s',
     async (level) => {
       const { sandbox, adapter, get } = await useReads()
       for (const parameter of ['metadata', 'odata.metadata']) {
@@ -521,7 +524,7 @@ describe('the documents of V2', () => {
     },
   )
 
-  it('HEAD answers as GET does, without the body', async () => {
+  it('are answered without a body after HEAD', async () => {
     const { sandbox, adapter, get } = await useReads()
     const registration = `/V2/LearnerRegistations(${fixed.learner})`
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance', registration, `${RECORDS}?$filter=x`]) {
@@ -535,7 +538,7 @@ describe('the documents of V2', () => {
     expect(Number(length['content-length'])).toBe(document.text.length)
   })
 
-  it('LearnerRegistations is V3 LearnerRegistrations with its expand list', async () => {
+  it('include LearnerRegistations, which is V3 LearnerRegistrations with its expand list', async () => {
     const { sandbox, get } = await useReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
     const v3 = await sandbox.json(
@@ -548,7 +551,7 @@ describe('the documents of V2', () => {
   })
 
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
-    '%s has keys, $count, and links that lead back to it, as the legacy face',
+    'keep keys, $count and their own links for %s, as on the legacy face',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {
@@ -593,7 +596,7 @@ describe('the documents of V2', () => {
   it.each([
     ['/**/V3/LearnerRegistrations', 200],
     ['/**/V2/LearnerRegistations', 404],
-  ])('LearnerRegistations needs the path of V3 on the list of passThrough: %s', async (path, status) => {
+  ])('include LearnerRegistations only if passThrough allows the V3 path: %s', async (path, status) => {
     const { get } = await startReads({ passThrough: { allow: [path] } })
     expect((await get('/x/V2/LearnerRegistations?$top=1')).status).toBe(status)
   })
@@ -610,13 +613,13 @@ describe('a V2 read when V3 fails', () => {
     ['no collection', replyWith(200, '{"a":1}', json), 502, 'is not a collection'],
     ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'not an attendance record'],
     ['a link to itself', replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json), 502, 'to itself'],
-  ] as const)('%s', async (_name, answer, status, text) => {
+  ] as const)('ends with an error when V3 answers %s', async (_name, answer, status, text) => {
     const { adapter } = await startWithV3(answer)
     const reply = await adapter.request('GET', `${RECORDS}?$filter=Present%20eq%20true`)
     expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
   }) // prettier-ignore
 
-  it('a page that breaks off is an error, never a short page', async () => {
+  it('ends with an error, and never with a short page, when a page breaks off', async () => {
     const { sandbox, get } = await startReads()
     const query = `${RECORDS}?$filter=${week}`
     await sandbox.put('faults', {
@@ -630,7 +633,7 @@ describe('a V2 read when V3 fails', () => {
     expect((await get(query)).status).toBe(200)
   })
 
-  it('waits where V3 asks to, and reads on', async () => {
+  it('waits as long as V3 asks, and then continues', async () => {
     const { sandbox, get } = await useReads()
     await sandbox.put('faults', {
       kind: 'rateLimit',

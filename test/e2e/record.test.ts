@@ -8,8 +8,8 @@ import { codeOf, onePartner, startWithV3 } from '../support/start-adapter.ts'
 
 const path = '/x/V2/Attendance/AttendanceRecords'
 
-describe('one record on its own', () => {
-  it('gets its address, as the client spelt the path, at which it is read', async () => {
+describe('a single record outside a batch', () => {
+  it("gets its address, spelt like the client's path, and can be read there", async () => {
     const { sandbox, adapter, register, headers } = await startService()
     const spelt = '/a%20b/v2/Attendance/attendanceRecords'
     const reply = await adapter.request('POST', `${spelt}/`, { body: JSON.stringify(register[0]), headers })
@@ -34,20 +34,17 @@ describe('one record on its own', () => {
     ])
   })
 
-  it('has no address where nothing was created', async () => {
+  it('gets no address when nothing was created', async () => {
     const { adapter } = await startWithV3(replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]))
     const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['location']]).toEqual([400, undefined])
   })
 
-  it.each([401, 403])(
-    'a denial of the service (%i) is the answer, in the form of the gateway',
-    async (status) => {
-      const { adapter } = await startWithV3(replyWith(status, { statusCode: status, message: 'm' }))
-      const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
-      expect([reply.status, JSON.parse(reply.text)]).toEqual([status, { statusCode: status, message: 'm' }])
-    },
-  )
+  it.each([401, 403])('gets a denial (%i) of V3 in the form of the gateway', async (status) => {
+    const { adapter } = await startWithV3(replyWith(status, { statusCode: status, message: 'm' }))
+    const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
+    expect([reply.status, JSON.parse(reply.text)]).toEqual([status, { statusCode: status, message: 'm' }])
+  })
 
   const rows: [name: string, answer: Answer, body: string | Buffer, status: number, code: string, tally: string][] = [
     ['a refusal', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]), JSON.stringify(flatRecord(1)), 400, 'ATT_VAL_2', 'refused'],
@@ -60,7 +57,7 @@ describe('one record on its own', () => {
     ['bytes that are no UTF-8', echoRecord, Buffer.from('{"Comment":"caf\u00e9"}', 'latin1'), 400, 'ADP_CHARSET', 'refused'],
   ] // prettier-ignore
   it.each(rows)(
-    'gets the status and array of its part: %s',
+    'gets the status and error array of a batch part for %s',
     async (_name, answer, body, status, code, tally) => {
       const { adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
       const reply = await adapter.request('POST', path, { body })
@@ -81,7 +78,7 @@ describe('one record on its own', () => {
     ['iso-8859-1', 'latin1', 201],
     ['utf-8', 'utf8', 201],
     ['utf-16', 'utf16le', 400],
-  ] as const)('batch-wire F26: is read in charset=%s, or refused', async (charset, encoding, status) => {
+  ] as const)('batch-wire F26: is read in charset=%s, or rejected', async (charset, encoding, status) => {
     const { upstream, adapter } = await startWithV3()
     const reply = await adapter.request('POST', path, {
       headers: { 'Content-Type': `application/json;charset=${charset}` },
@@ -92,7 +89,7 @@ describe('one record on its own', () => {
     expect(upstream.seen.length).toBe(status === 201 ? 1 : 0)
   })
 
-  it('gets 204 where it prefers so, and 413 where it is none', async () => {
+  it('gets 204 when the client prefers a minimal reply, and 413 when the body is too large', async () => {
     const { upstream, adapter } = await startWithV3()
     const body = JSON.stringify(flatRecord(1))
     const minimal = await adapter.request('POST', path, { headers: { Prefer: 'return=minimal' }, body })
@@ -102,7 +99,7 @@ describe('one record on its own', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('is posted although its client goes away', async () => {
+  it('is posted although its client disconnects', async () => {
     let answer: (() => void) | undefined
     const { upstream, adapter } = await startWithV3((seen, response) => {
       answer = () => void echoRecord(seen, response)

@@ -26,11 +26,14 @@ it.each([
   ['GET', '/V2/Attendance/', 200, false],
   ['GET', '/Attendance/V3', 200, false],
   ['GET', '/', 200, false],
-] as const)('credentials of %s %s with %i: accepted %s', (method, url, status, isAccepted) => {
-  expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
-})
+] as const)(
+  'the credentials of %s %s with reply %i count as accepted: %s',
+  (method, url, status, isAccepted) => {
+    expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
+  },
+)
 
-it('clients whose credentials are refused move no stage, and nothing of them is counted', async () => {
+it('clients with rejected credentials change no stage, and none of their requests are counted', async () => {
   const sandbox = await startSandbox()
   const journal = journalFile()
   const partner = {
@@ -63,7 +66,7 @@ it('clients whose credentials are refused move no stage, and nothing of them is 
   expect([evidence, parseNote(seen).credentials, guards]).toEqual([[], 'notTried', undefined])
 })
 
-it('a redirect for everyone makes nobody known: newcomers keep the share of newcomers', async () => {
+it('a redirect for every request verifies no client, so unverified clients keep their share', async () => {
   const held = Promise.withResolvers<undefined>()
   const v2 = await startUpstream(async (seen, response) => {
     if (seen.url.includes('held')) await held.promise
@@ -71,7 +74,7 @@ it('a redirect for everyone makes nobody known: newcomers keep the share of newc
   })
   const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
   const adapter = await startAdapter(v2.url, { v2: { baseUrl: v2.url }, partners })
-  // A connection for each client: the pool of the test's own requests has fewer than would be held.
+  // Each client has its own connection, because the pool of the test's requests has fewer connections than the test holds.
   const get = (client: number, path: string): Promise<string> => {
     const lines = `Host: adapter.test\r\nOcp-Apim-Subscription-Key: invented ${client}\r\nConnection: close\r\n`
     return exchange(adapter.port, `GET ${path} HTTP/1.1\r\n${lines}\r\n`)
@@ -80,7 +83,7 @@ it('a redirect for everyone makes nobody known: newcomers keep the share of newc
   for (const client of clients) expect(await get(client, '/V2/Other')).toMatch(/^HTTP\/1\.1 302 /)
   const asking = clients.map((client) => get(client, '/V2/held'))
   await underWay(adapter, clients.length)
-  // Newcomers share a quarter of the 64 connections.
+  // Unverified clients share a quarter of the 64 connections.
   await v2.arrived(clients.length + 16)
   expect(v2.seen.length).toBe(clients.length + 16)
   held.resolve(undefined)

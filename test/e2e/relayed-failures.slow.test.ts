@@ -8,7 +8,7 @@ import { statusesOf } from '../support/batch-request.ts'
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
 describe('a write for V2', () => {
-  it('that comes again for V3 is not begun there once its instance may be taken for dead', async () => {
+  it('is not begun on V3 by a resend once its instance may count as dead', async () => {
     const faces = await startTwoFaces()
     await faces.setFaults({ ...onV2, kind: 'reset', apply: false })
     const batch = faces.batch([1], 'one')
@@ -31,7 +31,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual([])
   })
 
-  it('that V2 refused as a whole is new to V3', async () => {
+  it('is new to V3 when V2 rejected it as a whole', async () => {
     const { faces, adapter, batch } = await startRelayed()
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -40,7 +40,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('whose ids differ gets the single 200 of V2 again, and what became of its records stays unknown', async () => {
+  it('gets the single 200 of V2 again when its ids differ, and its records stay unknown', async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }
@@ -56,7 +56,7 @@ describe('a write for V2', () => {
     await journal.close()
   })
 
-  it('that the codec cannot read is sent on as it is, and nothing is kept of it', async () => {
+  it('is forwarded unchanged, and nothing of it is stored, when the codec cannot read it', async () => {
     const { faces, adapter } = await startRelayed()
     const reply = await faces.post(adapter, { headers: { 'Content-Type': 'text/plain' }, body: 'no batch' })
     expect(reply.status).toBeGreaterThanOrEqual(400)
@@ -69,7 +69,7 @@ describe('a write for V2', () => {
     )
   })
 
-  it('is sent on unrecorded where the journal is late, is counted, and is known once it lands', async () => {
+  it('is forwarded unrecorded and counted when the journal is late, and is known once the journal has it', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -99,22 +99,25 @@ describe('a write for V2', () => {
   it.each([
     ['canary', 503, []],
     ['legacy', 200, ['V2 1 one']],
-  ] as const)('with keys and without a journal: %s answers %i', async (stage, status, effects) => {
-    const faces = await startTwoFaces()
-    Object.assign(faces.served, { known: 'keys', stage })
-    const kept = await open(faces)
-    const adapter = await faces.start({
-      openJournal: () =>
-        Promise.resolve({
-          ...kept,
-          begin: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')),
-        }),
-    })
-    expect((await faces.post(adapter, faces.batch([1], 'one'))).status).toBe(status)
-    expect(await faces.effects()).toEqual(effects)
-  })
+  ] as const)(
+    'is answered at stage %s with %i when it is known by its keys and the journal is unreachable',
+    async (stage, status, effects) => {
+      const faces = await startTwoFaces()
+      Object.assign(faces.served, { known: 'keys', stage })
+      const kept = await open(faces)
+      const adapter = await faces.start({
+        openJournal: () =>
+          Promise.resolve({
+            ...kept,
+            begin: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')),
+          }),
+      })
+      expect((await faces.post(adapter, faces.batch([1], 'one'))).status).toBe(status)
+      expect(await faces.effects()).toEqual(effects)
+    },
+  )
 
-  it('is not sent once the lease that it was begun under is lost, whatever the stage', async () => {
+  it('is not sent once the lease under which it began is lost, at any stage', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     const kept = await open(faces)
@@ -134,7 +137,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V2 1 one'])
   })
 
-  it('is not sent once this instance may have been taken for dead', async () => {
+  it('is not sent once this instance may count as dead', async () => {
     const { faces, adapter, batch } = await startRelayed({ isCurrent: false })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     Object.assign(faces.served, { isCurrent: true, side: 'v3' })

@@ -10,7 +10,7 @@ const onV3 = { face: 'V3' } as const
 const deadV3 = { kind: 'reset', ...onV3 }
 const unreadable = { kind: 'status', status: 500, method: 'GET' }
 
-/** A mark that was sent to V3, and nothing says what became of it. Afterwards V2 serves. */
+/** Sends a mark to V3 that ends with an unknown outcome. Afterwards V2 serves. */
 async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Promise<void> {
   faces.served.side = 'v3'
   await faces.setFaults([
@@ -22,7 +22,7 @@ async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Pro
   faces.served.side = 'v2'
 }
 
-it('a write for V2 is refused with 503 where nobody can read the older one of its key, lost on V3, in time; other keys go on', async () => {
+it('a write for V2 is refused with 503 when the older write of its key, lost on V3, cannot be read back in time, and other keys go on', async () => {
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 1_000 } })
   const adapter = await faces.start()
   await loseOnV3(faces, adapter, [deadV3, { ...unreadable, face: 'V2' }])
@@ -32,9 +32,9 @@ it('a write for V2 is refused with 503 where nobody can read the older one of it
   expect(await faces.effects()).toEqual(['V3 1 one', 'V2 3 three'])
 })
 
-/** A record that waits for V3, whose client was answered 200 for all: it is retried in the background. */
+/** Parks a record that waits for V3. Its client was answered 200 for the whole batch, so the record is retried in the background. */
 async function parkOnV3() {
-  // What V2 takes is newer by its own clock.
+  // The clock of V2 is ahead, so marks that V2 accepts are newer.
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 500 } }, journalFile(), {
     aheadMs: 10_000,
   })
@@ -64,7 +64,7 @@ async function parkOnV3() {
 }
 
 describe('a record that waits for V3', () => {
-  it('is not posted over a newer mark that V2 took while the journal could not be reached', async () => {
+  it('is not posted over a newer mark that V2 accepted while the journal was unreachable', async () => {
     const { faces, adapter, retry } = await parkOnV3()
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
     expect(statusesOf(await faces.post(adapter, faces.batch([1], 'newer')))).toEqual([201])
@@ -72,7 +72,7 @@ describe('a record that waits for V3', () => {
     expect(await faces.effects()).toEqual(['V2 1 newer'])
   })
 
-  it('is posted where no newer mark stands', async () => {
+  it('is posted when there is no newer mark', async () => {
     const { faces, adapter, retry } = await parkOnV3()
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
     expect(statusesOf(await faces.post(adapter, faces.batch([2], 'other')))).toEqual([201])

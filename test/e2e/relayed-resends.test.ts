@@ -8,9 +8,9 @@ import { startUpstream } from '../support/scripted-upstream.ts'
 import type { Adapter, Reply } from '../support/start-adapter.ts'
 import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
-/** All of a reply that V2 gave: its time is the same where it is the same reply, or in the same second. */
+/** Returns everything in a reply of V2. Two replies with equal times are the same reply, or were written in the same second. */
 const seen = ({ status, headers, text }: Reply): unknown => {
-  // The connection is the adapter's own.
+  // The Connection field belongs to the adapter's own connection.
   const fields = { ...headers, connection: undefined, 'keep-alive': undefined }
   return { status, fields, text }
 }
@@ -25,7 +25,7 @@ const postAs = (adapter: Adapter, { headers, body }: BatchText, token: string): 
     body,
   })
 
-describe('a batch that V2 served at canary, and that comes again', () => {
+describe('a resent batch that V2 served at canary', () => {
   const served = { stage: 'canary', known: 'keys' } as const
   const start = async (choices: object = {}): Promise<TwoFaces> => {
     const faces = await startTwoFaces(choices)
@@ -33,7 +33,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     return faces
   }
 
-  it('gets V2’s whole reply byte for byte, on every instance, and V2 is sent it once', async () => {
+  it('gets V2’s whole reply byte for byte on every instance, and V2 gets it once', async () => {
     const faces = await start()
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1, 2], 'one')
@@ -45,20 +45,20 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     await adapter.app.close()
     expect(seen(await faces.post(await faces.start(), batch))).toEqual(seen(first))
     expect(await faces.effects()).toHaveLength(2)
-    // Its records are counted once.
+    // The records of the batch are counted once.
     const journal = await openJournal({ url: faces.journal.url })
     expect((await journal.balances())[0]?.received).toBe(2)
     await journal.close()
   })
 
-  it('is a new one where its ids were used for other bytes after its reply was written out', async () => {
+  it('is a new batch when its ids were used for other bytes after its reply was sent', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     for (const batch of [one, two, one, one, two]) expect((await faces.post(adapter, batch)).status).toBe(200)
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
-  it('is a resend where its client left without its reply before it used the ids for other bytes', async () => {
+  it('is a resend when its client disconnected before the reply and then used the ids for other bytes', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
@@ -75,7 +75,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('is V2’s to repeat where its reply was lost; the client was told so, and the next whole reply stands', async () => {
+  it('goes to V2 again, as its client was told, when the reply was lost, and the next whole reply is stored', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults(lostOnV2)
     const lost = await faces.post(adapter, batch)
@@ -86,7 +86,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('waits for no longer than its budget, and is not sent then', async () => {
+  it('waits no longer than its budget, and is not sent then', async () => {
     const { faces, adapter, batch } = await startRelayed(served, { v3: { budgetMs: 300 } })
     await faces.setFaults({ kind: 'latency', ms: 2_000, face: 'V2', method: 'POST', count: 1 })
     const first = faces.post(adapter, batch)
@@ -101,7 +101,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     await journal.close()
   })
 
-  it('is sent to V2 where the journal cannot say what V2 answered', async () => {
+  it('is sent to V2 when the journal cannot return V2’s reply', async () => {
     const faces = await start()
     const kept = await openJournal({ url: faces.journal.url })
     const away = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')
@@ -113,7 +113,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('is sent once more, and no oftener, where several wait for one whose reply is lost', async () => {
+  it('is sent only once more when several clients wait for a batch whose reply is lost', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults([{ ...lostOnV2, kind: 'latency', ms: 300, apply: undefined }, lostOnV2])
     const replies = await Promise.all([1, 2, 3].map(() => faces.post(adapter, batch)))
@@ -121,7 +121,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('with another token gets the reply where V2 shows it one of the marks, and else V2’s own answer', async () => {
+  it('gets the reply with another token if V2 shows that token one of the marks, and V2’s own answer otherwise', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     const first = await faces.post(adapter, batch)
     const refused = await postAs(adapter, batch, 'wrong')
@@ -159,7 +159,7 @@ describe('a batch that V2 served at canary, and that comes again', () => {
   })
 })
 
-it('a batch at legacy is sent to V2 as often as it comes', async () => {
+it('a batch at legacy is sent to V2 each time that it arrives', async () => {
   const faces = await startTwoFaces()
   const adapter = await faces.start()
   const batch = faces.batch([1], 'one')
@@ -172,7 +172,7 @@ it('a batch at legacy is sent to V2 as often as it comes', async () => {
   expect(await faces.effects()).toHaveLength(4)
 })
 
-/** A V2 that gives these replies one after another; it counts what it was sent. */
+/** A V2 that gives these replies one after another and counts the requests. */
 async function startV2(replies: readonly V2Reply[]) {
   let writes = 0
   const upstream = await startUpstream(({ method }, response) => {
@@ -198,7 +198,7 @@ const partsOf = (...statuses: readonly number[]): V2Reply => ({
 const whole = partsOf(201, 201)
 
 describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) => {
-  /** What a client is given that sends each of a number of batches three times, and how often V2 was sent each. */
+  /** Sends each of a number of batches three times, and returns the replies to the client and how often V2 got each batch. */
   const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
     const v2 = await startV2(replies)
     const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { startRelayed } from './support/two-faces.ts'
 import { outcomesOf, statusesOf } from '../support/batch-request.ts'
 
-/** The reply as far as a client compares it. */
+/** Returns the parts of the reply that a client compares. */
 const seen = (reply: {
   readonly status: number
   readonly headers: object
@@ -16,7 +16,7 @@ const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count
 const NO_V2 = 'http://127.0.0.1:9'
 
 describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by its %s', (known) => {
-  it('is sent to V2 alone, and its reply is given byte for byte when it comes again and V3 serves', async () => {
+  it('is sent only to V2, and gets its reply byte for byte when it is resent while V3 serves', async () => {
     const { faces, adapter } = await startRelayed({ known })
     const batch = faces.batch([1, 2], 'one')
     const first = await faces.post(adapter, batch)
@@ -25,14 +25,14 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     const again = await faces.post(adapter, batch)
     expect(seen(again)).toEqual(seen(first))
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-    // Another instance, after a restart, knows it too.
+    // Another instance knows the write after a restart.
     await adapter.app.close()
     const next = await faces.start()
     expect(seen(await faces.post(next, batch))).toEqual(seen(first))
     expect(await faces.effects()).toHaveLength(2)
   })
 
-  it('is read back before anything is posted to V3 where its reply was lost', async () => {
+  it('is read back before anything is posted to V3 when its reply was lost', async () => {
     const { faces, adapter } = await startRelayed({ known })
     const batch = faces.batch([1, 2], 'one')
     await faces.setFaults(lostOnV2)
@@ -41,14 +41,14 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     const again = await faces.post(adapter, batch)
     expect(statusesOf(again)).toEqual([201, 201])
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-    // It is V3's batch from now on, also when V2 serves again.
+    // From now on, V3 answers the batch, even when V2 serves again.
     faces.served.side = 'v2'
     const third = await faces.post(adapter, batch)
     expect(third.text).toBe(again.text)
     expect(await faces.effects()).toHaveLength(2)
   })
 
-  it('is posted for no record that a later one of the same batch hides', async () => {
+  it('is not posted for a record that a later record of the same batch replaces', async () => {
     const { faces, adapter } = await startRelayed({ known })
     const { headers, body } = faces.batch([1, 1, 2], 'one')
     const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
@@ -64,7 +64,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 2 one'])
   })
 
-  it('is posted to V3 where V2 never got it', async () => {
+  it('is posted to V3 when V2 never received it', async () => {
     const { faces, adapter, batch } = await startRelayed({ known }, { v2: { baseUrl: NO_V2 } })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     faces.served.side = 'v3'
@@ -72,7 +72,7 @@ describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by i
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('gives its reply to no other token than one that may read its marks', async () => {
+  it('gives its reply only to tokens that may read its marks', async () => {
     const { faces, adapter, batch } = await startRelayed({ known })
     await faces.post(adapter, batch)
     faces.served.side = 'v3'

@@ -32,7 +32,7 @@ const keyOf = (name: string): object => ({
 const showing = (key: string): Record<string, string> => ({ 'Ocp-Apim-Subscription-Key': key })
 const idle = { added: [], removed: [], changed: [], needsRestart: [] }
 
-/** An adapter, and what gives it other settings. */
+/** Starts an adapter, and returns it with a function that gives it other settings. */
 async function start(
   upstream: Pick<Upstream, 'url'>,
   settings: AdapterSettings,
@@ -53,7 +53,7 @@ async function metricsOf({ url }: Adapter, name: string): Promise<string[]> {
 }
 
 describe('a reload', () => {
-  it('takes partners, keys, limits and quirks for the requests that come from then on', async () => {
+  it('applies new partners, keys, limits and quirks to requests that arrive from then on', async () => {
     const adapter = await start(await startUpstream(), {
       partners: [
         { id: 'a', match: keyOf('one') },
@@ -109,7 +109,7 @@ describe('a reload', () => {
     ])
   })
 
-  it('fails no request under load, and each is answered by the partner of one revision', async () => {
+  it('fails no request under load, and each request is answered by the partner of one revision', async () => {
     const sandbox = await startSandbox()
     const revisions = ['flat', 'nested', 'flat'].map((layout, index) => ({
       partners: [
@@ -155,11 +155,11 @@ describe('a reload', () => {
     await Promise.all(clients)
     expect(failures).toEqual([])
     expect(await metricsOf(adapter, 'config_revision')).toEqual(['markbridge_config_revision 21'])
-    // A batch that comes again is known across revisions.
+    // A resent batch is recognised across revisions.
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('lets a request end with the partner as it was when it began', async () => {
+  it('lets a request end with the partner as it was when the request began', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
@@ -179,7 +179,7 @@ describe('a reload', () => {
     await expect.poll(() => metricsOf(adapter, 'partner_requests')).toEqual([])
   })
 
-  it('keeps the calls that left and the tokens that are good', async () => {
+  it('keeps the rate history and the valid tokens', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.url === '/token'
         ? replyWith(200, { access_token: 't', expires_in: 3600, token_type: 'Bearer' })
@@ -201,7 +201,7 @@ describe('a reload', () => {
     const askedFor = (): number => upstream.seen.filter(({ url }) => url === '/token').length
     expect(await statusOf(1)).toBe(201)
     await adapter.change(settings('first', 0.125))
-    // One call in eight seconds: the first still counts.
+    // The limit is one call in eight seconds, and the first call still counts.
     expect(await statusOf(2)).toBe(503)
     await adapter.change(settings('first', 2))
     expect([await statusOf(3), askedFor()]).toEqual([201, 1])
@@ -211,7 +211,7 @@ describe('a reload', () => {
   })
 })
 
-it('finishes what waited for its partner, with the partner as it is now', async () => {
+it('a request that waits for its partner is finished with the partner as it is now', async () => {
   const upstream = await startUpstream()
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'later', payload: payloadOf(batchOf(flatRecords(2))), learners: [1, 2] })
@@ -231,7 +231,7 @@ it('finishes what waited for its partner, with the partner as it is now', async 
   )
 })
 
-describe('a configuration that is refused', () => {
+describe('a reload with an unacceptable configuration', () => {
   const first = { partners: [{ id: 'a', match: keyOf('one') }] }
   const faultsIn = (adapter: Adapter): unknown =>
     adapter
@@ -239,7 +239,7 @@ describe('a configuration that is refused', () => {
       .filter(({ msg }) => msg === 'config refused')
       .map(({ faults }) => faults)
 
-  it('changes nothing, and each of its faults is in the log without a value', async () => {
+  it('changes nothing, and each of its faults is logged without a value', async () => {
     const adapter = await start(await startUpstream(), first)
     const load = (): Config =>
       parseConfig({
@@ -275,14 +275,14 @@ describe('a configuration that is refused', () => {
     )
   })
 
-  it('is one for another address of V3', async () => {
+  it('is rejected when the configuration names another address of V3', async () => {
     const adapter = await start(await startUpstream(), first)
     const elsewhere = adapterConfig('http://127.0.0.1:9', { partners: [{ id: 'b', match: keyOf('two') }] })
     await expect(adapter.app.reload(() => elsewhere)).rejects.toThrow('upstreams.v3.baseUrl: needs a restart')
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
   })
 
-  it('is one that takes unsettled records away from their partner, until they are settled', async () => {
+  it('is rejected when the configuration takes unsettled records away from their partner, until they are settled', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const [a, b] = [

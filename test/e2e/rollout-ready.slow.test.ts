@@ -12,7 +12,7 @@ const SCHOOLS = 7
 const LEARNERS = 10
 const SESSIONS = 16
 
-/** What a small partner needs: 74 learners and days without a difference. */
+/** The evidence that a small partner needs: 74 learners and days without a difference. */
 const rollout = { resendWindowMs: 1_000, evidence: { limit: 0.04, days: 0 } }
 const compare = { percent: 100, settleMs: 100 }
 
@@ -22,7 +22,7 @@ interface Advice {
   readonly figures: { readonly comparison: object }
 }
 
-it('advises each step from the first comparison to v3, and v3 only with what was read back on V2', async () => {
+it('rollout advises each step from the first comparison to v3, and v3 only after marks were read back on V2', async () => {
   const faces = await startFaces({ scale: 'school' })
   const { learners, events, codes } = faces.samples
   const journal = journalFile()
@@ -37,7 +37,7 @@ it('advises each step from the first comparison to v3, and v3 only with what was
     JSON.parse(await rolloutCommand('advise', 'acme', '--json')) as Advice
 
   let batches = 0
-  /** Registers of some sessions, each of all schools; the last learner of a school is corrected. */
+  /** Registers of some sessions, for all schools. The last learner of each school is corrected. */
   const takeRegisters = async (
     sessions: readonly number[],
     checksOfBatch: number,
@@ -68,14 +68,14 @@ it('advises each step from the first comparison to v3, and v3 only with what was
           await post(school, [{ ...marks.at(-1), Comment: 'dentist' }])
       }
     await settled((batches - before) * checksOfBatch)
-    // What was seen is kept when the adapter stops.
+    // The evidence survives a stop of the adapter.
     await adapter.app.close()
   }
 
   await takeRegisters([0], 2, {})
   const early = await advise()
   expect(early.verdict).toBe('inconclusive')
-  // On a slow machine.
+  // The time limit allows for a slow machine.
   expect(
     early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded')),
   ).toEqual([

@@ -23,11 +23,11 @@ import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapte
 import { journalFile } from './support/journal-file.ts'
 
 const mark = (minutes: number) => batchOf([flatRecord(1, { MinutesLate: minutes })])
-/** The marks that were posted, in order. */
+/** Returns the marks that were posted, in order. */
 const minutesOf = (seen: readonly SeenRequest[]): (string | undefined)[] =>
   postsOf(seen).map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])
 
-/** Posts a batch whose client goes away before its reply has come. */
+/** Posts a batch whose client disconnects before the reply arrives. */
 async function postAndLeave(
   adapter: Adapter,
   upstream: Upstream,
@@ -43,8 +43,8 @@ async function postAndLeave(
     .toMatch(/journal_records\{[^}]*state="confirmed"[^}]*\} 1\n/)
 }
 
-describe('product 3: which batch is the same', () => {
-  it('is the same however its Content-Type is written', async () => {
+describe('product 3: identity of a batch', () => {
+  it('is the same however the Content-Type is written', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { headers, body } = batchOf(flatRecords(3), { batch: 'b1', boundary: 'b1' })
     const spellings = [
@@ -61,7 +61,7 @@ describe('product 3: which batch is the same', () => {
     expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
   })
 
-  it('is another one under another boundary', async () => {
+  it('is another under another boundary', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
@@ -69,7 +69,7 @@ describe('product 3: which batch is the same', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('stays known when another client uses its ids for other bytes', async () => {
+  it('is preserved when another client uses its ids for other bytes', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const other = { 'Ocp-Apim-Subscription-Key': 'key of another client' }
     const first = await postBatch(adapter, mark(1))
@@ -78,13 +78,13 @@ describe('product 3: which batch is the same', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('stays known when its own client uses the ids for other bytes before it has the reply', async () => {
+  it('is preserved when its own client uses the ids for other bytes before it has the reply', async () => {
     const { answer, release } = holdAnswers()
     const journal = journalFile()
     const { upstream, adapter } = await startWithV3(answer, { journal })
     await postAndLeave(adapter, upstream, mark(1), release)
     const second = await postBatch(adapter, mark(2))
-    // Also for another instance.
+    // Another instance recognises the batch too.
     const other = await startAdapter(upstream.url, { journal })
     for (const each of [adapter, other])
       expect(outcomesOf(await postBatch(each, mark(1)))).toEqual(created(1))
@@ -92,7 +92,7 @@ describe('product 3: which batch is the same', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('is a new intent once the client had the reply and used the ids again, on any instance', async () => {
+  it('is new, on any instance, once the client had the reply and uses the ids again', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })

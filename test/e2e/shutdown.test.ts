@@ -10,7 +10,7 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 const drained = { listen: { port: 0, drainMs: 150 } }
 
 describe('close after the time for replies', () => {
-  it('cuts off a client that never reads, and tells how many', async () => {
+  it('disconnects a client that never reads, and reports how many it disconnected', async () => {
     const block = Buffer.alloc(1_000_000, 'x')
     const upstream = await startUpstream(async (_seen, response) => {
       while (!response.destroyed) if (!response.write(block)) await Promise.race([once(response, 'drain'), once(response, 'close')])
@@ -30,7 +30,7 @@ describe('close after the time for replies', () => {
     ])
   })
 
-  it('posts the records of a batch to their end all the same', async () => {
+  it('still posts every record of a batch', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, drained)
     const batch = batchOf(flatRecords(20))
@@ -48,7 +48,7 @@ describe('close after the time for replies', () => {
     ])
   })
 
-  it('does not wait for it when nothing is under way', async () => {
+  it('does not wait when nothing is in progress', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { listen: { port: 0, drainMs: 60_000 } })
     const idle = await RawClient.open(adapter.port)
     await adapter.app.close()

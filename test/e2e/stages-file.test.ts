@@ -7,8 +7,8 @@ const path = '/x/V2/Attendance/AttendanceRecords'
 const v2Reply = replyWith(201, { from: 'V2' })
 const v3Reply = replyWith(200, { from: 'V3' })
 
-describe('the stage of the file', () => {
-  it('legacy: V2 serves what is V2, with the credentials of the client as they are; V3 its own paths', async () => {
+describe('the stage in the configuration file', () => {
+  it("sends V2 requests to V2 with the client's own credentials at legacy, and V3 paths to V3", async () => {
     const [v2, v3] = [await startUpstream(v2Reply), await startUpstream(v3Reply)]
     const partner = { id: 'acme', match: { any: true }, stage: 'legacy', v2: { baseUrl: v2.url } }
     const adapter = await startAdapter(v3.url, { partners: [partner] })
@@ -30,7 +30,7 @@ describe('the stage of the file', () => {
     ])
   })
 
-  it('legacy without an address of V2 is a fault of the configuration', async () => {
+  it('is a configuration error when it is legacy without an address of V2', async () => {
     const partner = { id: 'acme', match: { any: true }, stage: 'legacy' }
     await expect(startAdapter('http://127.0.0.1:1', { partners: [partner] })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',

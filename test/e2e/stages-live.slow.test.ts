@@ -15,10 +15,10 @@ import { sandboxHeaders } from '../sandbox/start-sandbox.ts'
 import { journalFile } from './support/journal-file.ts'
 import { operate, post, stagedSettings, startTwoFaces } from './support/staged-partner.ts'
 
-/** How long an instance may take to see `back`. */
+/** Time in milliseconds within which an instance must notice `back`. */
 const BACK_MS = 2_000
 
-/** An instance whose stages are too old refuses writes until it has read them again. */
+/** Waits for an instance, because one whose stages are too old refuses writes until it has read them again. */
 const ready = (url: string): Promise<void> =>
   vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200), 60_000)
 
@@ -29,7 +29,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
   afterAll(() => postgres.close())
 
-  it('forward waits for the writes of each instance, names the one that does not end, and holds new ones meanwhile', async () => {
+  it('wait with a step forward for the writes of each instance, name the instance that does not finish, and hold new writes meanwhile', async () => {
     const faces = await startTwoFaces()
     await fetch(`${faces.v2Url}/_sandbox/faults`, {
       ...{ method: 'PUT', headers: { 'Content-Type': 'application/json' } },
@@ -67,7 +67,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
   })
 
-  it('an instance that stood still while a step was committed starts no write on the old side', async () => {
+  it('start no write on the old side after a pause during which a step was committed', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
     const { journal, partners } = stagedSettings(faces, url, 'shadow')
@@ -80,13 +80,13 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect(await pausing.post(faces.batch('before'), sandboxHeaders)).toMatchObject({ status: 200 })
     pausing.stop()
     await pausing.stopped()
-    // Nobody waits for it once its lease has ended.
+    // Others stop waiting for the instance once its lease has ended.
     expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
     const post = async (name: string) => {
       const send = (): ReturnType<typeof pausing.post> => pausing.post(faces.batch(name), sandboxHeaders)
       const first = await send()
       if (first.status !== 503) return first
-      // Its lease ended between the decision of its side and the first byte: nothing was sent, and it is to come again.
+      // The lease ended between the choice of the side and the first byte. Nothing was sent, and the client is told to resend.
       expect(first.text).toMatch(/ADP_(?:STAGE_UNKNOWN|JOURNAL_UNAVAILABLE)/)
       await ready(pausing.url)
       return send()
@@ -102,7 +102,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const back = post('back')
     pausing.goOn()
     expect((await back).status).toBe(200)
-    // A pause that is shorter than the lease may end before the next read: two seconds are what `back` may take.
+    // A pause that is shorter than the lease may end before the next read of the stages, so `back` may take two seconds.
     await vi.waitFor(async () => {
       await pausing.post(faces.batch('back'), sandboxHeaders)
       expect((await faces.faces()).get('back')).toBe('V2')
@@ -110,7 +110,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'a write that was arriving at %s while its instance stood still is refused, with nothing sent',
+    'refuse a write, with nothing sent, that was arriving at %s while its instance stood still',
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
@@ -138,7 +138,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       await pausing.stopped()
       if (stage === 'v3') await operator.back('shadow')
       else expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
-      // Others count with the instance until its lease has ended; only then what it was about to do is not its own any longer.
+      // Other instances count this one until its lease has ended. Only then does it lose the write that it was about to send.
       await vi.waitFor(
         async () => expect((await operator.store.snapshot()).liveInstances).toEqual([]),
         60_000,
@@ -156,7 +156,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     },
   )
 
-  it('keeps serving legacy and refuses writes at v3 while the database is down, also after a start with the kept stages', async () => {
+  it('serve legacy and refuse writes at v3 while the database is down, also after a start with the stored stages', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()
@@ -193,7 +193,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     }
   }, 120_000)
 
-  it('lets V2 serve a batch byte for byte from an instance without a journal while the database is down', async () => {
+  it('let V2 serve a batch byte for byte from an instance without a journal while the database is down', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()

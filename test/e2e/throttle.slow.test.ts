@@ -17,13 +17,13 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 
 const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 1 seconds.' }
 
-/** Answers the first `count` requests with 429 or another status, the others as the service does. */
+/** Answers the first `count` requests with 429 or another status, and all others like the service. */
 function first(count: number, answer: Answer): Answer {
   return (seen, response) => (seen.index < count ? answer : echoRecord)(seen, response)
 }
 
 describe('a class of 30 under five calls a second', () => {
-  it('is answered in about six seconds, all 201, nothing lost or doubled', async () => {
+  it('is answered in about six seconds with 201 for all, and nothing is lost or duplicated', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, onePartner({ v3: { callsPerSecond: 5 } }))
     const register = await sandboxRegister(sandbox, 30)
@@ -41,7 +41,7 @@ describe('a class of 30 under five calls a second', () => {
 })
 
 describe('the throttle', () => {
-  it('holds a single record back too, and counts the calls of all partners with one key', async () => {
+  it('also delays a single record, and counts the calls of all partners with one key together', async () => {
     const upstream = await startUpstream()
     const partners = ['a', 'b'].map((id) => ({
       id,
@@ -62,14 +62,14 @@ describe('the throttle', () => {
     expect(replies.every(({ headers }) => headers['server-timing'] !== undefined)).toBe(true)
   })
 
-  it('is not there for an upstream on a loopback address, unless it is asked for', async () => {
+  it('is off for an upstream on a loopback address, unless it is configured', async () => {
     const { adapter } = await startWithV3()
     const reply = await postBatch(adapter, batchOf(flatRecords(40)))
     expect(outcomesOf(reply)).toEqual(created(40))
     expect(reply.headers['server-timing']).toBe(undefined)
   })
 
-  it('answers what cannot leave within the budget with 503, and has posted exactly the rest', async () => {
+  it('answers 503 for records that cannot leave within the budget, and posts exactly the others', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 950 } }))
     const parts = await postRecords(adapter, flatRecords(8))
@@ -81,24 +81,24 @@ describe('the throttle', () => {
   })
 })
 
-describe('a record that was not applied is posted again', () => {
+describe('a record that was not applied', () => {
   const rows: [name: string, answer: Answer, callsPerSecond: number | 'none'][] = [
     ['429 without a throttle', replyWith(429, tooMany), 'none'],
     ['429 with a throttle', replyWith(429, tooMany), 5],
     ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '1' }), 5],
     ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 'none'],
   ]
-  it.each(rows)('after %s', async (_name, answer, callsPerSecond) => {
+  it.each(rows)('is posted again after %s', async (_name, answer, callsPerSecond) => {
     const { upstream, adapter } = await startWithV3(first(1, answer), onePartner({ v3: { callsPerSecond } }))
     const startedMs = performance.now()
     const parts = await postRecords(adapter, [flatRecord(1), flatRecord(1, { MinutesLate: 5 })])
     expect(failuresOf(parts)).toEqual(created(2))
     expect(performance.now() - startedMs).toBeGreaterThan(950)
-    // The newer record of the same learner and event waits for the older one.
+    // The newer record of the same learner and event waits for the older record.
     expect(upstream.seen.map(({ body }) => (JSON.parse(body) as { Qualifier: { MinutesLate: unknown } }).Qualifier.MinutesLate)).toEqual([null, null, 5]) // prettier-ignore
   })
 
-  it('and never after an unknown outcome', async () => {
+  it('is never posted again after an unknown outcome', async () => {
     const { upstream, adapter } = await startWithV3(first(1, replyWith(500, '', { 'Retry-After': '1' })))
     const parts = await postRecords(adapter, [flatRecord(1)])
     expect([failuresOf(parts), upstream.seen.length]).toEqual([

@@ -9,14 +9,14 @@ import { readSamples } from '../support/read-samples.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** A register of one class, under ids of its own. */
+/** Builds the register of one class under its own ids. */
 const registerOf = (register: number, size: number, name = `batch_${register}`): BatchText =>
   batchOf(
     Array.from({ length: size }, (_, at) => flatRecord(0, { Learner: guid(register * 1_000 + at) })),
     { batch: name, changeset: `changeset_${register}` },
   )
 
-/** A V3 that answers 503 until it serves. */
+/** A V3 that answers 503 until `serves` is set. */
 async function startFailing() {
   const trouble = { serves: false }
   const { url } = await startUpstream((seen, response) =>
@@ -25,7 +25,7 @@ async function startFailing() {
   return { trouble, url }
 }
 
-/** An adapter in front of it with a journal, and the states of its records. */
+/** Starts an adapter with a journal in front of V3, and returns the adapter and the states of its records. */
 async function startOver(v3: string, journal: string) {
   const adapter = await startAdapter(v3, {
     journal: { url: journal },
@@ -41,27 +41,22 @@ async function startOver(v3: string, journal: string) {
   return { adapter, states }
 }
 
-describe.each(eachDatabase())('records that nobody judged, with a journal in %s', (_name, database) => {
-  database.test(
-    'it keeps 3,600 marks of an outage as not applied when they never come again',
-    async (url) => {
-      const { adapter, states } = await startOver((await startFailing()).url, url)
-      for (let register = 0; register < 12; register += 1)
-        expect(new Set(statusesOf(await postBatch(adapter, registerOf(register, 300))))).toEqual(
-          new Set([503]),
-        )
-      expect(await states()).toEqual({ notApplied: 3_600 })
-      const samples = await readSamples(adapter)
-      expect(samples.get('markbridge_records_total{partner="acme",outcome="not_applied"}')).toBe(3_600)
-      expect(samples.get('markbridge_records_total{partner="acme",outcome="refused"}')).toBe(0)
-      const inspector = await openInspector(url)
-      const missing = await inspector.batches({ state: 'notApplied', limit: 100 })
-      expect(missing.map(({ states: { notApplied } }) => notApplied)).toEqual(Array(12).fill(300))
-      expect(await inspector.batches({ state: 'refused', limit: 100 })).toEqual([])
-      expect(await inspector.balances()).toMatchObject([{ received: 3_600, notApplied: 3_600, holds: true }])
-      await inspector.close()
-    },
-  )
+describe.each(eachDatabase())('records that V3 never judged, with a journal in %s', (_name, database) => {
+  database.test('end as not applied when 3,600 marks of an outage are never resent', async (url) => {
+    const { adapter, states } = await startOver((await startFailing()).url, url)
+    for (let register = 0; register < 12; register += 1)
+      expect(new Set(statusesOf(await postBatch(adapter, registerOf(register, 300))))).toEqual(new Set([503]))
+    expect(await states()).toEqual({ notApplied: 3_600 })
+    const samples = await readSamples(adapter)
+    expect(samples.get('markbridge_records_total{partner="acme",outcome="not_applied"}')).toBe(3_600)
+    expect(samples.get('markbridge_records_total{partner="acme",outcome="refused"}')).toBe(0)
+    const inspector = await openInspector(url)
+    const missing = await inspector.batches({ state: 'notApplied', limit: 100 })
+    expect(missing.map(({ states: { notApplied } }) => notApplied)).toEqual(Array(12).fill(300))
+    expect(await inspector.batches({ state: 'refused', limit: 100 })).toEqual([])
+    expect(await inspector.balances()).toMatchObject([{ received: 3_600, notApplied: 3_600, holds: true }])
+    await inspector.close()
+  })
 
   database.test('it settles them when the batch comes again, or its marks in a new one', async (url) => {
     const v3 = await startFailing()
@@ -72,7 +67,7 @@ describe.each(eachDatabase())('records that nobody judged, with a journal in %s'
     expect(statusesOf(await postBatch(adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
     expect(await states()).toEqual({ confirmed: 3, notApplied: 3 })
     expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
-    // The newer marks stand; those before them are never posted.
+    // The newer marks are stored. The older marks are never posted.
     expect(await states()).toEqual({ confirmed: 6, refused: 3 })
   })
 

@@ -1,19 +1,19 @@
 import { type Samples, sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
 
-/** The service with both faces, and marks that it takes. */
+/** The service with both faces, and marks that it accepts. */
 export interface ComparedFaces {
   readonly v3Url: string
   readonly v2Url: string
   readonly samples: Samples
-  /** A flat record of this learner, by number. */
+  /** Builds a flat record of the learner with this number. */
   mark: (learner: number, fields?: object) => object
-  /** Faces of the marks that were taken, in their order. */
+  /** Returns the faces of the accepted marks, in order. */
   faces: () => Promise<string[]>
-  /** Sets what `/_sandbox/<name>` controls. */
+  /** Sets the control `/_sandbox/<name>` of the sandbox. */
   put: (name: string, body: object) => Promise<void>
 }
 
-/** Starts the service, by the clock of this machine. */
+/** Starts the service with the clock of this machine. */
 export async function startFaces(options: object = {}): Promise<ComparedFaces> {
   const sandbox = await startSandbox({ now: undefined, v2Port: 0, ...options })
   const samples = await sandbox.samples()

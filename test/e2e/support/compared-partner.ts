@@ -8,15 +8,15 @@ import { journalFile } from './journal-file.ts'
 /** An adapter whose exchanges are compared. */
 export interface ComparedPartner {
   readonly adapter: Adapter
-  /** What was compared so far. */
+  /** Returns the comparisons so far. */
   readonly compared: ComparedExchange[]
-  /** The counters of comparisons that are not 0, by name and labels without the partner. */
+  /** Returns the comparison counters that are not 0, by name and by labels without the partner. */
   counts: () => Promise<Record<string, number>>
-  /** The same once so many checks have ended; fails where the counts do not balance then. */
+  /** Resolves with the counters once this many checks have ended. Fails if the counters do not balance then. */
   settled: (checks: number) => Promise<Record<string, number>>
 }
 
-/** Starts it with one partner, `acme`, which takes every client. */
+/** Starts the adapter with one partner, `acme`, which matches every client. */
 export async function startCompared(
   v2: string,
   v3: string,
@@ -58,7 +58,7 @@ export async function startCompared(
             Object.entries(found).reduce((all, [key, value]) => (key.startsWith(name) ? all + value : all), 0)
           const ended = sum('compared') + sum('dropped') + sum('skipped')
           if (ended < checks || ended !== sum('offered')) throw new Error(JSON.stringify(found))
-          // A page is made in turns: this one may lack a series that began meanwhile.
+          // The metrics page is built in several turns, so this page may lack a series that began meanwhile.
           return counts()
         },
         { timeout: 60_000, interval: 20 },

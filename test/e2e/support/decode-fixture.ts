@@ -7,12 +7,12 @@ import { type Batch, decodeBatch, type DecodeOptions, defaultBatchLimits } from 
 import type { Fixture } from './fixture.ts'
 import { headerOf } from './raw-message.ts'
 
-/** The code of the error that a request is refused with. */
+/** Returns the code of the error with which a request is rejected. */
 export interface Refusal {
   readonly code: string
 }
 
-/** Some are decoded a hundred thousand times: their configuration is read once. */
+/** Caches each configuration, because some fixtures are decoded a hundred thousand times. */
 const optionsOf = new WeakMap<Fixture, DecodeOptions>()
 
 function readOptions({ limits, partner }: Fixture): DecodeOptions {
@@ -26,14 +26,14 @@ function readOptions({ limits, partner }: Fixture): DecodeOptions {
   }
 }
 
-/** Decodes the body of a fixture; throws what it is refused for. */
+/** Decodes the body of a fixture. Throws the error with which it is rejected. */
 export function decodeBody(fixture: Fixture, body: Buffer): Batch {
   const options = optionsOf.get(fixture) ?? readOptions(fixture)
   optionsOf.set(fixture, options)
   return decodeBatch(body, headerOf(fixture.request, 'content-type'), options)
 }
 
-/** Reads the body of a fixture from the pieces that arrive. */
+/** Reads the body of a fixture from the pieces in which it arrives. */
 export async function collectBody({ request, limits }: Fixture, pieces: Buffer[]): Promise<Buffer | Refusal> {
   const stream = Readable.from(
     pieces.filter((piece) => piece.length > 0),
@@ -50,7 +50,7 @@ export async function collectBody({ request, limits }: Fixture, pieces: Buffer[]
   }
 }
 
-/** Reads and decodes the body of a fixture from the pieces that arrive. */
+/** Reads and decodes the body of a fixture from the pieces in which it arrives. */
 export async function decodePieces(fixture: Fixture, pieces: Buffer[]): Promise<Batch | Refusal> {
   const body = await collectBody(fixture, pieces)
   if (!Buffer.isBuffer(body)) return body

@@ -7,17 +7,17 @@ import { headerOf, type RawMessage } from './raw-message.ts'
 import type { ScriptedUpstream } from './scripted-upstream.ts'
 import { expectTemplate, toTemplate } from './template.ts'
 
-/** Headers that a reply may have beside those that the fixture names: they belong to the connection. */
+/** Headers that a reply may have besides the headers of the fixture, because they belong to the connection. */
 const CONNECTION = ['Connection', 'Content-Length', 'Date', 'Keep-Alive', 'Transfer-Encoding']
-/** All that the service may get of a request: nothing of a part, and nothing of the client's own connection (F24). */
+/** The only headers that the service may get: none of a part, and none of the client's own connection (F24). */
 const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'content-type', 'host', 'odata-maxversion', 'ocp-apim-subscription-key', 'prefer'] // prettier-ignore
 
-/** Expects the reply to be the template, to the byte: names, order and case of headers, line ends, lengths. */
+/** Expects the reply to equal the template byte for byte: names, order and case of headers, line ends and lengths. */
 export function expectReply(actual: RawMessage, expected: RawMessage): void {
   expectTemplate(textOf(actual), textOf(expected))
 }
 
-/** Writes the reply to a fixture as its template, where it is another one. */
+/** Writes the reply to a fixture as its new template if they differ. */
 export async function rewriteReply(
   { folder, request, response }: Fixture,
   actual: RawMessage,
@@ -27,14 +27,14 @@ export async function rewriteReply(
   await writeFile(new URL('response.http', folder), text)
 }
 
-/** A message without what belongs to its connection. */
+/** Returns a message without the headers of its connection. */
 function textOf({ startLine, headers, body }: RawMessage): string {
   const own = headers.filter(([name]) => !CONNECTION.includes(name))
   const lines = [startLine, ...own.map(([name, value]) => `${name}: ${value}`)]
   return `${lines.join('\r\n')}\r\n\r\n${body.toString('utf8')}`
 }
 
-/** Expects a refusal of the whole request (batch-wire 5). */
+/** Expects a rejection of the whole request (batch-wire 5). */
 export function expectRefusal(actual: RawMessage, expected: NonNullable<Fixture['reject']>): void {
   const { error } = JSON.parse(actual.body.toString('utf8')) as {
     error: { code: string; message: string; details: { code: string; message: string; target: string }[] }
@@ -50,7 +50,7 @@ export function expectRefusal(actual: RawMessage, expected: NonNullable<Fixture[
     expect(detail).toMatchObject({ code: error.code, message: error.message })
 }
 
-/** Expects the service to have got the script, no more, with the outer request's credentials, in order where it matters. */
+/** Expects that the service got exactly the script, with the credentials of the outer request, and in order where the order matters. */
 export function expectPosts({ posts, request }: Fixture, upstream: ScriptedUpstream): void {
   expect(upstream.posts.filter(({ index }) => index === -1)).toEqual([])
   expect(upstream.posts.map(({ index }) => index).toSorted((one, other) => one - other)).toEqual([

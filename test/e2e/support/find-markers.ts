@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-/** A place where the product writes: a log, a report, a file. */
+/** A place to which the product writes: a log, a report or a file. */
 export interface Output {
   readonly name: string
   readonly bytes: Buffer
 }
 
-/** A text of the program: a log, what a command printed. */
+/** Reads a text of the program, such as a log or the output of a command. */
 export function textOutput(name: string, text: string): Output {
   return { name, bytes: Buffer.from(text) }
 }
 
-/** Every file below a folder; its path is part of what is searched. */
+/** Reads every file below a folder. The path of each file is searched too. */
 export function filesBelow(folder: string): Output[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -23,7 +23,7 @@ export function filesBelow(folder: string): Output[] {
     })
 }
 
-/** Markers that stand in outputs, in any form in which text travels: `output: form of marker`. */
+/** Returns the markers found in the outputs, in any form in which text travels, as `output: form of marker`. */
 export function findMarkers(outputs: readonly Output[], markers: readonly string[]): string[] {
   const forms = markers.flatMap((marker) => formsOf(marker).map((form) => ({ ...form, marker })))
   return outputs.flatMap(({ name, bytes }) =>
@@ -55,7 +55,7 @@ function formsOf(marker: string): Form[] {
   return [...forms, { form: 'utf-16', needle: Buffer.from(marker, 'utf16le') }, ...raw, ...base64(marker)]
 }
 
-/** Base64 of a text shows it at three shifts, by where it begins; the letters that its neighbours decide are left out. */
+/** Returns the base64 forms of a text at its three possible shifts, without the letters that depend on neighbouring bytes. */
 function base64(marker: string): Form[] {
   return [0, 1, 2].map((shift) => {
     const text = Buffer.from(' '.repeat(shift) + marker).toString('base64')

@@ -13,11 +13,11 @@ const caseSchema = z.strictObject({
   /** Members of the partner's configuration. */
   partner: z.record(z.string(), z.unknown()).default({}),
   limits: z.record(z.string(), z.int()).default({}),
-  /** The whole request is refused and nothing is posted. `target` is that of the first detail. */
+  /** The expected rejection of the whole request, after which nothing is posted. `target` is that of the first detail. */
   reject: z.strictObject({ status: z.int(), code: z.string(), target: z.string().optional() }).optional(),
 })
 
-/** What the scripted service answers to a post; `after` holds it back until the client has read that text. */
+/** The answer of the scripted service to a post. `after` holds the answer back until the client has read that text. */
 const answerSchema = z
   .strictObject({
     status: z.int().optional(),
@@ -36,19 +36,19 @@ export interface Fixture extends z.infer<typeof caseSchema> {
   readonly bytes: Buffer
   readonly request: RawMessage
   /**
-   * The bodies that V3 must get, with placeholders, in any order but for records of one learner and event; `{ "GET": target }` for a
-   * read.
+   * The bodies that V3 must get, with placeholders. Their order matters only among records of one learner and event. A read is written as
+   * `{ "GET": target }`.
    */
   readonly posts: readonly unknown[]
-  /** Answers by position in `posts`; null or missing: 201 with an echo. */
+  /** Answers by position in `posts`. A null or missing answer is 201 with an echo. */
   readonly answers: readonly Answer[]
-  /** The expected reply, with placeholders; absent for most refused requests. */
+  /** The expected reply with placeholders, or `undefined` for most rejected requests. */
   readonly response: RawMessage | undefined
 }
 
 const isBatch = ({ request }: Fixture): boolean => /^POST \S*\/(?:\$|%24)batch /i.test(request.startLine)
 
-/** The batches among all folders, in the order of their names; `others`: what is not sent to `$batch`. */
+/** Returns the batches among all folders in the order of their names, and in `others` the requests that are not sent to `$batch`. */
 export async function loadFixtures(which: 'batches' | 'others' = 'batches'): Promise<Fixture[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
@@ -78,7 +78,7 @@ async function loadFixture(folder: URL, name: string): Promise<Fixture> {
   }
 }
 
-/** A response file has no framing headers: everything after the blank line is its body. */
+/** Everything after the blank line is the body, because a response file has no framing headers. */
 function readTemplate(bytes: Buffer): RawMessage | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   const head = readMessage(bytes.subarray(0, headEnd + 4))

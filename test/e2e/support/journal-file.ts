@@ -7,13 +7,13 @@ import { onTestFinished } from 'vitest'
 
 import { Secret } from '../../../src/config/index.ts'
 
-/** The journal section of a configuration: a file of its own, removed at the end of the test. */
+/** Returns the journal section of a configuration. Its file is removed at the end of the test. */
 export interface JournalSection {
   readonly url: string
   readonly keys: readonly { id: string; key: Secret }[]
 }
 
-/** A SQLite journal in a new folder; with `encrypted` it has a key, and so it keeps credentials. */
+/** Returns a SQLite journal in a new folder. With `encrypted` the journal has a key and therefore stores credentials. */
 export function journalFile({ encrypted = false } = {}): JournalSection {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
   onTestFinished(() => {
@@ -23,7 +23,7 @@ export function journalFile({ encrypted = false } = {}): JournalSection {
   return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
 }
 
-/** Rows of an SQLite journal, read from its file as a later version of it would. */
+/** Reads rows of an SQLite journal from its file, like a later version of the program. */
 export function rowsOf({ url }: Pick<JournalSection, 'url'>, sql: string): Record<string, unknown>[] {
   const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
   const rows = database.prepare(sql).all()

@@ -8,7 +8,7 @@ const keyOf = (learner: number): string => {
   const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
-/** A batch as the journal keeps it; `sender` is the hash of the credentials that it came with. */
+/** A batch as the journal stores it. `sender` is the hash of the credentials of the request. */
 export const payloadOf = ({ headers, body }: BatchText, sender?: string): Buffer => {
   const request = {
     kind: 'batch',
@@ -24,19 +24,19 @@ export const payloadOf = ({ headers, body }: BatchText, sender?: string): Buffer
   return Buffer.from(`${JSON.stringify({ request, replyId: guid(1), sender })}\n${body}`)
 }
 
-/** What an instance leaves in its journal. */
+/** The state that an instance leaves in its journal. */
 export interface Left {
   readonly partner?: string
   readonly owner?: string
   readonly payload: Buffer
-  /** The learners of its records. */
+  /** The learners of the records. */
   readonly learners: readonly number[]
   readonly settled?: readonly Settled[]
-  /** So many instances come before the last one: each finds out nothing, is opened again, and dies. */
+  /** The number of instances before the last one. Each of them opens the journal, finds no outcome, and dies. */
   readonly crashes?: number
 }
 
-/** Makes a journal as an instance leaves it that dies while it sends a batch. */
+/** Makes a journal as left by an instance that dies while it sends a batch. */
 export async function leave(
   section: JournalSection,
   { partner = 'default', owner = 'the client that died', payload, learners, settled = [], crashes = 0 }: Left,

@@ -4,17 +4,17 @@ import { exchange } from '../../support/raw-client.ts'
 import { startAdapter } from '../../support/start-adapter.ts'
 import { readMessage } from './raw-message.ts'
 
-/** The same service straight, and behind two adapters at stage `legacy`. */
+/** The same service reached directly and through two adapters at stage `legacy`. */
 export interface LegacySides {
-  /** The port of a service that no request is compared on. */
+  /** A port of the service to which no compared request is sent. */
   readonly spare: number
-  /** Sends a request to each and gives their replies without what belongs to one connection, one moment, or one address. */
+  /** Sends a request to each side and returns the replies without the values of a connection, a moment or an address. */
   replies(request: Buffer): Promise<readonly [direct: string, whole: string, alone: string]>
 }
 
 const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
 
-/** Starts them: an adapter with a V3 that answers, and one whose V3 cannot be reached. */
+/** Starts the sides: the service, an adapter whose V3 answers, and an adapter whose V3 is unreachable. */
 export async function startLegacySides(): Promise<LegacySides> {
   const sandboxes = await Promise.all(Array.from({ length: 4 }, () => startSandbox()))
   const [direct, behindWhole, behindAlone, spare] = sandboxes.map(({ url }) => url)
@@ -40,7 +40,7 @@ export async function startLegacySides(): Promise<LegacySides> {
   }
 }
 
-/** The request for this port, and the last of its connection. */
+/** Rewrites the request for this port, as the last request of its connection. */
 function addressed(request: Buffer, port: number): Buffer {
   const end = request.indexOf('\r\n\r\n')
   const head = request
@@ -52,7 +52,7 @@ function addressed(request: Buffer, port: number): Buffer {
 
 const GUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi
 
-/** Ids that a service makes up are named by their order. */
+/** Replaces connection headers, ports and generated ids, which are named by their order. */
 function plain(reply: string, ports: readonly number[]): string {
   const names = new Map<string, string>()
   const text = reply
@@ -73,7 +73,7 @@ function readable(reply: string, request: Buffer): string {
   return isPage ? withoutFraming(reply) : reply
 }
 
-/** A page in which links change has another length, or chunks where it is known too late. */
+/** Removes the framing of a page, because rewritten links change its length, or make it chunked when the length is known too late. */
 function withoutFraming(reply: string): string {
   const message = readMessage(Buffer.from(reply, 'latin1'))
   if (message === undefined) throw new Error('the reply is not whole')

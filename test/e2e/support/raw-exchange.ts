@@ -5,8 +5,8 @@ import { setImmediate } from 'node:timers/promises'
 import { type RawMessage, readMessage } from './raw-message.ts'
 
 /**
- * Writes a request byte for byte over a TCP connection, in pieces cut at `cuts`, and reads the reply. `onText` gets all that
- * was received, each time that more comes. A server may answer and close before the request is whole.
+ * Writes a request byte for byte over a TCP connection, in pieces cut at `cuts`, and reads the reply. `onText` gets the whole received text
+ * each time that more arrives. A server may answer and close the connection before the request is complete.
  */
 export async function exchange(
   port: number,
@@ -28,7 +28,7 @@ export async function exchange(
     socket.on('close', () => {
       reject(new Error(`the connection was closed after: ${Buffer.concat(received).toString('utf8')}`))
     })
-    // A reset while the request is written is told by `close`, unless the reply is there.
+    // A reset while the request is being written is reported by `close`, unless the reply has arrived.
     socket.on('error', () => undefined)
   })
   const ends = [...cuts, bytes.length]

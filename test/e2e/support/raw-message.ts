@@ -1,17 +1,17 @@
-/** An HTTP/1.1 message as bytes on the wire, taken apart; the body is without its chunked coding. */
+/** An HTTP/1.1 message parsed from bytes on the wire. The body has no chunked coding any more. */
 export interface RawMessage {
-  /** Request line or status line. */
+  /** The request line or status line. */
   readonly startLine: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer
 }
 
-/** Reads a message; undefined while bytes are missing. It shares no code with what it tests. */
+/** Reads a message, or returns `undefined` if bytes are missing. The parser shares no code with the product. */
 export function readMessage(bytes: Buffer): RawMessage | undefined {
   return readFirst(bytes)?.message
 }
 
-/** Reads all messages of a connection in their order; bytes that are no whole message are left out. */
+/** Reads all messages of a connection in order, without the bytes of an incomplete message. */
 export function readMessages(bytes: Buffer): RawMessage[] {
   const messages: RawMessage[] = []
   for (let rest = bytes, first = readFirst(rest); first !== undefined; first = readFirst(rest)) {
@@ -21,7 +21,7 @@ export function readMessages(bytes: Buffer): RawMessage[] {
   return messages
 }
 
-/** The first message, and where it ends. */
+/** Reads the first message and the offset of its end. */
 function readFirst(bytes: Buffer): { message: RawMessage; end: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return undefined
@@ -42,7 +42,7 @@ function readFirst(bytes: Buffer): { message: RawMessage; end: number } | undefi
   return { message: { ...message, body: rest.subarray(0, length) }, end: headEnd + 4 + length }
 }
 
-/** The first value of a header; `name` in lower case. */
+/** Returns the first value of a header. `name` is in lower case. */
 export function headerOf({ headers }: Pick<RawMessage, 'headers'>, name: string): string | undefined {
   return headers.find(([own]) => own.toLowerCase() === name)?.[1]
 }

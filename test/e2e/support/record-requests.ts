@@ -5,14 +5,14 @@ import { onTestFinished } from 'vitest'
 
 import { readMessage } from './raw-message.ts'
 
-/** Collects the requests of a program, byte for byte, in the order in which they were whole. */
+/** Collects the requests of a program byte for byte, in the order in which they were complete. */
 export interface RequestRecording {
-  /** For the program, in place of the service's. */
+  /** The URL that the program uses in place of the service's URL. */
   readonly url: string
   readonly requests: Buffer[]
 }
 
-/** Records what goes to the service on this port. */
+/** Records the requests to the service on this port. */
 export async function recordRequests(port: number): Promise<RequestRecording> {
   const requests: Buffer[] = []
   const server = createServer((client) => {

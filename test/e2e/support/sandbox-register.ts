@@ -6,9 +6,9 @@ export interface SandboxRegister {
   readonly batch: BatchText
   /** The sandbox's own credentials. */
   readonly headers: Record<string, string>
-  /** Sorted. */
+  /** The ids of the learners, sorted. */
   readonly learners: readonly string[]
-  /** The learners whose marks reached the sandbox, sorted; twice where a mark was written twice. */
+  /** Returns the learners whose marks reached the sandbox, sorted. A learner whose mark was written twice occurs twice. */
   written(): Promise<string[]>
 }
 
@@ -19,7 +19,7 @@ export async function sandboxRegister(
 ): Promise<SandboxRegister> {
   const samples = await sandbox.samples()
   const learners = samples.learners.slice(0, count)
-  // The learners have marks of that session already: equal ones would be taken for those that are lost.
+  // The learners already have marks of that session. The read-back would take equal marks for the lost ones.
   const records = learners.map((_, index) => sampleMark(samples, index, { Comment: 'register' }))
   return {
     batch: batchOf(records),

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import type { Answer } from './fixture.ts'
 import { matchesTemplate } from './template.ts'
 
-/** A request that reached the service; a read has its decoded target for a body. */
+/** A request that reached the service. For a read, `body` is the decoded target. */
 export interface Post {
-  /** Position in the script, -1 for a body that the script does not have. */
+  /** The position in the script, or -1 if the script does not have the body. */
   readonly index: number
   readonly headers: IncomingHttpHeaders
   readonly path: string
@@ -17,16 +17,16 @@ export interface Post {
 /** A V3 service that follows a script. */
 export interface ScriptedUpstream {
   readonly url: string
-  /** In the order of arrival. */
+  /** The requests in the order of arrival. */
   readonly posts: Post[]
-  /** Starts a new exchange: the script from its beginning. */
+  /** Starts a new exchange at the beginning of the script. */
   restart(): void
-  /** Tells what the client has read so far, for answers that wait for it. */
+  /** Sets the text that the client has read so far, for answers that wait for it. */
   clientHas(text: string): void
   close(): Promise<void>
 }
 
-/** Starts a service that expects `script` and gives `answers`, by position; without one 201 with an echo. */
+/** Starts a service that expects `script` and answers with `answers` by position. Default answer: 201 with an echo. */
 export async function startUpstream(
   script: readonly unknown[],
   answers: readonly Answer[],
@@ -76,7 +76,7 @@ export async function startUpstream(
   }
 }
 
-/** service.md 4: the posted values, an id (its digits are the position from 1), and `fabricated`. */
+/** service.md 4: returns the posted values, an id whose digits are the position (from 1), and `fabricated`. */
 function echo(body: unknown, index: number): object {
   const id = `${String(index + 1).padStart(8, '0')}-0000-4000-8000-000000000000`
   const context = 'https://another.example/V3/$metadata#AttendanceRecords/$entity'

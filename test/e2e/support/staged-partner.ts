@@ -9,13 +9,13 @@ import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sa
 import { batchOf, postBatch } from '../../support/batch-request.ts'
 import type { Adapter, Reply } from '../../support/start-adapter.ts'
 
-/** A service with both faces, each on a port of its own. */
+/** A service with both faces, each on its own port. */
 export interface TwoFaces {
   readonly v3Url: string
   readonly v2Url: string
-  /** A batch with one mark; `comment` finds it again. */
+  /** Builds a batch with one mark. `comment` identifies the mark. */
   batch(comment: string): ReturnType<typeof batchOf>
-  /** The face that recorded each mark, by its comment. */
+  /** Returns the face that recorded each mark, by the mark's comment. */
   faces(): Promise<ReadonlyMap<string, 'V2' | 'V3'>>
 }
 
@@ -37,7 +37,7 @@ export async function startTwoFaces(): Promise<TwoFaces> {
   }
 }
 
-/** The settings of an adapter whose partner `acme` begins at a stage of the file. */
+/** Returns the settings of an adapter whose partner `acme` begins at the stage of the file. */
 export function stagedSettings(
   { v2Url }: Pick<TwoFaces, 'v2Url'>,
   journalUrl: string,
@@ -55,7 +55,7 @@ export const post = (adapter: Adapter, batch: ReturnType<typeof batchOf>): Promi
 
 const setting = (stage: Stage, percent = 100): StageSetting => ({ stage, percent, always: [], never: [] })
 
-/** What an operator does, at the store itself. */
+/** The actions of an operator, directly on the store. */
 export interface StageOperator {
   readonly store: OpenedRolloutStore
   forward(to: Stage, drainMs?: number, percent?: number): Promise<DriveResult>

@@ -6,7 +6,7 @@ import type { Answer } from '../../support/scripted-upstream.ts'
 import { onePartner, startWithV3 } from '../../support/start-adapter.ts'
 import { journalFile } from './journal-file.ts'
 
-/** The adapter with a V3 that answers so, on a journal of which `own` replaces some members. */
+/** Starts the adapter with a V3 that gives this answer, on a journal in which `own` replaces some functions. */
 export async function startOnJournal(
   answer: Answer | undefined,
   own: (journal: Journal) => Partial<Journal>,
@@ -19,7 +19,7 @@ export async function startOnJournal(
   return { journal, ...(await startWithV3(answer, onePartner({ v3 }), { openJournal: open, ...overrides })) }
 }
 
-/** Opens records again once the client's request and the background have both read their batch: the background first. */
+/** Reopens records only once both the client's request and the background have read their batch. The background is first. */
 export function reopenTogether(journal: Journal): Journal['reopen'] {
   const client = Promise.withResolvers<undefined>()
   const background = Promise.withResolvers<undefined>()

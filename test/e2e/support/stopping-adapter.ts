@@ -13,29 +13,29 @@ import { mainWithOverrides, overridesIn } from '../../support/main-of-cli.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url))
 
-/** The value of `JOURNAL_KEY` in its environment. */
+/** The value of `JOURNAL_KEY` in the environment of the process. */
 export const journalKey = 'ab'.repeat(32)
 
-/** The adapter in a process of its own, which can stand still. */
+/** An adapter in its own process, which the test can pause. */
 export interface StoppingAdapter {
   readonly url: string
-  /** Posts a batch; resolves with the status and the text of the reply. */
+  /** Posts a batch, and resolves with the status and the text of the reply. */
   post(batch: BatchText, headers: Record<string, string>): Promise<{ status: number; text: string }>
-  /** Resolves once the process stands still. */
+  /** Resolves once the process is paused. */
   stopped(): Promise<void>
   /** Resolves once the process is gone. */
   ended(): Promise<void>
   stop(): void
   goOn(): void
-  /** Resolves once an event was logged. */
+  /** Resolves once an event is logged. */
   logged(text: string | RegExp): Promise<void>
-  /** Resolves when the process has ended after SIGKILL. */
+  /** Kills the process with SIGKILL, and resolves when it has ended. */
   kill(): Promise<void>
-  /** Resolves when the process has ended after SIGTERM: everything that it began has ended too. */
+  /** Stops the process with SIGTERM, and resolves when it has ended and has completed everything that it began. */
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration; with `failpoint` it stops itself at that moment. */
+/** Starts the built adapter on a configuration. With `failpoint` the adapter pauses itself at that moment. */
 export async function startStopping(
   config: object,
   { failpoint, leaseMs }: { readonly failpoint?: Failpoint; readonly leaseMs?: number } = {},
@@ -85,7 +85,7 @@ export async function startStopping(
     stopped: () =>
       vi.waitFor(
         () => {
-          // proc(5), field 3.
+          // The state is field 3 (proc(5)).
           const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
           if (stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'T')
             throw new Error('the process goes on')

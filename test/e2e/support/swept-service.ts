@@ -6,14 +6,14 @@ import { onTestFinished } from 'vitest'
 
 import { sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
 
-/** The key of the only client. */
+/** The subscription key of the only client. */
 export const key = 'HUSHKEY-51c7d0'
-/** Its token. */
+/** The token of the only client. */
 export const token = 'HUSHTOKEN-90aa13'
 export const clientHeaders = { 'Ocp-Apim-Subscription-Key': key, Authorization: `bearer ${token}` }
 export const marks = '/V2/Attendance/AttendanceRecords'
 
-/** A folder that goes with the test. */
+/** Creates a folder that is removed at the end of the test. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-sweep-'))
   onTestFinished(() => {
@@ -22,7 +22,7 @@ export function ownFolder(): string {
   return folder
 }
 
-/** A service that knows these credentials only. */
+/** Starts a service that accepts only these credentials. */
 export async function startService() {
   const sandbox = await startSandbox({
     ...{ v2Port: 0, keys: [key] },
@@ -30,7 +30,7 @@ export async function startService() {
   })
   const { url, v2Url, put } = sandbox
   const samples = await sandbox.samples()
-  /** A mark of this learner, in a session and with a code of its own. */
+  /** Builds a mark of this learner with its own session and code. */
   const mark = (index: number) => ({
     ...sampleMark(samples, index, { Comment: `  HUSHCOMMENT ${index} – ä "q" ` }),
     ...{ AttendableEvent: samples.events[index], SchoolAttendanceCode: samples.codes[index]?.id },

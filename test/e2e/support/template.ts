@@ -5,8 +5,8 @@ const NOW = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z'
 const PLACEHOLDER = /\{\{([a-z]+[0-9]*)\}\}/g
 
 /**
- * Expects a text to be a template: `{{now}}` stands for a time, any other name for a guid, which is the same wherever the
- * name stands and differs from those of other names.
+ * Expects a text to match a template. `{{now}}` stands for a time. Any other name stands for a GUID that is the same wherever the name
+ * occurs and differs from the GUIDs of other names.
  */
 export function expectTemplate(actual: string, template: string): void {
   const names = new Set<string>()
@@ -21,17 +21,17 @@ export function expectTemplate(actual: string, template: string): void {
     })
     .join('')
   const found = new RegExp(`^${pattern}$`, 's').exec(actual)
-  // The comparison of the texts shows where they differ.
+  // The comparison of the two texts shows where they differ.
   if (found === null) expect(actual).toBe(template)
   expect(new Set(Object.values(found?.groups ?? {})).size).toBe(names.size)
 }
 
-/** Ids that the scripted service gives. */
+/** The ids that the scripted service assigns. */
 const GIVEN = '00000001-0000-4000-8000-'
 
 /**
- * The template of a text: times, and guids under the names of the older template in their order. What stands in `kept`, such as the request or
- * the older template, stays as it is.
+ * Returns the template of a text: times become `{{now}}`, and GUIDs get the names of the older template in their order. Values that occur
+ * in `kept`, such as the request or the older template, stay unchanged.
  */
 export function toTemplate(actual: string, older: string, kept: string): string {
   const names = new Set([...older.matchAll(PLACEHOLDER)].map(([, name = '']) => name))
@@ -48,7 +48,7 @@ export function toTemplate(actual: string, older: string, kept: string): string 
     })
 }
 
-/** True when a JSON value is the template's, `{{now}}` standing for a time. */
+/** Returns true if a JSON value matches the template, where `{{now}}` stands for a time. */
 export function matchesTemplate(actual: unknown, template: unknown): boolean {
   if (template === '{{now}}') return typeof actual === 'string' && new RegExp(`^${NOW}$`).test(actual)
   if (!isObject(actual) || !isObject(template)) return actual === template

@@ -8,7 +8,7 @@ import { batchOf, type BatchText, postBatch } from '../../support/batch-request.
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './journal-file.ts'
 
-/** Which side serves writes from now on, and what the journal is to know of those of V2. */
+/** The side that serves writes from now on, and what the journal records of writes for V2. */
 export interface Served {
   side: 'v2' | 'v3'
   stage: Stage
@@ -16,35 +16,35 @@ export interface Served {
   isCurrent: boolean
 }
 
-/** A mark that the service took. */
+/** A mark that the service accepted. */
 interface Effect {
   readonly face: 'V2' | 'V3'
   readonly learner: string
   readonly comment: string | null
 }
 
-/** One service with both faces, and adapters in front of it whose stage the test decides. */
+/** One service with both faces, and adapters in front of it whose stage the test sets. */
 export interface TwoFaces {
-  /** The address of the service. */
+  /** The URL of the service. */
   readonly url: string
   readonly served: Served
   readonly journal: JournalSection
   /** The settings of the partner. */
   readonly partner: object
-  /** Starts a further instance on the same journal. */
+  /** Starts another instance on the same journal. */
   start(overrides?: AppOverrides, settings?: object): Promise<Adapter>
-  /** A batch with a mark for each of these learners, by their numbers. */
+  /** Builds a batch with a mark for each of these learners, by number. */
   batch(learners: readonly number[], comment: string, ids?: string): BatchText
   post(adapter: Adapter, batch: BatchText): ReturnType<typeof postBatch>
-  /** The marks that were taken, as `face learner comment`, in their order. */
+  /** Returns the accepted marks as `face learner comment`, in order. */
   effects(): Promise<string[]>
   setFaults(faults: object | readonly object[]): Promise<void>
-  /** Changes the service: what it makes of values, or the time at which its clock stands. */
+  /** Changes the service: the values that it stores, or the time of its clock. */
   change(what: 'values' | 'clock', to: object): Promise<void>
   waitForEffects(count: number): Promise<string[]>
 }
 
-/** Starts the service; `journal` is shared by all adapters. The service's clock stands still, `aheadMs` from now (0). */
+/** Starts the service. All adapters share `journal`. The service's clock stands still, `aheadMs` (default 0) ahead of the present. */
 export async function startTwoFaces(
   choices: object = {},
   journal: JournalSection = journalFile(),
@@ -113,7 +113,7 @@ export async function startTwoFaces(
   }
 }
 
-/** The service with one adapter in front of it, and a batch with a mark of the first learner. */
+/** Starts the service with one adapter in front of it, and builds a batch with a mark of the first learner. */
 export async function startRelayed(served: Partial<Served> = {}, choices: object = {}, aheadMs = 0) {
   const faces = await startTwoFaces(choices, undefined, { aheadMs })
   Object.assign(faces.served, served)
