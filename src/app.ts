@@ -182,7 +182,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
   const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
   const events = warnOfFailingWrites(
-    createEvents(logger, metrics.instruments, tracing?.note),
+    createEvents(logger, metrics.instruments, tracing?.addEvent),
     backgroundClock,
   )
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
@@ -223,10 +223,10 @@ function compose(config: Config, overrides: AppOverrides) {
     onRefusal: countRefusals(metrics, 'read'),
   })
   const accepted = createAcceptedCredentials({
-    accepted: (partner) => seen.credentials(partner, 'accepted'),
-    denied: (partner) => seen.credentials(partner, 'refused'),
+    accepted: (partner) => seen.recordCredentials(partner, 'accepted'),
+    denied: (partner) => seen.recordCredentials(partner, 'refused'),
     ownDenied: (partner, what) => {
-      seen.credentials(partner, 'ownRefused')
+      seen.recordCredentials(partner, 'ownRefused')
       events.ownCredentialsDenied({ partner, what })
     },
   })

@@ -20,7 +20,7 @@ export function createWorkerWatch(logger: Logger) {
       events.workerStarted({ worker, pid })
     },
     /** Takes the latest metrics of a worker. */
-    shown: sum.shown,
+    shown: sum.replace,
     /** A worker ended; another replaces it after `restartMs`, or none does. */
     ended: (end: Parameters<typeof events.workerEnded>[0]): void => {
       sum.ended(end.worker)

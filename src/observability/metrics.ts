@@ -243,7 +243,7 @@ export function createMetricsSum(nowMs: () => number) {
     reloads: createReloadMetrics(instruments, nowMs),
     started: (worker: number): void => void alive.set(worker, []),
     /** Replaces the values of a process. Ignores values that arrive after the process ended. */
-    shown: (worker: number, snapshot: MetricsSnapshot): void => {
+    replace: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
     /** Removes a process. Its last counts are kept, so that no total falls. */

@@ -28,7 +28,7 @@ export interface Tracing {
     readonly side: string
   }): void
   /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
-  readonly note: (message: string, fields: object) => void
+  readonly addEvent: (message: string, fields: object) => void
   /** Begins the span of an upstream call of the current request, or returns `undefined` outside a request. `name` is from a fixed list. */
   call(name: string): CallSpan | undefined
   /** Waits for a commit within a span. Adds no span outside a request. */
@@ -132,7 +132,7 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
     describe: (request) => {
       active.getStore()?.span.updateName(request.kind).setAttributes(toAttributes(request))
     },
-    note: (message, fields) => {
+    addEvent: (message, fields) => {
       const span = active.getStore()?.span
       if (ANSWERS.has(message)) span?.setAttributes(toAttributes(fields))
       else span?.addEvent(message, toAttributes(fields))

@@ -28,7 +28,7 @@ export function noteWrite(
   return {
     decoded: (plan) => {
       if (plan === undefined) {
-        count = () => seen.unreadable({ partner, stage, revision })
+        count = () => seen.recordUnreadable({ partner, stage, revision })
         return
       }
       const records = () =>
@@ -37,7 +37,7 @@ export function noteWrite(
           code: record?.AttendanceCode.ExternalID,
           hasOutcome: side === 'v2' || (record !== undefined && settled.has(position)),
         }))
-      count = () => seen.wrote({ partner, stage, revision, unit, side, receivedMs, records })
+      count = () => seen.recordWrite({ partner, stage, revision, unit, side, receivedMs, records })
     },
     settled: (position, { status }) => {
       // 409: a newer mark took the place of the record.

@@ -198,7 +198,7 @@ export function createProxyApp(
       const received = { request, response, target, prefix, client, entry, side, kind, unit, receivedMs }
       await serveObserved(context, received, route)
     } finally {
-      entry.leave()
+      entry.release()
     }
   }
   const listener: RequestListener = (request, response) => {

@@ -1,7 +1,7 @@
 import type { LostInstance } from '../journal/index.ts'
-import { describeAlarm, describeSides, type GuardState } from './guards/sequential-test.ts'
+import { describeAlarm, describeSides, type GuardVerdict } from './guards/sequential-test.ts'
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
-import { nextOf, placeOf, type Side, type Stage, type StageSetting } from './stage.ts'
+import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
 
 /** The check that a step needs: V2's replies while V2 serves, read-backs on V2 once V3 serves. Nothing else proves V3's POST. */
 export type NeededCheck = 'reply' | 'readBack'
@@ -70,7 +70,7 @@ export interface AdviceInput {
   readonly seen: Readonly<Record<Side, SeenSide>>
   /** The number of writes to V2 that the adapter could not decode or translate. */
   readonly unreadable: number
-  readonly guards: GuardState
+  readonly guards: GuardVerdict
   /** The finding of a guard, and the end of the cool-down after it. */
   readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
   /** The time until which a client may resend a batch that V2 got without the journal's knowledge (`quietUntil`). */
@@ -138,7 +138,7 @@ export function neededCheck(stage: Stage): NeededCheck | undefined {
 /** Says whether a step forward is advised and what is missing. Time alone never makes a partner ready. */
 export function advise(input: AdviceInput): Advice {
   const { setting, seen, load, comparison } = input
-  const side = placeOf(setting.stage) >= placeOf('canary') ? 'v3' : 'v2'
+  const side = orderOf(setting.stage) >= orderOf('canary') ? 'v3' : 'v2'
   const { records, batches, schools, codes } = seen[side]
   const figures = {
     daysAtStage: Math.floor((10 * (input.nowMs - input.stageSinceMs)) / DAY_MS) / 10,
@@ -156,7 +156,7 @@ export function advise(input: AdviceInput): Advice {
   // At `legacy` nothing is decoded, and at `shadow` nothing changes for the client, so there is nothing to wait for.
   const isWatched = setting.stage !== 'legacy'
   const conditions = [
-    ...(placeOf(input.target.stage) < placeOf('canary') ? [] : conditionsOnV3(input, figures)),
+    ...(orderOf(input.target.stage) < orderOf('canary') ? [] : conditionsOnV3(input, figures)),
     ...(isWatched ? conditionsOnSeen(input, side === 'v3' ? 'on V3' : 'on V2', figures) : []),
     ...(isWatched && comparison !== undefined ? conditionsOnComparison(input, comparison) : []),
     ...conditionsOnState(input, isWatched),
@@ -323,7 +323,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
 
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
   const { partner, target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
-  const movesToV3 = placeOf(target.stage) >= placeOf('canary')
+  const movesToV3 = orderOf(target.stage) >= orderOf('canary')
   const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
   return [
     [

@@ -105,12 +105,12 @@ export interface StageEntry {
   /** Returns true if the store of stages has answered lately. A journal in the same database is then slow rather than unavailable. */
   isStoreAnswering(): boolean
   /** Reports that the request is over and nothing of it is under way on its side. Further calls have no effect. */
-  leave(): void
+  release(): void
 }
 
 export interface LiveStages {
   /**
-   * Decides the side of a request and counts the request there until `leave`. A write whose side is about to change waits for a bounded
+   * Decides the side of a request and counts the request there until `release`. A write whose side is about to change waits for a bounded
    * time. Throws `ADP_STAGE_UNKNOWN` (503), before anything is sent, if the stage cannot be determined in time.
    */
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
@@ -129,7 +129,7 @@ export function createFileStages(): LiveStages {
       known: 'nothing',
       isCurrent: () => true,
       isStoreAnswering: () => false,
-      leave: () => undefined,
+      release: () => undefined,
     }),
   }
 }

@@ -40,7 +40,7 @@ export function parseUnits(text: string): readonly string[] | undefined {
 }
 
 /** Returns the position of a stage in the order of the steps, from 0. */
-export function placeOf(stage: Stage): number {
+export function orderOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
 
@@ -50,7 +50,7 @@ export function isServedByV2(stage: Stage): boolean {
 }
 
 /** Returns the percentage of the units that V3 serves. */
-export function shareOf({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
+export function percentOnV3({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
   if (stage === 'canary') return percent
   return isServedByV2(stage) ? 0 : 100
 }
@@ -95,12 +95,12 @@ type Direction = 'forward' | 'back' | 'none'
 
 /** Returns the next stage forward, or `undefined` after the last stage. */
 export function nextOf(stage: Stage): Stage | undefined {
-  return stages[placeOf(stage) + 1]
+  return stages[orderOf(stage) + 1]
 }
 
 /** Returns the stage that `back` leads to, at which V2 serves all units. */
 export function backOf(stage: Stage): Stage {
-  return placeOf(stage) > placeOf('shadow') ? 'shadow' : 'legacy'
+  return orderOf(stage) > orderOf('shadow') ? 'shadow' : 'legacy'
 }
 
 /** Judges a change of a setting. Forward goes one stage at a time, back to any lower stage. `error` says why the change is refused. */
@@ -112,13 +112,13 @@ export function judgeStep(
   if (!(to.percent >= 0 && to.percent <= 100))
     return { direction, error: 'The percentage must be between 0 and 100.' }
   const next = nextOf(from.stage)
-  if (placeOf(to.stage) <= placeOf(from.stage) || to.stage === next) return { direction }
+  if (orderOf(to.stage) <= orderOf(from.stage) || to.stage === next) return { direction }
   const error = `Forward goes one stage at a time: after ${from.stage} comes ${next ?? 'nothing'}, not ${to.stage}.`
   return { direction, error }
 }
 
 function directionOf(from: StageSetting, to: StageSetting): Direction {
-  const places = placeOf(to.stage) - placeOf(from.stage)
+  const places = orderOf(to.stage) - orderOf(from.stage)
   if (places !== 0) return places > 0 ? 'forward' : 'back'
   if (to.stage !== 'canary') return 'none'
   if (to.percent > from.percent || gains(from.always, to.always) || gains(to.never, from.never))

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { showsAcceptance } from '../../src/proxy/allowed-paths.ts'
 import { parseNote, seenName } from '../../src/rollout/evidence/seen-writes.ts'
-import { testName } from '../../src/rollout/guards/live-guards.ts'
+import { guardStateName } from '../../src/rollout/guards/live-guards.ts'
 import { openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { sandboxHeaders, startSandbox } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath, flatRecord } from '../support/batch-request.ts'
@@ -60,7 +60,7 @@ it('clients with rejected credentials change no stage, and none of their request
   const [evidence, seen, guards] = await Promise.all([
     store.evidence.read('acme'),
     store.readText(seenName('acme')),
-    store.readText(testName('acme')),
+    store.readText(guardStateName('acme')),
   ])
   await store.close()
   expect([evidence, parseNote(seen).credentials, guards]).toEqual([[], 'notTried', undefined])

@@ -81,7 +81,7 @@ describe('a write that is counted for the advice', () => {
     const found: unknown[] = []
     const seen = {
       ...noSeen,
-      wrote: ({ records }: SeenWrite) => {
+      recordWrite: ({ records }: SeenWrite) => {
         for (const { key, hasOutcome } of records()) if (hasOutcome) found.push(key)
       },
     }

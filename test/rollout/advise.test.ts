@@ -7,12 +7,12 @@ import {
   neededCheck,
   nextStep,
 } from '../../src/rollout/advise.ts'
-import { judge, newTest, noRecent } from '../../src/rollout/guards/sequential-test.ts'
+import { judge, newGuardState, noRecent } from '../../src/rollout/guards/sequential-test.ts'
 import { type Stage, stages } from '../../src/rollout/stage.ts'
 
 const HOUR_MS = 3_600_000
 const nowMs = 100 * 24 * HOUR_MS
-const guards = judge(newTest)
+const guards = judge(newGuardState)
 const enough = { records: 5_000, batches: 300, schools: 12, codes: ['/', 'N', 'L', 'I', 'C'] }
 
 /** A partner at `canary` that is ready for the next step. */

@@ -1,5 +1,5 @@
 import { AdapterError } from '../../src/errors.ts'
-import { backOf, judgeStep, nextOf, placeOf, type StageSetting, toSetting } from '../../src/rollout/stage.ts'
+import { backOf, judgeStep, nextOf, orderOf, type StageSetting, toSetting } from '../../src/rollout/stage.ts'
 import { driveForward } from '../../src/rollout/store/drive-change.ts'
 import type { Random } from '../../src/sandbox/random.ts'
 import { PARTNER, type SimulatedInstance } from './simulated-instance.ts'
@@ -59,7 +59,7 @@ export function createOperator(
     const asked = { ...wanted, expectedRevision: state?.revision ?? 0 }
     const isForward = judgeStep(from, to).direction === 'forward'
     world.tell(() => `${actor.name}: from ${nameOf(from)} to ${nameOf(to)}`)
-    const movesToV3 = placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
+    const movesToV3 = orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
     const result = isForward
       ? await driveForward(rollout, { ...asked, quietMs: movesToV3 ? resendWindowMs : 0 }, { clock, drainMs })
       : await rollout.apply(asked, 'back')
@@ -78,7 +78,7 @@ export function createOperator(
 
 /** V3 serves every unit. */
 export const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
-  placeOf(stage) > placeOf('canary') || (stage === 'canary' && percent === 100)
+  orderOf(stage) > orderOf('canary') || (stage === 'canary' && percent === 100)
 
 const nameOf = ({ stage, percent }: StageSetting): string =>
   stage === 'canary' ? `canary of ${percent} %` : stage

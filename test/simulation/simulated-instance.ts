@@ -308,7 +308,7 @@ export class SimulatedInstance {
       if (sent.hasLeft) listener.broken()
       else listener.whole(errorRules[cause.code].status, cause.code, cause)
     } finally {
-      entry?.leave()
+      entry?.release()
       this.requests -= 1
     }
   }

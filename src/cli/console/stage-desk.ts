@@ -2,7 +2,7 @@ import { toTrend } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { printPartner } from '../../config/yaml.ts'
 import type { PartnerDetails, PartnerStage, StageDesk, Step } from '../../console/ports.ts'
-import { nextOf, shareOf } from '../../rollout/stage.ts'
+import { nextOf, percentOnV3 } from '../../rollout/stage.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { type GivenAdvice, giveAdvice, linesOf } from '../rollout/advice.ts'
@@ -52,7 +52,7 @@ export function createStageDesk(
     },
     history: async ({ partner, limit }) =>
       (await (await openStore()).history({ partner, limit })).toReversed(),
-    note: async (...given) => (await openStore()).note(...given),
+    note: async (...given) => (await openStore()).recordAction(...given),
   }
 }
 
@@ -72,7 +72,7 @@ function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'tren
   return {
     ...{ partner, source, revision, sinceMs, by, reason },
     stage: setting?.stage ?? 'damaged',
-    percent: setting && shareOf(setting),
+    percent: setting && percentOnV3(setting),
     notes: notesOf(view),
     pending: pending && {
       text: describePending(pending),

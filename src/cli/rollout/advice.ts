@@ -3,10 +3,10 @@ import { liveRunOf, toFigures } from '../../compare/evidence/read-evidence.ts'
 import type { RunDocument } from '../../compare/run-document.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
-import { GUARD_NAME, readTest } from '../../rollout/guards/live-guards.ts'
-import { atRevision as testAt, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
+import { GUARD_NAME, readGuardState } from '../../rollout/guards/live-guards.ts'
+import { atRevision as stateAtRevision, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
 import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
-import { placeOf, type StageSetting } from '../../rollout/stage.ts'
+import { orderOf, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -56,7 +56,7 @@ export async function giveAdvice(
   )
   const check = neededCheck(from.stage)
   const own = view.file?.own
-  const guards = judge(testAt(await readTest(store, partner), view.revision))
+  const guards = judge(stateAtRevision(await readGuardState(store, partner), view.revision))
   const advice = advise({
     partner,
     setting: from,
@@ -122,7 +122,7 @@ function unacknowledgedOf(
 
 /** Returns true if the step moves units from V2 to V3, which cannot answer a resend of what only V2 received. */
 export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
-  return placeOf(to.stage) >= placeOf('canary') && placeOf(from.stage) <= placeOf('canary')
+  return orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
 }
 
 /** The cool-down after a guard has taken a partner back. */

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { placeOf, type Stage } from '../../rollout/stage.ts'
+import { orderOf, type Stage } from '../../rollout/stage.ts'
 import type { DriveOptions } from '../../rollout/store/drive-change.ts'
 import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
 import { expectMay, findActor, isUncreated, useStore } from './open-store.ts'
@@ -84,7 +84,7 @@ function changeWarnings(
   if (to === undefined || file === undefined) return []
   const hasV2 = (file.own.v2.baseUrl ?? upstreams.v2?.baseUrl) !== undefined
   // Without a file, the address of V2 is a flag of `serve`.
-  if (path === undefined || hasV2 || placeOf(to.stage) > placeOf('canary')) return []
+  if (path === undefined || hasV2 || orderOf(to.stage) > orderOf('canary')) return []
   return [
     `warning: V2 serves ${partner} at ${to.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
   ]

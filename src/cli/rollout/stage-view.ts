@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts'
-import { shareOf, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
+import { percentOnV3, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
 import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
@@ -78,7 +78,7 @@ export function stageToJson({ partner, setting, source, revision, ...view }: Sta
   return {
     partner,
     stage: setting?.stage ?? 'damaged',
-    percent: setting === undefined ? null : shareOf(setting),
+    percent: setting === undefined ? null : percentOnV3(setting),
     unit: 'school',
     revision,
     source,
@@ -103,7 +103,7 @@ export function pendingToJson({
 /** Converts a setting; only `canary` has the lists. */
 export function settingToJson(setting: StageSetting): object {
   const { stage, always, never } = setting
-  return { stage, percent: shareOf(setting), ...(stage === 'canary' ? { always, never } : {}) }
+  return { stage, percent: percentOnV3(setting), ...(stage === 'canary' ? { always, never } : {}) }
 }
 
 export function entryToJson({
@@ -235,4 +235,4 @@ function formatSetting(setting: StageSetting): string {
   return [`canary ${formatShare(setting)}`, ...lists].join(', ')
 }
 
-const formatShare = (setting: StageSetting): string => `${shareOf(setting)} %`
+const formatShare = (setting: StageSetting): string => `${percentOnV3(setting)} %`

@@ -8,7 +8,7 @@ import {
   expectSees,
   type RolloutAction,
 } from '../../rollout/operators.ts'
-import { backOf, judgeStep, placeOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
+import { backOf, judgeStep, orderOf, type Stage, type StageSetting } from '../../rollout/stage.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import {
   applyChange,
@@ -119,7 +119,7 @@ export function goBack(desk: StageDesk, partner: string, options: StepOptions): 
     for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
       const from = now.setting
       // If another operator changes the stage meanwhile, this step still goes back to the stage that it aimed at, and no further.
-      const isThere = placeOf((from ?? highest).stage) <= placeOf(stage)
+      const isThere = orderOf((from ?? highest).stage) <= orderOf(stage)
       const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
       if (isThere && from !== undefined && now.pending === undefined)
         return { from, to, outcome: { kind: 'unchanged', revision: now.revision } }

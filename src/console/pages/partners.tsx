@@ -1,5 +1,5 @@
 import { type Actor, sees } from '../../rollout/operators.ts'
-import { backOf, parseUnits, placeOf, type Stage, stages as way, unitRule } from '../../rollout/stage.ts'
+import { backOf, parseUnits, orderOf, type Stage, stages as way, unitRule } from '../../rollout/stage.ts'
 import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
 import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
 import { auditTable } from './audit.tsx'
@@ -185,7 +185,7 @@ function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<Fo
   const { stage, pending, next } = details
   const back = stage === 'damaged' ? 'shadow' : backOf(stage)
   const forms: Omit<FormProps, 'visit'>[] = []
-  if (stage === 'damaged' || placeOf(back) < placeOf(stage) || pending !== undefined)
+  if (stage === 'damaged' || orderOf(back) < orderOf(stage) || pending !== undefined)
     forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
   if (pending?.needsApproval === true)
     forms.push({

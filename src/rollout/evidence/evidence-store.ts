@@ -89,7 +89,7 @@ async function addEntries(
     for (const entry of entries) {
       const { request } = entry
       for (const pair of entry.pairs) addRow(rows, pair)
-      if (request !== undefined && (known.has(nameOf(request)) || rows.has(nameOf(request)))) continue
+      if (request !== undefined && (known.has(hashText(request)) || rows.has(hashText(request)))) continue
       if (request !== undefined) addRow(rows, { hash: request, school: null, checks: 0, differs: 0 })
       addCounts(counts, entry.counts)
     }
@@ -106,9 +106,9 @@ async function addEntries(
 
 /** Merges rows with the same hash, because a statement cannot change a row twice. */
 function addRow(rows: Map<string, HashRow>, row: HashRow): void {
-  const before = rows.get(nameOf(row.hash))
+  const before = rows.get(hashText(row.hash))
   const { checks = 0, differs = 0 } = before ?? {}
-  rows.set(nameOf(row.hash), { ...row, checks: row.checks | checks, differs: row.differs | differs })
+  rows.set(hashText(row.hash), { ...row, checks: row.checks | checks, differs: row.differs | differs })
 }
 
 async function readKnown(
@@ -119,7 +119,7 @@ async function readKnown(
   const known = new Set<string>()
   for (const some of chunksOf(hashes)) {
     const found = sql<HashRow>`select hash from evidence_hashes where period = ${period} and hash in (${sql.join(some)})`
-    for (const { hash } of await rowsOf(db, found)) known.add(nameOf(hash))
+    for (const { hash } of await rowsOf(db, found)) known.add(hashText(hash))
   }
   return known
 }
@@ -147,7 +147,7 @@ async function keepHashes(
   known: ReadonlySet<string>,
   counted: Room | undefined,
 ): Promise<Room | undefined> {
-  const isKnown = ({ hash }: HashRow): boolean => known.has(nameOf(hash))
+  const isKnown = ({ hash }: HashRow): boolean => known.has(hashText(hash))
   const isFresh = rows.every(isKnown) || (counted !== undefined && counted.added < COUNTED_EVERY)
   const room = isFresh ? counted && { ...counted } : await readRoom(db, period)
   const kept = rows.filter((row) => {
@@ -214,4 +214,4 @@ function chunksOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {
 }
 
 const groupOf = (name: string): string => name.split(' ', 1)[0] ?? ''
-const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('latin1')
+const hashText = (hash: Uint8Array): string => Buffer.from(hash).toString('latin1')

@@ -49,7 +49,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
   let waiting = new Map<string, Waiting>()
   let size = 0
   const waitingOf = ({ partner, stage, revision }: EvidenceScope): Waiting => {
-    const name = nameOf({ partner, stage, revision })
+    const name = scopeName({ partner, stage, revision })
     const known = waiting.get(name) ?? {
       scope: { partner, stage, revision },
       entries: [],
@@ -100,7 +100,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
   return {
     /** Returns the key of the current period of a scope. Rejects with the errors of the store. */
     key: (scope: EvidenceScope): Promise<PeriodKey> => {
-      const name = nameOf(scope)
+      const name = scopeName(scope)
       const known = keys.get(name) ?? store.key(scope)
       keys.set(name, known)
       known.catch(() => keys.delete(name))
@@ -129,7 +129,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
   }
 }
 
-const nameOf = ({ partner, stage, revision }: EvidenceScope): string => `${partner} ${stage} ${revision}`
+const scopeName = ({ partner, stage, revision }: EvidenceScope): string => `${partner} ${stage} ${revision}`
 
 /** Returns the first entries that fit into one transaction, and at least one. */
 function firstOf(entries: readonly PendingEntry[]): readonly PendingEntry[] {

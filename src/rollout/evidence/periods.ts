@@ -40,13 +40,13 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   if (latest !== undefined && latest.key !== null) {
     const { id, sinceMs, from, until, key, sealed } = latest
     if (nowMs < sinceMs + PERIOD_MS && sinceMs <= nowMs + AHEAD_MS) {
-      const secret = await openKey(macKey, placeOf(scope, latest.period), key, sealed)
+      const secret = await openKey(macKey, keyLocation(scope, latest.period), key, sealed)
       return { period: id, today: dayOf(nowMs), hour: hourOf(nowMs), days: [from, until], secret }
     }
     await destroyPeriod(database, id)
   }
   const period = (latest?.period ?? 0) + 1
-  const { key, sealed } = await createKey(macKey, placeOf(scope, period))
+  const { key, sealed } = await createKey(macKey, keyLocation(scope, period))
   // Another instance may have begun the period at the same time.
   await sql`insert into evidence_periods
       (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key, sealed)
@@ -60,7 +60,7 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
 /** Names the row of a key, to which the key is bound when it is sealed. */
-const placeOf = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
+const keyLocation = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
 const KEY_BYTES = 32

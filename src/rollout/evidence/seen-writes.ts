@@ -122,9 +122,9 @@ const EVERY_MS = 10_000
 
 /** Records nothing, for an adapter without a store. */
 export const noSeen: LiveSeen = {
-  wrote: () => undefined,
-  unreadable: () => undefined,
-  credentials: () => undefined,
+  recordWrite: () => undefined,
+  recordUnreadable: () => undefined,
+  recordCredentials: () => undefined,
   duties: [],
 }
 
@@ -147,7 +147,7 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   }
   const duties: readonly Duty[] = [{ name: 'writes seen', everyMs: EVERY_MS, atStop: true, act: keep }]
   return {
-    wrote: ({ records, ...write }: SeenWrite): void => {
+    recordWrite: ({ records, ...write }: SeenWrite): void => {
       const all = records()
       note(write.partner, { minutes: new Map([[Math.floor(write.receivedMs / 60_000), all.length]]) })
       const counted = all.filter(({ hasOutcome }) => hasOutcome)
@@ -155,12 +155,12 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
       evidence.add(write, { size: counted.length, toEntry: (key) => written(write, counted, key) })
     },
     /** Records that V2 got a write that cannot be decoded. */
-    unreadable: (scope: EvidenceScope): void => {
+    recordUnreadable: (scope: EvidenceScope): void => {
       const counts = new Map([[countName('unreadable'), 1]])
       evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     },
     /** Records V3's verdict on the credentials of the partner. */
-    credentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
+    recordCredentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
       note(partner, { credentials: verdict }),
     duties,
   }

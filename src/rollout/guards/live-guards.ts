@@ -1,16 +1,16 @@
 import { actOnEach, type Duty } from '../../heartbeat.ts'
 import type { Events } from '../../observability/events.ts'
-import { backOf, placeOf, type Stage, toSetting } from '../stage.ts'
+import { backOf, orderOf, type Stage, toSetting } from '../stage.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
   addWindow,
   atRevision,
   badOf,
   describeAlarm,
-  formatTest,
+  formatGuardState,
   judge,
-  parseTest,
-  type TestState,
+  parseGuardState,
+  type GuardState,
 } from './sequential-test.ts'
 import {
   type CountedTrial,
@@ -47,13 +47,16 @@ export const noGuards: LiveGuards = {
   duties: [],
 }
 
-export function testName(partner: string): string {
+export function guardStateName(partner: string): string {
   return `guards ${partner}`
 }
 
 /** Reads the stored evidence of a partner's guards. Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
-export async function readTest(store: Pick<RolloutStore, 'readText'>, partner: string): Promise<TestState> {
-  return parseTest(await store.readText(testName(partner)))
+export async function readGuardState(
+  store: Pick<RolloutStore, 'readText'>,
+  partner: string,
+): Promise<GuardState> {
+  return parseGuardState(await store.readText(guardStateName(partner)))
 }
 
 /** Creates the guards. Each instance counts its own writes and adds its windows to the evidence of all instances. */
@@ -67,10 +70,10 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     revision: number,
     windows: readonly (readonly CountedTrial[])[],
   ): Promise<void> => {
-    const text = await store.updateText(testName(partner), (before) =>
-      formatTest(windows.reduce(addWindow, atRevision(parseTest(before), revision))),
+    const text = await store.updateText(guardStateName(partner), (before) =>
+      formatGuardState(windows.reduce(addWindow, atRevision(parseGuardState(before), revision))),
     )
-    const state = judge(parseTest(text))
+    const state = judge(parseGuardState(text))
     if (state.kind !== 'alarm') return
     const { v3, v2 } = state.figures
     const alarm = { partner, revision, reason: describeAlarm(state.figures) }
@@ -126,7 +129,7 @@ export async function goBack(
 ): Promise<boolean> {
   const { partners, begins, damaged } = await store.snapshot()
   const from = partners.get(partner)?.state ?? begins.get(partner)
-  if (damaged.has(partner) || from === undefined || placeOf(from.stage) < placeOf('canary')) return false
+  if (damaged.has(partner) || from === undefined || orderOf(from.stage) < orderOf('canary')) return false
   const to = { ...toSetting(from), stage: backOf(from.stage) }
   const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }
   return (await store.apply(change, 'guard')).kind === 'applied'

@@ -56,12 +56,12 @@ const schema = z.object({
 })
 
 /** The evidence of all instances about one partner since its stage or percentage changed. It outlives restarts. */
-export type TestState = Readonly<z.output<typeof schema>>
+export type GuardState = Readonly<z.output<typeof schema>>
 
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
 export const noRecent: CountedSides = { v2: noTrials, v3: noTrials }
 
-export const newTest: TestState = {
+export const newGuardState: GuardState = {
   version: VERSION,
   revision: 0,
   episode: 1,
@@ -75,18 +75,18 @@ export const newTest: TestState = {
  * Returns the evidence for a revision of the stage. Evidence of any other revision does not count, not even of a later one, because
  * revisions restart after a damaged row.
  */
-export function atRevision(test: TestState, revision: number): TestState {
-  if (revision === test.revision) return test
-  return { ...newTest, revision, episode: test.episode + (test.windows > 0 ? 1 : 0) }
+export function atRevision(state: GuardState, revision: number): GuardState {
+  if (revision === state.revision) return state
+  return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }
 }
 
 /** Returns the evidence with one more window of one instance. Windows of several instances are added one after the other. */
-export function addWindow(test: TestState, trials: readonly CountedTrial[]): TestState {
+export function addWindow(state: GuardState, trials: readonly CountedTrial[]): GuardState {
   const onV3 = trials.filter(({ side }) => side === 'v3').length
   const known = {
-    ...test,
-    counted: { v3: test.counted.v3 + onV3, v2: test.counted.v2 + trials.length - onV3 },
-    recent: addRecent(totalOf(test.logs) < 0 ? noRecent : test.recent, trials),
+    ...state,
+    counted: { v3: state.counted.v3 + onV3, v2: state.counted.v2 + trials.length - onV3 },
+    recent: addRecent(totalOf(state.logs) < 0 ? noRecent : state.recent, trials),
   }
   // Only writes of like size are compared with each other.
   const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()].map(toCounts)
@@ -191,11 +191,11 @@ function logSum(logs: readonly number[]): number {
 }
 
 /** The verdict of the guards on a partner. `figures` is `undefined` unless the evidence is against V3. */
-export type GuardState =
+export type GuardVerdict =
   | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
-export function judge({ episode, counted, recent, logs }: TestState): GuardState {
+export function judge({ episode, counted, recent, logs }: GuardState): GuardVerdict {
   // The shares of all episodes add up to alpha.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
   const total = totalOf(logs)
@@ -230,17 +230,17 @@ export function badOf(counts: TrialCounts): number {
 const PRECISION = 1_000
 
 /** Formats the evidence as JSON of bounded size. Rounds logarithms down, so that storing never increases the evidence. */
-export function formatTest(test: TestState): string {
-  const rounded = test.logs.map((log) => Math.floor(log * PRECISION) / PRECISION)
-  return JSON.stringify({ ...test, logs: rounded })
+export function formatGuardState(state: GuardState): string {
+  const rounded = state.logs.map((log) => Math.floor(log * PRECISION) / PRECISION)
+  return JSON.stringify({ ...state, logs: rounded })
 }
 
 /**
- * Parses stored evidence. Returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a text that `formatTest` did not write,
+ * Parses stored evidence. Returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a text that `formatGuardState` did not write,
  * because damaged evidence must not restart unnoticed.
  */
-export function parseTest(text: string | undefined): TestState {
-  if (text === undefined) return newTest
+export function parseGuardState(text: string | undefined): GuardState {
+  if (text === undefined) return newGuardState
   try {
     return schema.parse(JSON.parse(text))
   } catch (cause) {

@@ -97,8 +97,8 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
 
 /** Returns the latest write of the partner with the most writes, and within it of the unit with the most. The newest write breaks a tie. */
 function latestOfMost(all: Iterable<Held>): Held | undefined {
-  const most = (writes: readonly Held[], nameOf: (held: Held) => string): readonly Held[] =>
-    [...Map.groupBy(writes, nameOf).values()].reduce(
+  const most = (writes: readonly Held[], groupOf: (held: Held) => string): readonly Held[] =>
+    [...Map.groupBy(writes, groupOf).values()].reduce(
       (largest: readonly Held[], group) => (group.length > largest.length ? group : largest),
       [],
     )

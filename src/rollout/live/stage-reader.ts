@@ -4,7 +4,7 @@ import { type Clock, inTime, waitFor, type WallClock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { Events } from '../../observability/events.ts'
 import type { StagedPartner } from '../decide.ts'
-import { shareOf, toSetting } from '../stage.ts'
+import { percentOnV3, toSetting } from '../stage.ts'
 import type { Acknowledgement, RolloutSnapshot } from '../store/read-snapshot.ts'
 import type { RolloutStore } from '../store/rollout-store.ts'
 import {
@@ -24,7 +24,7 @@ import {
 } from './known-stages.ts'
 
 export interface ReaderOptions {
-  readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'leave' | 'noteUnrecorded'>
+  readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'forget' | 'noteUnrecorded'>
   /** The number of the lease, or `undefined` if other instances may consider this one dead. */
   readonly instance: () => number | undefined
   /** Takes a new lease. Never rejects. */
@@ -47,7 +47,7 @@ export interface ReaderOptions {
 interface ReaderState {
   readonly known: KnownStages
   /** Grows if other instances may have considered this one dead between two reads, which invalidates earlier decisions. */
-  readonly era: number
+  readonly leaseEpoch: number
   readonly startedAt: ClockReading
   /** When the latest question that has ended was asked, answered or not. */
   readonly lastAsked: ClockReading | undefined
@@ -78,7 +78,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
   let state: ReaderState = {
     known: nothingKnown,
-    era: 0,
+    leaseEpoch: 0,
     startedAt: readClocks(clock),
     lastAsked: undefined,
     lastAnswered: undefined,
@@ -101,7 +101,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       const known = settings?.get(partner)
       if (setting === undefined || known?.revision === setting.revision) continue
       const { stage: to, revision } = setting
-      const percent = shareOf(setting)
+      const percent = percentOnV3(setting)
       const source = view.asked === undefined ? 'kept' : 'store'
       events.stageChanged({ partner, from: known?.stage ?? null, to, percent, revision, source })
     }
@@ -109,7 +109,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   const unreadMs = (): number => gapMs(state.known.view?.asked ?? state.startedAt, readClocks(clock))
 
-  const take = (snapshot: RolloutSnapshot, asked: ClockReading, lease: number | undefined): void => {
+  const accept = (snapshot: RolloutSnapshot, asked: ClockReading, lease: number | undefined): void => {
     const { partners, resendWindowMs } = options
     const read = { snapshot, asked, lease, partners: partners(), resendWindowMs }
     const before = state.known.view
@@ -121,9 +121,10 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       known.view.instance === before.instance
     const own = snapshot.acknowledgements.filter((row) => row.instance === lease)
     const acknowledged = new Map(own.map((row) => [row.partner, row]))
-    update({ known, era: isUnbroken ? state.era : state.era + 1, isStale: false, acknowledged })
+    const leaseEpoch = isUnbroken ? state.leaseEpoch : state.leaseEpoch + 1
+    update({ known, leaseEpoch, isStale: false, acknowledged })
   }
-  const ended = (asked: ClockReading): void => {
+  const questionEnded = (asked: ClockReading): void => {
     const isLater = state.lastAsked === undefined || asked.monotonicMs >= state.lastAsked.monotonicMs
     update({
       lastAsked: isLater ? asked : state.lastAsked,
@@ -138,7 +139,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     return fresh.length > 0
   }
   let askedLast = state.startedAt
-  const ask = async (): Promise<void> => {
+  const askStore = async (): Promise<void> => {
     const own = readClocks(clock)
     askedLast = own
     // A commit does not wait for an instance without a lease, so the instance takes one before it reads.
@@ -152,20 +153,20 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       update({ lastAnswered: readClocks(clock) })
       const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail, left) : snapshot
       // Concurrent questions may be answered in any order. An answer from before the last one does not count.
-      if (state.known.view === view) take(latest, asked, lease)
+      if (state.known.view === view) accept(latest, asked, lease)
       else polling.now()
     } catch {
       // The journal reports why it cannot be read.
     }
     // An instance that has left must neither save nor acknowledge what it reads.
     if (isStopped) return
-    ended(own)
+    questionEnded(own)
     publishSoon()
   }
   const onLate = (): void => {
-    if (!isStopped) ended(askedLast)
+    if (!isStopped) questionEnded(askedLast)
   }
-  const polling = createPolling({ clock, everyMs, patienceMs, ask, onLate })
+  const polling = createPolling({ clock, everyMs, patienceMs, ask: askStore, onLate })
 
   let saved = encodeKnown(nothingKnown)
   /** Saves what is known, then acknowledges it. In this order, a restart does not forget what others rely on. */
@@ -244,14 +245,14 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     /** Returns the milliseconds since the stages were read, or since the start if they were not. */
     unreadMs,
     /** Polls immediately after a pause of the process, in which no timer ran. */
-    hurry: (): void => {
+    pollNow: (): void => {
       const { lastAsked } = state
       if (lastAsked === undefined || gapMs(lastAsked, readClocks(clock)) > everyMs + patienceMs) polling.now()
     },
     /** Remembers that V2 got a write of the partner without the journal's knowledge. */
     noteUnrecorded: (partner: string): void =>
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
-    left: (partner: string): void => {
+    writeEnded: (partner: string): void => {
       if (!isStopped && state.known.view?.partners.get(partner)?.pending !== undefined) publishSoon()
     },
     start: async (): Promise<void> => {
@@ -266,7 +267,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       polling.stop()
       await publish()
       const lease = instance()
-      if (lease !== undefined) await inPatience(store.leave(lease)).catch(() => undefined)
+      if (lease !== undefined) await inPatience(store.forget(lease)).catch(() => undefined)
     },
   }
 }
@@ -296,9 +297,9 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
       open -= 1
       return true
     })
-    const ended = new AbortController()
-    const late = waitFor(patienceMs, clock, ended.signal).then(() => false)
-    return Promise.race([answer, late]).finally(() => ended.abort())
+    const answered = new AbortController()
+    const late = waitFor(patienceMs, clock, answered.signal).then(() => false)
+    return Promise.race([answer, late]).finally(() => answered.abort())
   }
   const run = async (onAsked: () => void): Promise<void> => {
     while (!isStopped) {

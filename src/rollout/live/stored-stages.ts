@@ -5,7 +5,7 @@ import {
   type StagedRequest,
   type StageEntry,
 } from '../decide.ts'
-import { isServedByV2, isWriteKind, shareOf, type Side, type StageSetting } from '../stage.ts'
+import { isServedByV2, isWriteKind, percentOnV3, type Side, type StageSetting } from '../stage.ts'
 import { type Attempt, createHeldWrites, type HeldMetrics, unknownStage, type Wait } from './held-writes.ts'
 import {
   beginOf,
@@ -32,7 +32,7 @@ type SideCounts = Readonly<Record<Side, number>>
 export type StoredStages = ReturnType<typeof createStoredStages>
 
 /** What decides the side of a partner's requests. */
-interface Base {
+interface Basis {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
   /** True if the stage was read lately under the present lease, so that no change was committed since without this instance. */
@@ -51,7 +51,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   const { clock, metrics, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>
     decide(setting, partner, request, secret)
-  const underWay = createUnderWay((partner) => reader.left(partner))
+  const underWay = createUnderWay((partner) => reader.writeEnded(partner))
   const misplaced = (partner: string, settings: readonly StageSetting[]): SideCounts =>
     underWay.count(partner, ({ request, side }) =>
       settings.some((setting) => sideOf(setting, partner, request) !== side),
@@ -72,7 +72,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
   /** Returns what decides a partner's requests, or `undefined` if the stored stage is unknown. */
-  const baseOf = (partner: StagedPartner): Base | undefined => {
+  const findBasis = (partner: StagedPartner): Basis | undefined => {
     const { id } = partner
     const { view } = reader.state().known
     if (view === undefined || view.damaged.has(id)) return undefined
@@ -85,7 +85,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
   }
   /** Returns why a write has to wait for the store, or `undefined` if it need not wait. */
-  const waitFor = ({ setting: { stage }, isCurrent }: Base, last: boolean): Wait | undefined => {
+  const waitFor = ({ setting: { stage }, isCurrent }: Basis, last: boolean): Wait | undefined => {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
@@ -93,32 +93,33 @@ export function createStoredStages(options: StoredStagesOptions) {
     return last || wasAsked() ? undefined : 'asking'
   }
 
-  const letIn = (partner: StagedPartner, request: StagedRequest, side: Side, base: Base): StageEntry => {
-    const { era } = reader.state()
-    const { stage, revision } = base.setting
+  const admit = (partner: StagedPartner, request: StagedRequest, side: Side, basis: Basis): StageEntry => {
+    const { leaseEpoch } = reader.state()
+    const { stage, revision } = basis.setting
     const isWrite = isWriteKind(request.kind)
-    const known = side === 'v2' ? knownOf(partner.id, base) : 'nothing'
+    const known = side === 'v2' ? knownOf(partner.id, basis) : 'nothing'
     // The partner may have left `legacy` by now. If the client resends the write, V3 does not know it.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
-    const note = (now: Base | undefined): void => {
+    const note = (now: Basis | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision
       if (!isLegacyStill) reader.noteUnrecorded(partner.id)
     }
-    if (isUnrecorded) note(base)
+    if (isUnrecorded) note(basis)
     return {
       side,
       stage,
       revision,
       known,
-      isCurrent: () => reader.state().era === era && (isRead() || (isServedByV2(stage) && wasAsked())),
+      isCurrent: () =>
+        reader.state().leaseEpoch === leaseEpoch && (isRead() || (isServedByV2(stage) && wasAsked())),
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
       // The client may resend the write from the end of the request on.
-      leave: isWrite
-        ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(baseOf(partner)))
+      release: isWrite
+        ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(findBasis(partner)))
         : () => undefined,
     }
   }
-  const knownOf = (partner: string, { setting: { stage, revision }, pending }: Base): KnownWrite => {
+  const knownOf = (partner: string, { setting: { stage, revision }, pending }: Basis): KnownWrite => {
     if (!isClean(reader.state().known, partner, revision)) return 'keys'
     // A step that this instance acknowledged may be committed long before the instance reads it.
     if (stage === 'legacy') return pending === undefined ? 'nothing' : 'identity'
@@ -126,19 +127,19 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
 
   const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
-    const base = baseOf(partner)
-    if (base === undefined) return 'stale'
-    const wait = waitFor(base, last)
+    const basis = findBasis(partner)
+    if (basis === undefined) return 'stale'
+    const wait = waitFor(basis, last)
     if (wait !== undefined) return wait
-    const side = sideOf(base.setting, partner.id, request)
+    const side = sideOf(basis.setting, partner.id, request)
     if (side === undefined) return 'stale'
-    if (base.pending !== undefined && sideOf(base.pending, partner.id, request) !== side) return 'changing'
-    return letIn(partner, request, side, base)
+    if (basis.pending !== undefined && sideOf(basis.pending, partner.id, request) !== side) return 'changing'
+    return admit(partner, request, side, basis)
   }
   const enterRead = (partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry> => {
-    const base = baseOf(partner) ?? (request.kind === 'v3Path' ? anyStageOf(partner) : undefined)
-    const side = base && sideOf(base.setting, partner.id, request)
-    if (base !== undefined && side !== undefined) return letIn(partner, request, side, base)
+    const basis = findBasis(partner) ?? (request.kind === 'v3Path' ? anyStageOf(partner) : undefined)
+    const side = basis && sideOf(basis.setting, partner.id, request)
+    if (basis !== undefined && side !== undefined) return admit(partner, request, side, basis)
     metrics.stageRefused({ partner: partner.id, reason: 'stale' })
     return Promise.reject(unknownStage('stale'))
   }
@@ -149,7 +150,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       const attempt: Attempt = (last) => attemptWrite(partner, request, last)
       const first = attempt(false)
       if (typeof first !== 'string') return first
-      if (first !== 'changing') reader.hurry()
+      if (first !== 'changing') reader.pollNow()
       return held.wait({ partner: partner.id, unit: request.unit }, attempt, first)
     },
     /** Loads the saved stages and starts reading. Resolves once the store has answered or is late. */
@@ -173,7 +174,7 @@ export function createStoredStages(options: StoredStagesOptions) {
         return {
           partner: id,
           stage: setting.stage,
-          percent: shareOf(setting),
+          percent: percentOnV3(setting),
           source: stored === undefined ? ('file' as const) : source,
           underWay: underWay.count(id),
           held: held.count(id),
@@ -189,7 +190,7 @@ export function createStoredStages(options: StoredStagesOptions) {
 }
 
 /** Returns a setting for V3 paths, which go to V3 at every stage. */
-const anyStageOf = ({ fileStage }: StagedPartner): Base => ({
+const anyStageOf = ({ fileStage }: StagedPartner): Basis => ({
   setting: { ...fileStage, stage: 'complete', revision: 0 },
   pending: undefined,
   isCurrent: false,

@@ -135,13 +135,13 @@ export async function writeHead(db: Db, key: Uint8Array, end: Omit<TrailEnd, 'pa
 const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
 
 /** Returns true if the end of the trail was not altered. Only without a key may the end of a trail that has not begun lack a MAC. */
-export function fits({ key, keyed }: MacKey, head: Head): boolean {
+export function isHeadSound({ key, keyed }: MacKey, head: Head): boolean {
   return (!keyed && isBlank(head)) || isMac(macOfEnd(key, head), head.mac)
 }
 
 /** Returns true if the end also matches the number of the last row, `last`. */
 export const isWhole = (macKey: MacKey, head: Head, last: number | undefined): boolean =>
-  fits(macKey, head) && head.entries === (last ?? 0)
+  isHeadSound(macKey, head) && head.entries === (last ?? 0)
 
 export async function readLast(db: Db): Promise<Pick<AuditRow, 'entry' | 'mac'> | undefined> {
   const [row] = await rowsOf(db, sql<AuditRow>`select entry, mac from rollout_audit order by entry desc limit 1`) // prettier-ignore
@@ -237,7 +237,7 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
         if (broken !== undefined) break
         last = row
         if (row.entry === known?.entries) knownMac = row.mac
-        noteWord(words, row)
+        recordLastWord(words, row)
       }
       const isContinued =
         known === undefined || head === undefined || continues(known, toTrail(macKey, head), knownMac)
@@ -266,7 +266,7 @@ function faultOfEnd(
   head: Head | undefined,
   { entry, mac }: Pick<AuditRow, 'entry' | 'mac'>,
 ): Broken | undefined {
-  if (head === undefined || !fits(macKey, head))
+  if (head === undefined || !isHeadSound(macKey, head))
     return { entry, what: 'the end of the trail is not as it was written' }
   if (head.entries === entry && head.last_mac === mac) return undefined
   return { entry: entry + 1, what: `the trail ends after row ${entry}, and it had ${head.entries} rows` }
@@ -274,7 +274,7 @@ function faultOfEnd(
 
 const applying: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit'])
 
-function noteWord(words: Map<string, LastWord>, row: AuditRow): void {
+function recordLastWord(words: Map<string, LastWord>, row: AuditRow): void {
   // Rows about the trail itself do not count.
   if (row.partner === '') return
   const setting = applying.has(row.action) ? readContent(row.content).to : words.get(row.partner)?.setting

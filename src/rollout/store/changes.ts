@@ -255,7 +255,7 @@ export function createStageChanges(database: JournalDatabase) {
         return { kind: 'dismissed' as const, ...lost }
       }),
     /** Adds an operator's action that changes no stage to the trail. The row names no partner, because a partner's rows tell its stage. */
-    note: (action: NotedAction, by: string, what: string) =>
+    recordAction: (action: NotedAction, by: string, what: string) =>
       change(async ({ add }) => {
         await add({ ...aboutTrail(action, what), by })
       }),

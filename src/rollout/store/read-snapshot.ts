@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { AdapterError } from '../../errors.ts'
 import { isLive, type JournalDatabase, settledAmong } from '../../journal/index.ts'
 import { parseStored, settingSchema, type StageSetting } from '../stage.ts'
-import { continues, fits, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
+import { continues, isHeadSound, type Head, isWhole, type KnownTrail, toTrail } from './audit-trail.ts'
 import {
   DAMAGED,
   type FoundStage,
@@ -138,7 +138,7 @@ async function readFound(
     else stages.set(row.partner, kept)
   }
   // Read only if a row may be missing. Without its row a partner would get the stage of the configuration file.
-  if (head === undefined || !fits(macKey, head) || head.partners !== stages.size + damaged.size)
+  if (head === undefined || !isHeadSound(macKey, head) || head.partners !== stages.size + damaged.size)
     for (const partner of await readStagedPartners(db)) if (!stages.has(partner)) damaged.add(partner)
   const older = (known?.revisions ?? []).filter(
     ([partner, revision]) => !damaged.has(partner) && (stages.get(partner)?.state.revision ?? 0) < revision,

@@ -45,7 +45,7 @@ export function createRolloutStore(database: JournalDatabase) {
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
     /** Deletes the acknowledgements of an instance that ends in an orderly way. */
-    leave: (instance: number): Promise<void> =>
+    forget: (instance: number): Promise<void> =>
       ask(async (db) => {
         await sql`delete from rollout_acks where instance = ${instance}`.execute(db)
       }),

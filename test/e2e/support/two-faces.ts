@@ -65,7 +65,7 @@ export async function startTwoFaces(
         revision: 1,
         isCurrent: () => served.isCurrent,
         isStoreAnswering: () => false,
-        leave: () => undefined,
+        release: () => undefined,
       }
     },
   }

@@ -65,17 +65,17 @@ const write = (from: number, count: number, given: Partial<SeenWrite> = {}): See
 describe('createLiveSeen', () => {
   it('adds up the writes of all instances, counting each record and school once', async () => {
     const { one, other, note, kept } = await start()
-    one.wrote(write(0, 20))
-    other.wrote(write(10, 20, { unit: 'school-2' }))
+    one.recordWrite(write(0, 20))
+    other.recordWrite(write(10, 20, { unit: 'school-2' }))
     const records = [
       { key: 'a', code: 'L', hasOutcome: true },
       { key: undefined, code: undefined, hasOutcome: true },
     ]
     const failed = { key: 'b', code: 'N', hasOutcome: false }
-    other.wrote(write(0, 3, { side: 'v3', records: () => [...records, failed] }))
-    other.wrote(write(0, 1, { side: 'v3', records: () => [failed] }))
-    one.unreadable(scope)
-    one.credentials('acme', 'accepted')
+    other.recordWrite(write(0, 3, { side: 'v3', records: () => [...records, failed] }))
+    other.recordWrite(write(0, 1, { side: 'v3', records: () => [failed] }))
+    one.recordUnreadable(scope)
+    one.recordCredentials('acme', 'accepted')
     await Promise.all([one.stop(), other.stop()])
     const found = await kept()
     expect({ v2: seenOf(found, 'v2'), v3: seenOf(found, 'v3'), unreadable: unreadableOf(found) }).toEqual({
@@ -89,11 +89,11 @@ describe('createLiveSeen', () => {
 
   it('restarts the counts at another revision and keeps the peak and the credentials', async () => {
     const { one, other, note, kept } = await start()
-    one.wrote(write(0, 50))
-    one.credentials('acme', 'refused')
+    one.recordWrite(write(0, 50))
+    one.recordCredentials('acme', 'refused')
     await one.stop()
-    other.wrote(write(0, 5, { revision: 5, receivedMs: 600_000 }))
-    other.wrote(write(0, 7))
+    other.recordWrite(write(0, 5, { revision: 5, receivedMs: 600_000 }))
+    other.recordWrite(write(0, 7))
     await other.stop()
     const found = await kept()
     expect([found?.scope.revision, seenOf(found, 'v2').batches]).toEqual([5, 1])
@@ -102,15 +102,15 @@ describe('createLiveSeen', () => {
 
   it('counts at most MAX_WRITTEN records', async () => {
     const { one, kept } = await start()
-    one.wrote(write(0, MAX_WRITTEN))
-    one.wrote(write(MAX_WRITTEN, 10))
+    one.recordWrite(write(0, MAX_WRITTEN))
+    one.recordWrite(write(MAX_WRITTEN, 10))
     await one.stop()
     expect(seenOf(await kept(), 'v2')).toMatchObject({ batches: 2, records: MAX_WRITTEN })
   })
 
   it('reports a failure of the store and loses only the note', async () => {
     const { one, failures, break: fail } = await start()
-    one.wrote(write(0, 1))
+    one.recordWrite(write(0, 1))
     fail()
     await one.stop()
     expect(failures).toEqual(['writes seen: ADP_INTERNAL'])

@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest'
 import {
   createLiveGuards,
   goBack,
-  testName,
+  guardStateName,
   type GuardedWrite,
-  readTest,
+  readGuardState,
 } from '../../../src/rollout/guards/live-guards.ts'
 import { judge } from '../../../src/rollout/guards/sequential-test.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
@@ -87,7 +87,7 @@ describe('createLiveGuards', () => {
     const other = await serve(url)
     const [one, two] = [watch(store), watch(other.store)]
     await one.write(20, () => false)
-    await expect.poll(() => store.readText(testName('acme'))).toBeDefined()
+    await expect.poll(() => store.readText(guardStateName('acme'))).toBeDefined()
     await two.write(5, (school) => school < 5)
     await expect.poll(() => two.told).toEqual(['acme: 25 of 25, 0 of 75'])
     await two.stop()
@@ -98,7 +98,7 @@ describe('createLiveGuards', () => {
     const reason = expect.stringMatching(/^V3 does worse than V2 at the same time: 25 of 25 /) as unknown
     expect((await store.history({})).slice(1)).toMatchObject([{ action: 'guard', by: 'guard', reason }])
     expect(await store.verify()).toMatchObject({ broken: undefined })
-    expect(await readTest(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
+    expect(await readGuardState(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
   })
 
   it('warns once and leaves the stage alone if the guard is set to warn', async () => {
@@ -110,7 +110,7 @@ describe('createLiveGuards', () => {
     await stop()
     expect(told).toEqual([expect.stringMatching(/^warned of acme: \d+, 0$/)])
     expect(await stageOf(store)).toEqual(['canary', 1])
-    expect(judge(await readTest(store, 'acme')).kind).toBe('alarm')
+    expect(judge(await readGuardState(store, 'acme')).kind).toBe('alarm')
   })
 
   it('judges each revision of the stage by its own writes', async () => {
@@ -128,7 +128,7 @@ describe('createLiveGuards', () => {
     await current.write(5, () => false)
     await current.stop()
     expect(current.told).toEqual([])
-    expect(await readTest(store, 'acme')).toMatchObject({ revision: 2, counted: { v3: 30, v2: 90 } })
+    expect(await readGuardState(store, 'acme')).toMatchObject({ revision: 2, counted: { v3: 30, v2: 90 } })
   })
 
   it('counts nothing at stages other than canary', async () => {
@@ -139,19 +139,19 @@ describe('createLiveGuards', () => {
       await stop()
       expect(told).toEqual([])
     }
-    expect(await store.readText(testName('acme'))).toBeUndefined()
+    expect(await store.readText(guardStateName('acme'))).toBeUndefined()
   })
 
   it('reports damaged evidence once and leaves it unchanged', async () => {
     const { store } = await serve(journalUrl())
-    await store.updateText(testName('acme'), () => '{"version":1}')
+    await store.updateText(guardStateName('acme'), () => '{"version":1}')
     const { failures, stop, write } = watch(store)
     await write(5, (school) => school < 5)
     await expect.poll(() => failures).toHaveLength(1)
     await write(5, (school) => school < 5)
     await stop()
     expect(failures).toEqual(['guards: ADP_JOURNAL_DAMAGED'])
-    expect(await store.readText(testName('acme'))).toBe('{"version":1}')
+    expect(await store.readText(guardStateName('acme'))).toBe('{"version":1}')
   })
 })
 

@@ -1,4 +1,4 @@
-import { type GuardState, judge } from '../../../src/rollout/guards/sequential-test.ts'
+import { type GuardVerdict, judge } from '../../../src/rollout/guards/sequential-test.ts'
 import { type BadShare, createRandom, simulate, type SimulatedSchool, WINDOW_MS } from './simulate.ts'
 
 interface Burst {
@@ -14,7 +14,7 @@ interface Burst {
 export function runWithoutFault(
   seed: number,
   windows: number,
-): { readonly state: GuardState; readonly v3Records: number } {
+): { readonly state: GuardVerdict; readonly v3Records: number } {
   const random = createRandom(seed)
   const between = (least: number, most: number): number => least * (most / least) ** random()
   const onV3 = between(0.1, 0.9)
@@ -63,7 +63,7 @@ export function runWithoutFault(
       refused: Math.min(1, level.refused * drift),
     }
   }
-  let state: GuardState | undefined
+  let state: GuardVerdict | undefined
   const run = simulate(schools, badShare, random, (now) => {
     state = judge(now.evidence)
     return state.kind === 'alarm' || now.windows >= windows

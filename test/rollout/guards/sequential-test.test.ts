@@ -6,15 +6,15 @@ import {
   advanced,
   atRevision,
   describeAlarm,
-  formatTest,
-  type GuardState,
+  formatGuardState,
+  type GuardVerdict,
   judge,
   type LogEvidence,
   logOddsEvidence,
   logPrior,
-  newTest,
-  parseTest,
-  type TestState,
+  newGuardState,
+  parseGuardState,
+  type GuardState,
   totalOf,
 } from '../../../src/rollout/guards/sequential-test.ts'
 import { runWithoutFault } from './no-fault.ts'
@@ -36,9 +36,9 @@ function runUntilAlarm(
   badShare: BadShare,
   seed: number,
   { windows = 10_000, after }: { windows?: number; after?: Simulated } = {},
-): { readonly state: GuardState; readonly run: Simulated } {
+): { readonly state: GuardVerdict; readonly run: Simulated } {
   const first = after?.windows ?? 0
-  const stateOf = (run: Simulated): GuardState => judge(run.evidence)
+  const stateOf = (run: Simulated): GuardVerdict => judge(run.evidence)
   const isOver = (run: Simulated): boolean => run.windows >= first + windows || stateOf(run).kind === 'alarm'
   const run = simulate(schools, badShare, createRandom(seed), isOver, after?.evidence, first)
   return { state: stateOf(run), run }
@@ -75,7 +75,7 @@ describe('judge', () => {
     }
   })
 
-  it.each<[what: string, onV3: number, badShare: BadShare, windows: number, kind: GuardState['kind']]>([
+  it.each<[what: string, onV3: number, badShare: BadShare, windows: number, kind: GuardVerdict['kind']]>([
     ['one broken school of 4 on V3', 4, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 100, 'alarm'],
     ['one broken school of 19 on V3', 19, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 2_000, 'ok'],
     ['a broken school that is the only one on V3', 1, ({ name }) => ({ unknown: name === 'school 0' ? 1 : 0.0005 }), 100, 'alarm'],
@@ -105,8 +105,8 @@ describe('judge', () => {
   })
 
   it('is inconclusive with few or no trials, however long that lasts', () => {
-    expect(judge(newTest).kind).toBe('inconclusive')
-    const after = (windows: number, schools: readonly SimulatedSchool[]): TestState =>
+    expect(judge(newGuardState).kind).toBe('inconclusive')
+    const after = (windows: number, schools: readonly SimulatedSchool[]): GuardState =>
       runUntilAlarm(schools, quiet, 1, { windows }).run.evidence
     expect(judge(after(4_000, schoolsOf(20, 4, 0.002, 30))).kind).toBe('inconclusive')
     expect(judge(after(1_000, schoolsOf(20, 0, 0.5, 30))).kind).toBe('inconclusive')
@@ -123,7 +123,7 @@ describe('judge', () => {
           return { side, stratum: 1, outcome }
         }),
       )
-    const well = windows(500, 'good').reduce(addWindow, newTest)
+    const well = windows(500, 'good').reduce(addWindow, newGuardState)
     expect(judge(well)).toEqual({ kind: 'ok', figures: undefined })
     // The figures appear before the alarm.
     const begun = judge(windows(1, 'slow').reduce(addWindow, well))
@@ -147,7 +147,7 @@ describe('atRevision', () => {
   it('starts an episode with a smaller part of alpha if anything was judged before', () => {
     expect(atRevision(failing, failing.revision)).toBe(failing)
     const other = atRevision(failing, 7)
-    expect(other).toEqual({ ...newTest, revision: 7, episode: 2 })
+    expect(other).toEqual({ ...newGuardState, revision: 7, episode: 2 })
     expect(judge(other).kind).toBe('inconclusive')
     // Nothing was judged at this revision.
     expect(atRevision(other, 8).episode).toBe(2)
@@ -281,30 +281,30 @@ const { evidence } = simulate(
   ({ windows }) => windows >= 300,
 )
 
-describe('formatTest and parseTest', () => {
+describe('formatGuardState and parseGuardState', () => {
   it('restore the stored evidence from a text of bounded size', () => {
-    for (const one of [newTest, evidence, atRevision(evidence, 5)]) {
-      const text = formatTest(one)
-      const restored = parseTest(text)
-      expect(restored).toEqual(parseTest(formatTest(restored)))
+    for (const one of [newGuardState, evidence, atRevision(evidence, 5)]) {
+      const text = formatGuardState(one)
+      const restored = parseGuardState(text)
+      expect(restored).toEqual(parseGuardState(formatGuardState(restored)))
       expect({ ...restored, logs: 0 }).toEqual({ ...one, logs: 0 })
       expect(text.length).toBeLessThan(1_000)
     }
-    expect(parseTest(formatTest(evidence)).windows).toBe(evidence.windows)
+    expect(parseGuardState(formatGuardState(evidence)).windows).toBe(evidence.windows)
   })
 
   it('never increase the evidence', () => {
     const before = evidence.logs
-    const after = parseTest(formatTest(evidence)).logs
+    const after = parseGuardState(formatGuardState(evidence)).logs
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
   it('refuse damaged evidence instead of starting anew', () => {
-    const text = formatTest(evidence)
+    const text = formatGuardState(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]
     damaged.push(...replaced.map(([from, to]) => text.replace(from, to)))
     for (const one of damaged)
-      expect(() => parseTest(one)).toThrow(expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }))
+      expect(() => parseGuardState(one)).toThrow(expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }))
   })
 })

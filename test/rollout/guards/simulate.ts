@@ -1,5 +1,5 @@
 import { addWindow } from '../../../src/rollout/guards/sequential-test.ts'
-import { newTest, type TestState } from '../../../src/rollout/guards/sequential-test.ts'
+import { newGuardState, type GuardState } from '../../../src/rollout/guards/sequential-test.ts'
 import {
   type BadOutcome,
   badOutcomes,
@@ -33,7 +33,7 @@ export type BadShare = (
 ) => Partial<Record<Exclude<BadOutcome, 'slow'>, number>>
 
 export interface Simulated {
-  readonly evidence: TestState
+  readonly evidence: GuardState
   /** The number of records that were sent to V3. */
   readonly v3Records: number
   readonly windows: number
@@ -47,7 +47,7 @@ export function simulate(
   badShare: BadShare,
   random: () => number,
   isOver: (run: Simulated) => boolean,
-  evidence = newTest,
+  evidence = newGuardState,
   firstWindow = 0,
 ): Simulated {
   const windows = createTrialWindows()

@@ -52,7 +52,7 @@ export class ScriptedStore {
     for (const row of rows) this.#said.set(`${instance} ${row.partner}`, { instance, ...row })
   }
 
-  async leave(): Promise<void> {}
+  async forget(): Promise<void> {}
 
   async begin(partner: string, setting: StageSetting): Promise<void> {
     this.#expectUp()

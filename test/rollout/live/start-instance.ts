@@ -89,7 +89,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
       void enter(unit, stage).then(
         (entry) => {
           settled = describeEntry(entry)
-          entry.leave()
+          entry.release()
         },
         (error: unknown) => (settled = (error as { code: string }).code),
       )
@@ -116,7 +116,7 @@ export function follow(entering: Promise<StageEntry>): { outcome: string } {
   entering.then(
     (entry) => {
       followed.outcome = describeEntry(entry)
-      entry.leave()
+      entry.release()
     },
     (error: unknown) => (followed.outcome = (error as { code: string }).code),
   )

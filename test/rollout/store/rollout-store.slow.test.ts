@@ -221,7 +221,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
       { ...row, instance: first, partner: 'b' },
       { ...row, instance: second, pendingRevision: undefined },
     ])
-    await other.store.leave(second)
+    await other.store.forget(second)
     await other.journal.close()
     expect(await said()).toHaveLength(2)
   })
