@@ -6,12 +6,12 @@ import { type Clock, waitFor } from '../clock.ts'
 /** The maximum unused processor time that is saved for later work. */
 const MOST_SAVED_MS = 50
 /** How often waiting work checks the remaining processor time. Over shorter intervals the processor clocks are too imprecise. */
-const ASK_MS = 10
+const CHECK_INTERVAL_MS = 10
 /**
  * The largest fraction of one processor that background work may use, while the threads that serve clients are idle, and the smallest,
  * while they use a whole processor: background work takes caches and cores from them.
  */
-const [LARGEST, LEAST] = [1 / 10, 1 / 50]
+const [LARGEST, SMALLEST] = [1 / 10, 1 / 50]
 
 export type ProcessorShare = ReturnType<typeof createProcessorShare>
 
@@ -25,20 +25,20 @@ export function createProcessorShare(
   stopped: AbortSignal,
 ) {
   let savedMs = MOST_SAVED_MS
-  let seen = { atMs: clock.nowMs(), ...usedMs() }
+  let measured = { atMs: clock.nowMs(), ...usedMs() }
   let last: Promise<unknown> = Promise.resolve()
   const save = (): void => {
     const now = { atMs: clock.nowMs(), ...usedMs() }
-    const elapsedMs = now.atMs - seen.atMs
-    const idleMs = Math.max(0, elapsedMs - (now.others - seen.others))
-    const earnedMs = elapsedMs * LEAST + idleMs * (LARGEST - LEAST)
-    savedMs = Math.min(MOST_SAVED_MS, savedMs + earnedMs - (now.own - seen.own))
-    seen = now
+    const elapsedMs = now.atMs - measured.atMs
+    const idleMs = Math.max(0, elapsedMs - (now.others - measured.others))
+    const earnedMs = elapsedMs * SMALLEST + idleMs * (LARGEST - SMALLEST)
+    savedMs = Math.min(MOST_SAVED_MS, savedMs + earnedMs - (now.own - measured.own))
+    measured = now
   }
   const begin = async (): Promise<void> => {
     save()
     while (savedMs <= 0 && !stopped.aborted) {
-      await waitFor(ASK_MS, clock, stopped)
+      await waitFor(CHECK_INTERVAL_MS, clock, stopped)
       save()
     }
     await new Promise<void>((resolve) => setImmediate(resolve))

@@ -145,7 +145,7 @@ export type RunDoubt = 'incomplete' | 'nothingCompared' | 'tooFewCompared' | 'un
 export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, differs: 1, inconclusive: 3 }
 
 /** The percentage of offered records that a run must compare. Below it the run is inconclusive. */
-export const LEAST_COMPARED_PERCENT = 90
+export const MIN_COMPARED_PERCENT = 90
 
 /** The advice on the next step of the partner (`rollout/advise`), or `undefined` if it is unknown. */
 export type StepAdvice = { readonly verdict: string; readonly missing: readonly string[] } | undefined
@@ -171,7 +171,7 @@ export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   const doubts: RunDoubt[] = []
   if (compared === 0) doubts.push('nothingCompared')
   if (!complete) doubts.push('incomplete')
-  if (compared > 0 && compared * 100 < offered * LEAST_COMPARED_PERCENT) doubts.push('tooFewCompared')
+  if (compared > 0 && compared * 100 < offered * MIN_COMPARED_PERCENT) doubts.push('tooFewCompared')
   if (counts.unknown > 0) doubts.push('unknown')
   // An expired rule changes the outcome only through its fields, which count as differences again.
   if (ownRules.some(({ expired, count: fields }) => expired && fields > 0)) doubts.push('expiredRules')

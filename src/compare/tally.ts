@@ -60,10 +60,10 @@ export function createTally() {
     const known = counts.get(key)
     const size = sizes.get(section) ?? 0
     if (known !== undefined) known[2] += count
-    else if (size >= (section === 'day' ? MAX_NAMES.day : MAX_NAMES.other) && !names.every(isClosed))
+    else if (size >= (section === 'day' ? MAX_NAMES.day : MAX_NAMES.other) && !names.every(isFixedName))
       add(
         section,
-        names.map((name) => (isClosed(name) ? name : OTHER)),
+        names.map((name) => (isFixedName(name) ? name : OTHER)),
         count,
       )
     else {
@@ -103,7 +103,7 @@ export function createTally() {
 }
 
 /** Returns true for names from fixed lists, which `(other)` never replaces: `missing` must not be mistaken for another value. */
-const isClosed = (name: string): boolean =>
+const isFixedName = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
   allVerdicts.some((verdict) => verdict === name)

@@ -71,7 +71,7 @@ function toForwardCall(
     linksInBody: isRead,
     onReplyHead: ({ status }) => {
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)
-      if (status === 429) comparison.throttled(client.partner, entry.stage)
+      if (status === 429) comparison.onThrottled(client.partner, entry.stage)
     },
   }
 }

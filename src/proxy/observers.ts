@@ -272,7 +272,7 @@ function noteKeys(
   const note = (): void => {
     if (isNoted || !isAccepted()) return
     isNoted = true
-    comparison.wrote(client.partner, entry.stage, () => keysOf(plan))
+    comparison.onWrite(client.partner, entry.stage, () => keysOf(plan))
   }
   return {
     // Before a service has it where that is possible: a comparison may read one of its marks at once.

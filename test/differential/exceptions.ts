@@ -18,7 +18,7 @@ export interface Exception {
   /** A read that shows this difference. Every run sends the read; if it shows the difference no longer, the exception is stale. */
   readonly example: (samples: Samples) => Partial<Read>
   /** Returns the pair without this difference, or `undefined` if the pair does not show it. */
-  readonly settle: (pair: Pair, read: Read) => Pair | undefined
+  readonly removeFrom: (pair: Pair, read: Read) => Pair | undefined
 }
 
 const query = (...options: readonly (readonly [name: string, value: string])[]): Read['options'] =>
@@ -35,7 +35,7 @@ function codeOf(pages: Pages): string | undefined {
 const messageOf = (pages: Pages): string => pages[0]?.body ?? ''
 const statusOf = (pages: Pages): number => pages[0]?.status ?? 0
 /** Accepts the adapter's answer unchanged, since the whole difference is intended. */
-const agreed = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
+const accept = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
 
 /** The codes of both faces for the same fault. */
 const codes: Readonly<Record<string, string>> = {
@@ -55,7 +55,7 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'wide range',
     example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$count', 'true']),
-    settle: ({ wide, ...pair }, read) => {
+    removeFrom: ({ wide, ...pair }, read) => {
       if (wide === undefined || statusOf(pair.adapter) !== 200) return undefined
       if (hasOption(read, /^\$?orderby$/i)) return { legacy: wide, adapter: pair.adapter, wide: undefined }
       return { legacy: withoutOrder(wide, read), adapter: withoutOrder(pair.adapter, read), wide: undefined }
@@ -64,42 +64,42 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'range of more than ten years',
     example: (samples) => filter(`${learnerOf(samples)} and ${wideRange.replace('2025', '1925')}`),
-    settle: (pair) =>
+    removeFrom: (pair) =>
       pair.wide !== undefined && messageOf(pair.adapter).includes('The filter spans more than 3780 days')
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
     name: 'order of a wide range',
     example: (samples) => filter(`${wideRange} and ${learnerOf(samples)}`, ['$orderby', 'Comment']),
-    settle: (pair) =>
+    removeFrom: (pair) =>
       pair.wide !== undefined &&
       messageOf(pair.adapter).includes('can only be ordered by AttendableEventStart first')
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
     name: 'history in a condition',
     example: (samples) => filter(`${learnerOf(samples)} and AttendanceHistorys/any()`),
-    settle: (pair) =>
+    removeFrom: (pair) =>
       /AttendanceHistorys\S* has no counterpart in V3/.test(messageOf(pair.adapter))
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
     name: 'token of a next link',
     example: (samples) => filter(learnerOf(samples), ['$skiptoken', '1.2.3']),
-    settle: (pair, read) =>
+    removeFrom: (pair, read) =>
       statusOf(pair.adapter) === 400 &&
       /A next link allows no further options|was not issued to this client/.test(messageOf(pair.adapter)) &&
       /skiptoken/i.test(unescape(targetOf(read)))
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
     name: 'recorded code for no mark',
     example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
-    settle: (pair) => {
+    removeFrom: (pair) => {
       // On both faces, the histories of other marks of the session contain the comment too.
       if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
       const legacy = pair.legacy.map(withoutNoMark)
@@ -111,15 +111,15 @@ export const exceptions: readonly Exception[] = [
     example: (samples) => ({
       options: [...(filter(learnerOf(samples)).options ?? []), { name: 'note', value: '#1' }],
     }),
-    settle: (pair, read) =>
-      codeOf(pair.adapter) === 'ADP_PATH' && targetOf(read).includes('#') ? agreed(pair) : undefined,
+    removeFrom: (pair, read) =>
+      codeOf(pair.adapter) === 'ADP_PATH' && targetOf(read).includes('#') ? accept(pair) : undefined,
   },
   {
     name: 'ambiguous path',
     example: () => ({ path: '/V2/Attendance//AttendanceRecords', options: [] }),
-    settle: (pair) =>
+    removeFrom: (pair) =>
       codeOf(pair.adapter) === 'ADP_PATH' && [401, 404].includes(statusOf(pair.legacy))
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
@@ -129,20 +129,20 @@ export const exceptions: readonly Exception[] = [
       options: [],
       headers: { Authorization: 'Bearer wrong' },
     }),
-    settle: (pair, read) =>
+    removeFrom: (pair, read) =>
       statusOf(pair.legacy) === 401 &&
       statusOf(pair.adapter) === 200 &&
       /\/attendance\/?$|metadata\/?$/i.test(unescape(read.path))
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
     name: 'refused before V3 is asked',
     example: () => ({ ...filter('Nothing'), headers: { Authorization: 'Bearer wrong' } }),
-    settle: (pair) =>
+    removeFrom: (pair) =>
       (statusOf(pair.legacy) === 401 && [400, 404, 405, 406].includes(statusOf(pair.adapter))) ||
       (statusOf(pair.legacy) === 404 && statusOf(pair.adapter) === 405)
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
   {
@@ -151,7 +151,7 @@ export const exceptions: readonly Exception[] = [
       path: '/V2/LearnerRegistations',
       options: query(['expand', 'Enrolments'], ['$top', '2']),
     }),
-    settle: (pair, read) => {
+    removeFrom: (pair, read) => {
       if (!/learnerregist/i.test(unescape(read.path)) || statusOf(pair.adapter) !== 200) return undefined
       const without = /,"EnrolmentStatuses(?:@odata\.context)?":(?:\[(?:[^[\]]|\[[^[\]]*\])*\]|"[^"]*")/g
       const cut = (pages: Pages): Pages =>
@@ -165,7 +165,7 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'place in a query of registrations',
     example: () => ({ path: '/V2/LearnerRegistations', options: query(['expand', 'Enrolments,Enrolments']) }),
-    settle: (pair, read) => {
+    removeFrom: (pair, read) => {
       if (!/learnerregist/i.test(unescape(read.path)) || codeOf(pair.adapter) !== 'InvalidQuery')
         return undefined
       const cut = (pages: Pages): Pages =>
@@ -176,13 +176,13 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'root of the learner interface',
     example: () => ({ path: '/V2/', options: [] }),
-    settle: (pair, read) =>
-      /\/V2\/?$/i.test(unescape(read.path)) && statusOf(pair.adapter) === 404 ? agreed(pair) : undefined,
+    removeFrom: (pair, read) =>
+      /\/V2\/?$/i.test(unescape(read.path)) && statusOf(pair.adapter) === 404 ? accept(pair) : undefined,
   },
   {
     name: 'words of refusals',
     example: () => ({ path: '/V2/Attendance/AttendanceRecords/x', options: [] }),
-    settle: ({ legacy, adapter, ...rest }) =>
+    removeFrom: ({ legacy, adapter, ...rest }) =>
       [401, 404, 405, 406].includes(statusOf(adapter)) &&
       statusOf(legacy) === statusOf(adapter) &&
       legacy[0]?.headers['allow'] === adapter[0]?.headers['allow']
@@ -192,7 +192,7 @@ export const exceptions: readonly Exception[] = [
   {
     name: 'codes of errors',
     example: () => filter('Nothing'),
-    settle: ({ legacy, adapter, ...rest }) =>
+    removeFrom: ({ legacy, adapter, ...rest }) =>
       codeOf(legacy) !== undefined && codeOf(adapter) !== undefined && codeOf(legacy) !== codeOf(adapter)
         ? { ...rest, legacy: legacy.map(plainError), adapter: adapter.map(plainError) }
         : undefined,
@@ -203,11 +203,11 @@ export const exceptions: readonly Exception[] = [
       filter(
         `AttendableEventStart eq ${starts[0] ?? ''} and (${Array.from({ length: 640 }, () => `Learner eq ${learners[0] ?? ''}`).join(' or ')})`,
       ),
-    settle: (pair, read) =>
+    removeFrom: (pair, read) =>
       targetOf(read).length > 25_000 &&
       statusOf(pair.legacy) === 200 &&
       messageOf(pair.adapter).includes('has more than 32768 characters')
-        ? agreed(pair)
+        ? accept(pair)
         : undefined,
   },
 ]

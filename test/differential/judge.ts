@@ -14,10 +14,10 @@ export function judge(pair: Pair, read: Read): Verdict {
   let rest = pair
   for (const exception of exceptions) {
     if (isDeepStrictEqual(rest.legacy, rest.adapter)) break
-    const settled = exception.settle(rest, read)
-    if (settled === undefined) continue
+    const remaining = exception.removeFrom(rest, read)
+    if (remaining === undefined) continue
     by.push(exception)
-    rest = settled
+    rest = remaining
   }
   if (!isDeepStrictEqual(rest.legacy, rest.adapter)) return { kind: 'different', rest }
   return by.length === 0 ? { kind: 'equal' } : { kind: 'excepted', by }

@@ -113,7 +113,7 @@ export function toBackground(parts: BackgroundParts): Background {
         // It may have been removed meanwhile.
         if (partner === undefined) return
         if (side === 'v3' && status === 200) parts.accepted.accept({ ...client, partner })
-        if (status === 429) pace.throttled(partner, side)
+        if (status === 429) pace.onThrottled(partner, side)
         return
       }
       case 'internalError':
@@ -241,13 +241,13 @@ export function toBackground(parts: BackgroundParts): Background {
         return percent > 0 && (percent >= 100 || Math.random() * 100 < percent)
       },
       offer: (exchange) => safely(() => offer(exchange)),
-      wrote: (partner, stage, keys) =>
+      onWrite: (partner, stage, keys) =>
         safely(() => {
           if (isCompared(partner, stage)) wrote(partner.id, keys())
         }),
-      throttled: (partner, stage) =>
+      onThrottled: (partner, stage) =>
         safely(() => {
-          if (isCompared(partner, stage)) pace.throttled(partner, 'v2')
+          if (isCompared(partner, stage)) pace.onThrottled(partner, 'v2')
         }),
     },
     reload: (next) => safely(() => thread.reload(next)),

@@ -198,7 +198,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
       services,
     } as const
     const { document } = await runWith('exchanges', options, { source, header })
-    const reads = source.leftOut()
+    const reads = source.unaskedReads()
     if (reads > 0)
       console.error(
         `markbridge: ${reads} recorded read(s) were left out: --v3 <url> sets them against what V3 answers now.`,

@@ -1,7 +1,7 @@
 import type { Comparison } from '../verdict.ts'
 import { codeClassOf } from './classes.ts'
 import { compareMembers, compareValues, type ValueForm } from './compare-values.ts'
-import { Findings, type OwnRules, plainly } from './findings.ts'
+import { Findings, type OwnRules, verdictOnly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
 
 /** A property of a record that must have been compared before the next rollout step is advised. */
@@ -23,7 +23,7 @@ export interface MarkOptions {
 
 /** Compares two flat marks, each as parsed JSON. The verdict is `unknown` if one side is not an object. Never throws. */
 export function compareMark(v2: unknown, v3: unknown, { rules, without }: MarkOptions = {}): Comparison {
-  if (!isMembers(v2) || !isMembers(v3)) return plainly('unknown')
+  if (!isMembers(v2) || !isMembers(v3)) return verdictOnly('unknown')
   const findings = new Findings(rules)
   findMarkDifferences(v2, v3, findings, without)
   return findings.result()
@@ -38,7 +38,7 @@ export function findMarkDifferences(
   const codeForm: ValueForm = { text: 'any', classes: [codeClassOf(v2), codeClassOf(v3)] }
   compareMembers('', v2, v3, findings, (name, one, other) => {
     if (without?.has(name) === true) return true
-    if (name === HISTORIES) return isLeftOut(one, other, findings)
+    if (name === HISTORIES) return acceptOmittedHistory(one, other, findings)
     const form = codes.has(name) ? codeForm : texts.has(name) ? textForm : undefined
     if (form !== undefined) compareValues(name, one, other, findings, form)
     return form !== undefined
@@ -46,7 +46,7 @@ export function findMarkDifferences(
 }
 
 /** Handles histories, which the adapter omits by default. Histories of V2 that V3 does not show are equivalent. */
-function isLeftOut(v2: unknown, v3: unknown, findings: Findings): boolean {
+function acceptOmittedHistory(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)
   else if (!Array.isArray(v2) || !Array.isArray(v3)) findings.agree('missing-null', HISTORIES)

@@ -4,7 +4,7 @@ import { type AlignedRecord, alignRows, type Keys, movedRecords, pairRows } from
 import { countClass } from './classes.ts'
 import { findMarkDifferences, type MarkOptions } from './compare-mark.ts'
 import { compareMembers } from './compare-values.ts'
-import { createOwnRules, Findings, type OwnRules, plainly } from './findings.ts'
+import { createOwnRules, Findings, type OwnRules, verdictOnly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members } from './values.ts'
 
 /**
@@ -77,15 +77,15 @@ export function comparePair(pair: Pair): readonly RecordDiff[] {
       v2: record.v2.rows[0],
       v3: record.v3.rows[0],
     })),
-    ...v2Unknown.map((row) => ({ comparison: plainly('unknown'), v2: row, v3: undefined })),
-    ...v3Unknown.map((row) => ({ comparison: plainly('unknown'), v2: undefined, v3: row })),
+    ...v2Unknown.map((row) => ({ comparison: verdictOnly('unknown'), v2: row, v3: undefined })),
+    ...v3Unknown.map((row) => ({ comparison: verdictOnly('unknown'), v2: undefined, v3: row })),
   ]
 }
 
 function compareRecord(record: AlignedRecord, pair: Pair, isMoved: boolean): Comparison {
   const [v2Count, v3Count] = [record.v2.rows.length, record.v3.rows.length]
-  if (v2Count === 0) return plainly('onlyV3')
-  if (v3Count === 0) return plainly('onlyV2')
+  if (v2Count === 0) return verdictOnly('onlyV3')
+  if (v3Count === 0) return verdictOnly('onlyV2')
   const findings = new Findings(pair.rules)
   for (const [one, other] of pairRows(record))
     if (isMembers(one) && isMembers(other)) findDifferences(one, other, pair, findings)

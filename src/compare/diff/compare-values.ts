@@ -36,7 +36,7 @@ export function compareValues(
 ): void {
   if (v2 === v3) return
   if (depth > MAX_DEPTH) {
-    findings.giveUp()
+    findings.markUnknown()
     return
   }
   const kind = kindOf(v2, v3)

@@ -1,7 +1,7 @@
 import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
 
 /** Returns a comparison that has a verdict and no fields. */
-export function plainly(verdict: Comparison['verdict']): Comparison {
+export function verdictOnly(verdict: Comparison['verdict']): Comparison {
   return { verdict, differences: [], equivalences: [] }
 }
 
@@ -28,7 +28,7 @@ export class Findings {
       return
     }
     if (rule !== undefined) this.expired.add(rule.name)
-    this.keep(found)
+    this.insert(found)
   }
 
   /** Adds an equivalence: the two forms of a field have the same meaning by a rule. */
@@ -36,21 +36,21 @@ export class Findings {
     if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
   }
 
-  giveUp(): void {
+  markUnknown(): void {
     this.isUnknown = true
   }
 
   /** Adds the findings of another comparison of the same record. */
   add({ verdict, differences, equivalences, expiredRules = [] }: Comparison): void {
-    if (verdict === 'unknown') this.giveUp()
-    for (const found of differences) this.keep(found)
+    if (verdict === 'unknown') this.markUnknown()
+    for (const found of differences) this.insert(found)
     for (const name of expiredRules) this.expired.add(name)
     for (const { rule, path } of equivalences) this.agree(rule, path)
   }
 
   result(): Comparison {
     const { differences, equivalences, expired } = this
-    if (this.isUnknown) return plainly('unknown')
+    if (this.isUnknown) return verdictOnly('unknown')
     return {
       verdict: differences.size > 0 ? 'differs' : equivalences.size > 0 ? 'equivalent' : 'same',
       differences: [...differences.values()],
@@ -59,7 +59,7 @@ export class Findings {
     }
   }
 
-  private keep(found: FieldDifference): void {
+  private insert(found: FieldDifference): void {
     const key = `${found.path}\n${found.kind}\n${found.v2Class}\n${found.v3Class}`
     if (this.differences.size < MAX_FINDINGS) this.differences.set(key, found)
   }
@@ -103,11 +103,11 @@ export function createOwnRules(rules: readonly PartnerRule[], today: string): Ow
   )
   return {
     all,
-    find: (difference) => byPath.get(difference.path)?.find(({ when }) => holds(when, difference)),
+    find: (difference) => byPath.get(difference.path)?.find(({ when }) => appliesTo(when, difference)),
   }
 }
 
-function holds(when: RuleCondition, { v2Class, v3Class }: FieldDifference): boolean {
+function appliesTo(when: RuleCondition, { v2Class, v3Class }: FieldDifference): boolean {
   return isOfClass(when.v2Class, v2Class) && isOfClass(when.v3Class, v3Class)
 }
 

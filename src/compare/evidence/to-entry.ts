@@ -15,7 +15,7 @@ export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceE
     addCounts(counts, [[countName(...name), 1]])
   }
   add('exchange', kind, check, 'compared')
-  if (records.some(isShown)) add('schoolDay', key.today, check)
+  if (records.some(isOutcomeCompared)) add('schoolDay', key.today, check)
   for (const record of records) countRecord(add, exchange, record, key)
   for (const delayMs of exchange.delaysMs)
     add('delay', String(delayBounds.find((upToMs) => upToMs === null || delayMs <= upToMs)))
@@ -40,13 +40,13 @@ function countRecord(
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   add('comparedOn', key.today, verdict)
   add('comparedAt', key.hour, verdict)
-  const seen = isShown(record) ? 'compared' : 'seen'
+  const how = isOutcomeCompared(record) ? 'compared' : 'seen'
   const name = codeFingerprint(record.code ?? '')
-  if (name !== undefined) add('code', check, name, seen)
+  if (name !== undefined) add('code', check, name, how)
   for (const code of new Set(record.errorCodes))
-    add('error', check, ERROR_CODE.test(code) ? code : 'other', seen)
+    add('error', check, ERROR_CODE.test(code) ? code : 'other', how)
   if (!isJudged(record)) return
-  if (isShown(record)) for (const trait of new Set(record.traits)) add('trait', check, trait)
+  if (isOutcomeCompared(record)) for (const trait of new Set(record.traits)) add('trait', check, trait)
   const differences = record.differences.map(
     ({ path, kind: what, v2Class, v3Class }) => [path, what, v2Class, v3Class] as const,
   )
@@ -81,7 +81,7 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
 
 /** Returns true if the outcome of the record was compared. If the ids of a batch do not match, only the form of its reply is compared. */
-const isShown = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
+const isOutcomeCompared = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
   isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 
 const isDifferent = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts'
 import type { Side } from '../../rollout/stage.ts'
 import { toFlatRecord } from '../../translate/index.ts'
 import { compareMark } from '../diff/compare-mark.ts'
-import { type OwnRules, plainly } from '../diff/findings.ts'
+import { type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import { splitTarget } from '../wire-exchange.ts'
@@ -51,7 +51,9 @@ export function compareAccepted(
   seen: Members | undefined,
   rules: OwnRules | undefined,
 ): Comparison {
-  return seen === undefined ? plainly('onlyV2') : compareMark(own, seen, { rules, without: unknownOf(own) })
+  return seen === undefined
+    ? verdictOnly('onlyV2')
+    : compareMark(own, seen, { rules, without: unknownOf(own) })
 }
 
 const unknownOf = (own: Members): ReadonlySet<string> | undefined =>
@@ -70,7 +72,7 @@ export function checkReadBack(
   })
   return checkMarks(offered, marks, options, (own, seen) =>
     seen === undefined
-      ? plainly('onlyV3')
+      ? verdictOnly('onlyV3')
       : compareMark(seen, own, { rules: options.rules, without: unknownOf(own) }),
   )
 }

@@ -3,7 +3,7 @@ import type { Side } from '../../rollout/stage.ts'
 import { readNextLink } from '../../translate/index.ts'
 import { describeMark } from '../diff/compare-mark.ts'
 import { comparePair } from '../diff/compare-pair.ts'
-import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
+import { Findings, type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers } from '../diff/values.ts'
 import { isEqual } from '../verdict.ts'
 import { headersOf, splitTarget } from '../wire-exchange.ts'
@@ -58,7 +58,7 @@ function compareBoth(
   for (const answer of [v2, v3])
     if (answer.kind === 'unsent') return { kind: 'skipped', reason: answer.reason }
   if (v2.kind !== 'answered' || v3.kind !== 'answered')
-    return { kind: 'compared', records: [{ ...noFacts, ...plainly('unknown') }] }
+    return { kind: 'compared', records: [{ ...noFacts, ...verdictOnly('unknown') }] }
   return compareAnswers(offered, v2, v3, { rules })
 }
 
@@ -134,12 +134,12 @@ export function compareAnswers(
     rules,
   })
   // Two empty answers agree, which is a result too.
-  if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...plainly('same') }] }
+  if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...verdictOnly('same') }] }
   const records = diffs.map((diff): ComparedRecord => {
     const { verdict } = diff.comparison
     const mayChange = verdict === 'differs' || verdict === 'onlyV3'
     const comparison =
-      mayChange && isChanged?.(diff.v2, diff.v3) === true ? plainly('unknown') : diff.comparison
+      mayChange && isChanged?.(diff.v2, diff.v3) === true ? verdictOnly('unknown') : diff.comparison
     return { ...describeMark(diff), errorCodes: [], ...comparison }
   })
   return { kind: 'compared', records }

@@ -12,7 +12,7 @@ import {
 import type { V3Record } from '../../v3/record.ts'
 import { type Plan, type PlannedRecord, planWrites } from '../../writes/plan.ts'
 import type { WriteRequest } from '../../writes/stored-request.ts'
-import { Findings, type OwnRules, plainly } from '../diff/findings.ts'
+import { Findings, type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import type { Comparison } from '../verdict.ts'
 import { fieldOf, type WireWrite, writeRequestOf } from '../wire-exchange.ts'
@@ -115,18 +115,18 @@ function compareForms(
       ...factsOf(markOf(one), { isCorrection: place.isCorrection, errorCodes: codesOf(one.body) }),
       ...(plan.outcomesShown
         ? judge(one, built.form.parts[index], kind === 'batch', rules, findings)
-        : judgeHidden(findings)),
+        : judgeMismatch(findings)),
     })
     const { record } = one.planned
     if (record !== undefined && plan.outcomesShown && one.outcome.kind === 'accepted')
       accepted.push({ record, mark: answeredMark(one), place })
   }
-  for (let count = 0; count < extra; count += 1) records.push({ ...noFacts, ...plainly('onlyV2') })
+  for (let count = 0; count < extra; count += 1) records.push({ ...noFacts, ...verdictOnly('onlyV2') })
   return { kind: 'compared', records, accepted }
 }
 
 /** Judges a batch with mismatched ids. Its reply is a single 200 (batch-wire 3), of which only the form can be compared. */
-function judgeHidden(findings: Findings): Comparison {
+function judgeMismatch(findings: Findings): Comparison {
   findings.agree('no-outcome-shown', 'part')
   return findings.result()
 }
@@ -138,8 +138,8 @@ function judge(
   rules: OwnRules | undefined,
   findings: Findings,
 ): Comparison {
-  if (part === undefined) return plainly('onlyV3')
-  if (built === undefined || builtForm === undefined) return plainly('unknown')
+  if (part === undefined) return verdictOnly('onlyV3')
+  if (built === undefined || builtForm === undefined) return verdictOnly('unknown')
   const { status } = part.form
   if (isBatch) comparePartForm(part.form, builtForm, findings)
   else if (status !== built.status)

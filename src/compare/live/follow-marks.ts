@@ -1,5 +1,5 @@
 import { type Clock, waitFor } from '../../clock.ts'
-import { plainly } from '../diff/findings.ts'
+import { verdictOnly } from '../diff/findings.ts'
 import { isSameMoment, type Members, nanosBetween } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import type { SideAnswer } from './ask-sides.ts'
@@ -64,7 +64,7 @@ const FIRST_PAUSE_MS = 500
 const CLOCK_MS = 1_000
 
 /** A mark that the other side does not yet show as it was accepted. */
-interface OpenMark {
+interface PendingMark {
   readonly followed: FollowedMark
   /** The mark as last shown, without its histories, which grow with every write and are only compared on arrival. */
   seen: Members | undefined
@@ -87,41 +87,41 @@ export async function followMarks(
   const { clock, settleMs, sinceMs, stopped, serving } = options
   const compared: JudgedMark[] = []
   const delaysMs: number[] = []
-  let open = marks.map(toOpen)
+  let pending = marks.map(toPending)
   let unsent: SkipReason | undefined
   const endMs = clock.nowMs() + settleMs
   const isStopped = (): boolean => stopped.aborted
-  for (let pauseMs = FIRST_PAUSE_MS; open.length > 0 && !isStopped(); pauseMs *= 2) {
+  for (let pauseMs = FIRST_PAUSE_MS; pending.length > 0 && !isStopped(); pauseMs *= 2) {
     const isLast = clock.nowMs() >= endMs
-    open = open.filter(({ followed }) => !followed.place.isSuperseded())
-    for (const group of groupsOf(open)) {
+    pending = pending.filter(({ followed }) => !followed.place.isSuperseded())
+    for (const group of groupsOf(pending)) {
       unsent = await readGroup(group, options)
       if (unsent !== undefined || isStopped()) break
       for (const own of group) own.isSettled = isLast
     }
     const atMs = clock.nowMs()
-    for (const { followed, comparison } of open) {
+    for (const { followed, comparison } of pending) {
       if (comparison === undefined || !isEqual(comparison)) continue
       compared.push({ followed, comparison })
       delaysMs.push(atMs - sinceMs)
     }
-    open = open.filter(({ comparison }) => !isEqual(comparison))
-    if (unsent !== undefined || isLast || isStopped() || open.length === 0) break
+    pending = pending.filter(({ comparison }) => !isEqual(comparison))
+    if (unsent !== undefined || isLast || isStopped() || pending.length === 0) break
     await waitFor(Math.max(0, Math.min(pauseMs, endMs - atMs)), clock, stopped)
   }
-  const left = open.filter(
+  const remaining = pending.filter(
     ({ comparison, followed }) => comparison !== undefined && !followed.place.isSuperseded(),
   )
-  const settled = left.filter(({ isSettled }) => isSettled)
+  const settled = remaining.filter(({ isSettled }) => isSettled)
   compared.push(
-    ...(serving === undefined ? settled.map(toJudged) : await leaveNewer(settled, serving, options)),
+    ...(serving === undefined ? settled.map(toJudged) : await omitReplaced(settled, serving, options)),
   )
-  compared.push(...left.filter(({ isSettled }) => !isSettled).map(toUnknown))
+  compared.push(...remaining.filter(({ isSettled }) => !isSettled).map(toUnknown))
   const reason = isStopped() ? 'stopped' : (unsent ?? 'superseded')
   return { compared, delaysMs, skipped: compared.length === 0 ? reason : undefined }
 }
 
-const toOpen = (followed: FollowedMark): OpenMark => ({
+const toPending = (followed: FollowedMark): PendingMark => ({
   followed,
   seen: undefined,
   seenAfterMs: 0,
@@ -129,16 +129,19 @@ const toOpen = (followed: FollowedMark): OpenMark => ({
   isSettled: false,
 })
 
-const toUnknown = ({ followed }: OpenMark): JudgedMark => ({ followed, comparison: plainly('unknown') })
+const toUnknown = ({ followed }: PendingMark): JudgedMark => ({
+  followed,
+  comparison: verdictOnly('unknown'),
+})
 
-const toJudged = ({ followed, comparison = plainly('unknown') }: OpenMark): JudgedMark => ({
+const toJudged = ({ followed, comparison = verdictOnly('unknown') }: PendingMark): JudgedMark => ({
   followed,
   comparison,
 })
 
 /** Reads marks of one event on the other side. Returns the reason if no call left. */
 async function readGroup(
-  group: readonly OpenMark[],
+  group: readonly PendingMark[],
   { ask, compare, clock, serving }: FollowOptions,
 ): Promise<SkipReason | undefined> {
   const read = await readMarks(ask, group)
@@ -148,7 +151,7 @@ async function readGroup(
     if (seen?.['RecordedOn'] !== own.seen?.['RecordedOn'])
       own.seenAfterMs = clock.nowMs() - (serving?.receivedMs ?? 0)
     own.seen = withoutHistories(seen)
-    own.comparison = read.kind === 'read' ? compare(own.followed, seen) : plainly('unknown')
+    own.comparison = read.kind === 'read' ? compare(own.followed, seen) : verdictOnly('unknown')
   }
   return undefined
 }
@@ -158,20 +161,20 @@ async function readGroup(
  * the same newer mark within `settleMs`. If only one side shows a newer mark, or the two versions differ, the result is a difference. If
  * the serving side cannot be read, the mark is unknown.
  */
-async function leaveNewer(
-  marks: readonly OpenMark[],
+async function omitReplaced(
+  marks: readonly PendingMark[],
   serving: ServingSide,
   { ask, compare, clock, settleMs, stopped }: FollowOptions,
 ): Promise<readonly JudgedMark[]> {
-  const isCandidate = ({ followed, seen, seenAfterMs }: OpenMark): boolean =>
+  const isCandidate = ({ followed, seen, seenAfterMs }: PendingMark): boolean =>
     isNewer(followed, seen, seenAfterMs, serving)
   const judged = marks.filter((mark) => !isCandidate(mark)).map(toJudged)
-  let open = marks.filter(isCandidate)
+  let pending = marks.filter(isCandidate)
   const endMs = clock.nowMs() + settleMs
-  for (let pauseMs = FIRST_PAUSE_MS; open.length > 0; pauseMs *= 2) {
+  for (let pauseMs = FIRST_PAUSE_MS; pending.length > 0; pauseMs *= 2) {
     const isLast = clock.nowMs() >= endMs || stopped.aborted
-    const again: OpenMark[] = []
-    for (const group of groupsOf(open)) {
+    const again: PendingMark[] = []
+    for (const group of groupsOf(pending)) {
       const served = await readMarks(serving.ask, group)
       for (const own of group) {
         const { followed } = own
@@ -189,11 +192,11 @@ async function leaveNewer(
       }
     }
     if (again.length > 0) await waitFor(Math.max(0, Math.min(pauseMs, endMs - clock.nowMs())), clock, stopped)
-    open = []
+    pending = []
     for (const group of groupsOf(again)) {
       const other = await readMarks(ask, group)
       if (other.kind === 'read')
-        open.push(...group.map((own) => ({ ...own, seen: withoutHistories(other.seenOf(own.followed)) })))
+        pending.push(...group.map((own) => ({ ...own, seen: withoutHistories(other.seenOf(own.followed)) })))
       else judged.push(...group.map(toUnknown))
     }
   }
@@ -255,7 +258,7 @@ function filterOf(marks: readonly FollowedMark[]): string {
   return `${event} and ${learners.length === 1 ? learners.join('') : `(${learners.join(' or ')})`}`
 }
 
-function groupsOf(marks: readonly OpenMark[]): readonly (readonly OpenMark[])[] {
+function groupsOf(marks: readonly PendingMark[]): readonly (readonly PendingMark[])[] {
   const byEvent = Map.groupBy(marks, ({ followed }) => followed.event.toLowerCase())
   return [...byEvent.values()].flatMap((own) =>
     Array.from({ length: Math.ceil(own.length / MAX_LEARNERS) }, (_, at) =>

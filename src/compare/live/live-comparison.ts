@@ -19,9 +19,9 @@ export interface LiveComparison {
   /** Takes an exchange that `isWanted` selected. Never waits and never throws. */
   offer(exchange: OfferedExchange): void
   /** Registers a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
-  wrote(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
+  onWrite(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
   /** Registers a 429 of V2 to a client at this stage, whether or not the exchange is compared. */
-  throttled(partner: Partner, stage: Stage): void
+  onThrottled(partner: Partner, stage: Stage): void
 }
 
 /** Returns true if exchanges of the partner are compared. */
@@ -103,7 +103,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
   const jobs = new Map<string, number>()
-  let held = 0
+  let heldBytes = 0
   /** Waits for processor time before asking a side. */
   const withinShare =
     (ask: AskSide): AskSide =>
@@ -113,21 +113,21 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
       return ask(read, deadlineMs - clock.nowMs())
     }
   const ask = { v2: withinShare(options.ask.v2), v3: withinShare(options.ask.v3) }
-  const runBeside = async (partner: string, { bytes, run }: Job): Promise<CheckEnd> => {
+  const runConcurrently = async (partner: string, { bytes, run }: Job): Promise<CheckEnd> => {
     const count = jobs.get(partner) ?? 0
-    if (count >= MAX_JOBS || held + bytes > MAX_BYTES) return { kind: 'dropped', reason: 'full' }
+    if (count >= MAX_JOBS || heldBytes + bytes > MAX_BYTES) return { kind: 'dropped', reason: 'full' }
     jobs.set(partner, count + 1)
-    held += bytes
+    heldBytes += bytes
     try {
       return await run()
     } finally {
       jobs.set(partner, (jobs.get(partner) ?? 1) - 1)
-      held -= bytes
+      heldBytes -= bytes
     }
   }
   return {
     /** Registers a write that is not compared. */
-    wrote: latest.wrote,
+    wrote: latest.recordWrites,
     /**
      * Compares an exchange after all earlier ones and resolves with the ends of its checks. `sinceMs` is the time at which the client
      * received the reply, by `clock`.
@@ -167,7 +167,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
       }
       const job = await share.inTurn(begin)
       if (job !== undefined)
-        await runBeside(partner.id, job).then((end) => void ends.set(job.check, end), onFailure)
+        await runConcurrently(partner.id, job).then((end) => void ends.set(job.check, end), onFailure)
       return ends
     },
   }

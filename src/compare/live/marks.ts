@@ -87,18 +87,18 @@ export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () =
 export function createLatestMarks() {
   /** The position of the last write of each key, oldest first. */
   const latest = new Map<string, number>()
-  let count = 0
-  const note = (name: string): number => {
+  let lastPosition = 0
+  const recordWrite = (name: string): number => {
     latest.delete(name)
-    latest.set(name, ++count)
+    latest.set(name, ++lastPosition)
     const [oldest] = latest.size > MAX_MARKS ? latest.keys() : []
     if (oldest !== undefined) latest.delete(oldest)
-    return count
+    return lastPosition
   }
   return {
     /** Registers a write of these keys. */
-    wrote: (partner: string, keys: readonly (string | undefined)[]): void => {
-      for (const key of keys) if (key !== undefined) note(`${partner} ${key}`)
+    recordWrites: (partner: string, keys: readonly (string | undefined)[]): void => {
+      for (const key of keys) if (key !== undefined) recordWrite(`${partner} ${key}`)
     },
     /** Registers a write of these keys and returns the position of each record among the writes of its key. */
     placesOf: (partner: string, keys: readonly (string | undefined)[]): readonly MarkPlace[] =>
@@ -106,7 +106,7 @@ export function createLatestMarks() {
         if (key === undefined) return unknownPlace
         const name = `${partner} ${key}`
         const isCorrection = latest.has(name)
-        const place = note(name)
+        const place = recordWrite(name)
         return { isCorrection, isSuperseded: () => (latest.get(name) ?? place) > place }
       }),
   }

@@ -20,7 +20,7 @@ export interface Pace {
     clients: ClientLimit | undefined,
   ): Promise<PaceRefusal | undefined>
   /** Registers a 429 of a side. */
-  throttled(partner: Partner, side: Side): void
+  onThrottled(partner: Partner, side: Side): void
   /** Lists the sides that comparisons must not call at present. */
   silent(): readonly { readonly partner: string; readonly side: Side }[]
 }
@@ -29,13 +29,13 @@ export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
 /** The minimum interval between two notes of a pause in the journal. The first note already informs the other instances. */
-const NOTED_MS = 1_000
+const NOTE_INTERVAL_MS = 1_000
 /** The maximum fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5
 /** The calls per second that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
 /** The calls per second of comparisons if clients have no limit. */
-const UNLIMITED = 50
+const UNLIMITED_RATE = 50
 
 interface PacedSide {
   readonly partner: string
@@ -64,7 +64,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
     return own
   }
   const isSilent = ({ silentUntilMs }: PacedSide): boolean => clock.nowMs() < silentUntilMs
-  const findSilence = async (
+  const findRefusal = async (
     own: PacedSide,
     clients: ClientLimit | undefined,
   ): Promise<PaceRefusal | undefined> => {
@@ -82,7 +82,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
     acquire: async (partner, side, timeMs, clients) => {
       const own = sideOf(partner, side)
       const deadlineMs = clock.nowMs() + timeMs
-      const before = await findSilence(own, clients)
+      const before = await findRefusal(own, clients)
       if (before !== undefined) return before
       // The comparison queues under its own key, so that a waiting call takes no queue place of a client.
       const queueKey = { partner: partner.id, owner: `comparison of ${partner.id}`, isAccepted: () => true }
@@ -91,15 +91,15 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
         const admission = await limit?.acquire('comparison', leftMs, queueKey, stopped)
         if (admission?.admitted === false) return 'pace'
       }
-      return findSilence(own, clients)
+      return findRefusal(own, clients)
     },
-    throttled: (partner, side) => {
+    onThrottled: (partner, side) => {
       const own = sideOf(partner, side)
       const nowMs = clock.nowMs()
       own.silentUntilMs = nowMs + SILENCE_MS
-      if (nowMs < own.notedMs + NOTED_MS) return
+      if (nowMs < own.notedMs + NOTE_INTERVAL_MS) return
       own.notedMs = nowMs
-      own.limit.pauseFor(NOTED_MS)
+      own.limit.pauseFor(NOTE_INTERVAL_MS)
     },
     silent: () => [...sides.values()].filter(isSilent),
   }
@@ -109,5 +109,5 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
 function comparisonRate({ callsPerSecond, v2 }: Partner, side: Side): number {
   if (callsPerSecond !== undefined) return callsPerSecond * SHARE
   const isLimited = side === 'v2' && v2 !== undefined && !isLoopback(v2.hostname)
-  return isLimited ? SERVICE_LIMIT * SHARE : UNLIMITED
+  return isLimited ? SERVICE_LIMIT * SHARE : UNLIMITED_RATE
 }

@@ -16,8 +16,8 @@ export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings:
   const differ = differIn(findings)
   differ('reply/status', 'value', v2.status, v3.status, statusClass)
   differ('reply/Content-Type', 'value', essenceOf(v2.contentType), essenceOf(v3.contentType), typeClass)
-  differ('reply/boundary', 'value', boundaryClass(v2.contentType), boundaryClass(v3.contentType), itself)
-  if (!differ('reply/layout', 'value', layoutOf(v2.form), layoutOf(v3.form), itself))
+  differ('reply/boundary', 'value', boundaryClass(v2.contentType), boundaryClass(v3.contentType), identity)
+  if (!differ('reply/layout', 'value', layoutOf(v2.form), layoutOf(v3.form), identity))
     differ('reply/changesets', 'count', v2.form.changesets, v3.form.changesets, countClass)
   differ('reply/parts', 'count', v2.form.parts.length, v3.form.parts.length, countClass)
 }
@@ -33,7 +33,7 @@ export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings
   if (!isOther) differ('part/reason', 'value', v2.reason, v3.reason, reasonClass)
   differ('part/changeset', 'value', v2.changeset, v3.changeset, placeClass)
   const [own, built] = [contentIdOf(v2), contentIdOf(v3)]
-  if (!differ('part/Content-ID', 'value', own.place, built.place, itself) && own.value !== built.value)
+  if (!differ('part/Content-ID', 'value', own.place, built.place, identity) && own.value !== built.value)
     findings.differ('part/Content-ID', 'value', ['id:other', 'id:posted'])
   compareFields('part', v2.mime, v3.mime, findings)
   // If the status differs, the header fields are not comparable.
@@ -49,10 +49,10 @@ export function compareBodies(
 ): void {
   if (v2 === undefined && v3 === undefined) return
   if (v2 === undefined || v3 === undefined) {
-    findings.differ('part/body', absence(v2), [formClass(v2), formClass(v3)])
+    findings.differ('part/body', absenceKind(v2), [formClass(v2), formClass(v3)])
     return
   }
-  const [own, built] = [unwrapped(v2, isAlone), unwrapped(v3, isAlone)]
+  const [own, built] = [unwrapped(v2, isOnlyMember), unwrapped(v3, isOnlyMember)]
   const envelopeClass = (isWrapped: boolean): string => (isWrapped ? 'envelope:d' : 'envelope:none')
   differIn(findings)('part/envelope', 'type', own !== v2, built !== v3, envelopeClass)
   if (!isMembers(own) || !isMembers(built)) {
@@ -65,7 +65,7 @@ export function compareBodies(
 }
 
 /** Returns true if `d` is the only member: an envelope has no other member, but a record may have a member of this name. */
-const isAlone = (body: Members): boolean => Object.keys(body).length === 1
+const isOnlyMember = (body: Members): boolean => Object.keys(body).length === 1
 
 /** Creates a function that reports two unequal values by their classes and returns true if they are unequal. */
 const differIn =
@@ -82,9 +82,9 @@ const differIn =
   }
 
 /** Returns the kind of difference for a member that one side lacks. */
-const absence = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')
+const absenceKind = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')
 
-const itself = (name: string): string => name
+const identity = (name: string): string => name
 const statusClass = (status: number): string => `status:${status}`
 const countClass = (count: number): string => (count > 9 ? 'count:10+' : `count:${count}`)
 const fieldClass = (value: unknown): string => (value === undefined ? 'field:none' : 'field:set')
@@ -154,7 +154,7 @@ function compareFields(
     const path = `${place}/${shownFields.get(name) ?? '(other)'}`
     const [own, built] = [ofV2.get(name), ofV3.get(name)]
     if (own === undefined || built === undefined)
-      findings.differ(path, absence(own), [fieldClass(own), fieldClass(built)])
+      findings.differ(path, absenceKind(own), [fieldClass(own), fieldClass(built)])
     else if (name === 'content-type') compareType(path, own, built, findings)
     else if (name === 'content-transfer-encoding' && own.toLowerCase() !== built.toLowerCase())
       findings.differ(path, 'value', ['encoding:other', 'encoding:binary'])
@@ -175,7 +175,7 @@ function compareAnnotation(path: string, v2: unknown, v3: unknown, findings: Fin
   const fragmentOf = (value: unknown): string => String(value).replace(/^[^#]*#/, '')
   if (v2 === v3) return
   if (v2 === undefined || v3 === undefined)
-    findings.differ(path, absence(v2), [fieldClass(v2), fieldClass(v3)])
+    findings.differ(path, absenceKind(v2), [fieldClass(v2), fieldClass(v3)])
   else if (fragmentOf(v2) === fragmentOf(v3)) findings.agree('context-address', path)
   else findings.differ(path, 'value', [fieldClass(v2), fieldClass(v3)])
 }
@@ -210,7 +210,7 @@ function compareEntry(v2: Members, v3: Members, findings: Findings): void {
   for (const name of errorMembers) {
     const [own, built] = [v2[name], v3[name]]
     if (own === built) continue
-    const kind = own === undefined || built === undefined ? absence(own) : 'value'
+    const kind = own === undefined || built === undefined ? absenceKind(own) : 'value'
     findings.differ(`errors/${name}`, kind, [errorClass(name, own), errorClass(name, built)])
   }
   if (typeof v2['SequenceID'] === 'string') findings.agree('servers-own-value', 'errors/SequenceID')

@@ -2,7 +2,7 @@ import { backgroundClock } from '../../clock.ts'
 import type { Partner } from '../../partners/partner.ts'
 import { parseJson } from '../../upstream/index.ts'
 import { noBatchLimits } from '../../v2/index.ts'
-import { type OwnRules, plainly } from '../diff/findings.ts'
+import { type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers } from '../diff/values.ts'
 import { MARKS_PATH } from '../live/ask-sides.ts'
 import { compareAccepted, toFollowed } from '../live/check-marks.ts'
@@ -35,7 +35,7 @@ interface RecordingSourceOptions {
 export function createRecordingSource(
   folders: readonly string[],
   options: RecordingSourceOptions,
-): RunSource & { leftOut(): number } {
+): RunSource & { unaskedReads(): number } {
   const { v3, key, partner, rules } = options
   let [reads, done] = [0, 0]
   const latest = createLatestMarks()
@@ -51,15 +51,15 @@ export function createRecordingSource(
           return latest.placesOf(partner.id, keys)
         },
       })
-      marks.wrote(keys, result.kind === 'skipped' ? [] : result.accepted)
-      return result.kind === 'skipped' ? skip(keys.length) : toStep(result.records, exchange)
+      marks.recordWrite(keys, result.kind === 'skipped' ? [] : result.accepted)
+      return result.kind === 'skipped' ? toSkipped(keys.length) : toStep(result.records, exchange)
     } else if (v3 === undefined) reads += 1
     else return compareRead(exchange, exchange.kind, { ...options, v3 }, signal)
     return { records: [] }
   }
   return {
     /** Returns the number of recorded reads that were not sent to a service. */
-    leftOut: () => reads,
+    unaskedReads: () => reads,
     progress: () => ({ done, total: folders.length }),
     steps: async function* (signal) {
       for (const folder of folders) {
@@ -69,12 +69,12 @@ export function createRecordingSource(
         yield step
       }
       if (v3 !== undefined && !signal.aborted) yield await compareMarks(marks, { ...options, v3 }, signal)
-      return { kind: signal.aborted ? 'stopped' : 'done', failures: [], left: [] }
+      return { kind: signal.aborted ? 'stopped' : 'done', failures: [], remainingCounts: [] }
     },
   }
 }
 
-const skip = (records: number): RunStep => ({ records: [], skipped: Math.max(1, records) })
+const toSkipped = (records: number): RunStep => ({ records: [], skipped: Math.max(1, records) })
 
 function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: RecordedExchange): RunStep {
   const received = new Date(receivedMs).toISOString().slice(0, 10)
@@ -101,12 +101,12 @@ async function compareRead(
   const isAnswer = reply.status < 300 ? isJson : isRefusal(reply.status)
   const text = reply.body.toString('utf8')
   const records = countRows(text)
-  if (typeof read === 'string' || !isAnswer) return skip(records)
+  if (typeof read === 'string' || !isAnswer) return toSkipped(records)
   const answer = await v3.ask(read, signal)
   if (signal.aborted) return { records: [] }
   if (answer.kind !== 'answered') {
     const groups = { kind, day: new Date(receivedMs).toISOString().slice(0, 10) }
-    return { records: Array.from({ length: Math.max(1, records) }, () => [plainly('unknown'), groups]) }
+    return { records: Array.from({ length: Math.max(1, records) }, () => [verdictOnly('unknown'), groups]) }
   }
   const repliedOn = { RecordedOn: new Date(receivedMs + durationMs).toISOString() }
   const own = { kind: 'answered', status: reply.status, text } as const
@@ -114,7 +114,7 @@ async function compareRead(
     rules,
     isChanged: (v2, seen) => isLater(seen, v2 ?? repliedOn, nowMs()),
   })
-  return result.kind === 'skipped' ? skip(records) : toStep(result.records, exchange)
+  return result.kind === 'skipped' ? toSkipped(records) : toStep(result.records, exchange)
 }
 
 /** Returns true for a refusal caused by the request itself, not by credentials or a limit. */
@@ -146,22 +146,22 @@ const MAX_MARKS = 50_000
 /** Collects the last mark of each learner and event that V2 accepted. */
 function createWrittenMarks() {
   const marks = new Map<string, FollowedMark>()
-  let left = 0
+  let omitted = 0
   return {
     /** Records a write of these keys, in order, with the marks that V2 is known to have accepted. */
-    wrote: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
+    recordWrite: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
       // After a write with an unknown outcome, the state of an earlier mark is unknown too.
       for (const key of keys) if (key !== undefined) marks.delete(key)
       for (const { record, mark, place } of accepted) {
         const followed = toFollowed({ record, mark, place: { ...place, isSuperseded: () => false } })
         const key = markKey({ Learner: followed.learner, AttendableEvent: followed.event }) ?? ''
         if (marks.size < MAX_MARKS || marks.has(key)) marks.set(key, followed)
-        else left += 1
+        else omitted += 1
       }
     },
     all: (): readonly FollowedMark[] => [...marks.values()],
     /** Returns the number of marks that exceeded the limit. */
-    left: (): number => left,
+    omitted: (): number => omitted,
   }
 }
 
@@ -178,12 +178,12 @@ async function compareMarks(
     compare: ({ mark }, seen) => {
       const comparison = compareAccepted(mark, seen, rules)
       const isChanged = comparison.verdict === 'differs' && isLater(seen, mark, nowMs())
-      return isChanged ? plainly('unknown') : comparison
+      return isChanged ? verdictOnly('unknown') : comparison
     },
     ...{ clock: backgroundClock, settleMs: 0, sinceMs: 0, stopped: signal },
   })
   return {
-    skipped: marks.left() + all.length - compared.length,
+    skipped: marks.omitted() + all.length - compared.length,
     records: compared.map(({ followed, comparison }) => {
       const { day, codeClass } = factsOf(followed.mark, { isCorrection: false })
       return [comparison, { kind: 'marks', day, codeClass }]

@@ -17,7 +17,7 @@ interface StoreOptions {
   readonly nowMs: () => number
 }
 
-interface Kept {
+interface StoredRecording {
   readonly name: string
   readonly writtenMs: number
   readonly bytes: number
@@ -42,15 +42,15 @@ export async function openRecordingStore(options: StoreOptions) {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await removeDrafts(folder, nowMs() - DRAFT_MS)
   const names = (await readdir(folder)).filter((own) => NAME.test(own)).sort(byCounter)
-  const kept = await Promise.all(names.map((name) => measure(folder, name)))
+  const stored = await Promise.all(names.map((name) => measure(folder, name)))
   let counter = Number.parseInt(names.at(-1) ?? '0', 10)
 
   const removeOldest = async (): Promise<void> => {
-    const oldest = kept.shift()
+    const oldest = stored.shift()
     if (oldest !== undefined) await rm(join(folder, oldest.name), { recursive: true, force: true })
   }
   const removeOld = async (): Promise<void> => {
-    while ((kept[0]?.writtenMs ?? Infinity) < nowMs() - MAX_AGE_MS) await removeOldest()
+    while ((stored[0]?.writtenMs ?? Infinity) < nowMs() - MAX_AGE_MS) await removeOldest()
   }
   await removeOld()
   return {
@@ -67,11 +67,11 @@ export async function openRecordingStore(options: StoreOptions) {
         const bytes = spaceOf([...sealed.values()].map(({ length }) => length))
         if (bytes > maxBytes) return 'tooLarge'
         // Older recordings are deleted before the new one is written, so that the limit holds at all times.
-        while (kept.reduce((sum, own) => sum + own.bytes, bytes) > maxBytes) await removeOldest()
+        while (stored.reduce((sum, own) => sum + own.bytes, bytes) > maxBytes) await removeOldest()
         const isWritten = await writeWhole(folder, name, sealed)
         counter += 1
         if (isWritten) {
-          kept.push({ name, writtenMs: nowMs(), bytes })
+          stored.push({ name, writtenMs: nowMs(), bytes })
           return 'recorded'
         }
       }
@@ -83,7 +83,7 @@ export async function openRecordingStore(options: StoreOptions) {
 const spaceOf = (sizes: readonly number[]): number =>
   sizes.reduce((sum, size) => sum + Math.ceil(size / BLOCK) * BLOCK, 0)
 
-async function measure(folder: string, name: string): Promise<Kept> {
+async function measure(folder: string, name: string): Promise<StoredRecording> {
   const path = join(folder, name)
   const files = await readdir(path)
   const sizes = await Promise.all(files.map(async (file) => (await stat(join(path, file))).size))
@@ -123,10 +123,10 @@ const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
  * calls `onStopped` once and writes no more.
  */
 export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (cause: unknown) => void) {
-  const fates = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
-  let [waiting, held, isStopped] = [0, 0, false]
+  const results = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
+  let [waiting, waitingBytes, isStopped] = [0, 0, false]
   let last = Promise.resolve()
-  const write = async (exchange: WireExchange): Promise<keyof typeof fates> => {
+  const write = async (exchange: WireExchange): Promise<keyof typeof results> => {
     if (isStopped) return 'stopped'
     try {
       const recorded = await toRecorded(exchange)
@@ -143,22 +143,22 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
     /** Queues an exchange, or drops it if the queue is full. */
     offer: (exchange: WireExchange): void => {
       const bytes = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
-      if (waiting >= MAX_WAITING || held + bytes > MAX_WAITING_BYTES) {
-        fates.dropped += 1
+      if (waiting >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
+        results.dropped += 1
         return
       }
       waiting += 1
-      held += bytes
+      waitingBytes += bytes
       last = last.then(async () => {
-        fates[await write(exchange)] += 1
+        results[await write(exchange)] += 1
         waiting -= 1
-        held -= bytes
+        waitingBytes -= bytes
       })
     },
     /** Waits for the queue and returns the number of exchanges by result. */
-    end: async (): Promise<typeof fates> => {
+    end: async (): Promise<typeof results> => {
       await last
-      return fates
+      return results
     },
   }
 }

@@ -1,6 +1,6 @@
 import {
   doubtsOf,
-  LEAST_COMPARED_PERCENT,
+  MIN_COMPARED_PERCENT,
   outcomeOf,
   type RunDocument,
   type RunDoubt,
@@ -54,12 +54,12 @@ const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly strin
 
 /** Creates the report of a run. Counts are rounded unless `exact`, since a small count may point to a single child. */
 export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
-  const run = publish(document, '', exact) as RunDocument
+  const run = toPrintable(document, '', exact) as RunDocument
   const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]
   const classes = classesOf(run)
   return {
     ...{ run, exact, outcome, doubts, title: titles[outcome] },
-    headline: headlineOf(run, outcome) + leftOutOf(run),
+    headline: headlineOf(run, outcome) + omittedHistoriesOf(run),
     limits: [...doubts.map((doubt) => limitOf(run, doubt)), ...adviceLimits(document, advice)],
     classes,
   }
@@ -68,13 +68,13 @@ export function createReport(document: RunDocument, { exact, advice }: ReportOpt
 /** Numbers that are not counts. */
 const notCounts: ReadonlySet<string> = new Set(['schema', 'upToMs'])
 
-function publish(value: unknown, name: string, exact: boolean): unknown {
+function toPrintable(value: unknown, name: string, exact: boolean): unknown {
   if (typeof value === 'string') return cleanText(value)
   if (typeof value === 'number') return exact || notCounts.has(name) ? value : roundCount(value)
-  if (Array.isArray(value)) return value.map((one) => publish(one, name, exact))
+  if (Array.isArray(value)) return value.map((one) => toPrintable(one, name, exact))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([member, one]) => [member, publish(one, member, exact)]),
+    Object.entries(value).map(([member, one]) => [member, toPrintable(one, member, exact)]),
   )
 }
 
@@ -122,7 +122,7 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
 }
 
 /** Names what the partner's configuration leaves out, since the histories of such equivalent records were not compared. */
-function leftOutOf({ equivalences }: RunDocument): string {
+function omittedHistoriesOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''
   const are = records === 1 ? 'One record has a history' : `${formatCount(records)} records have histories`
@@ -136,7 +136,7 @@ function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: 
     case 'incomplete':
       return 'The run was stopped early, so it covers only some of the records.'
     case 'tooFewCompared':
-      return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, which is less than ${LEAST_COMPARED_PERCENT} %.`
+      return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, which is less than ${MIN_COMPARED_PERCENT} %.`
     case 'unknown':
       return `${formatCount(verdicts.unknown)} records could not be compared.`
     case 'expiredRules': {

@@ -141,7 +141,7 @@ function suitesOf({ run, headline, doubts, limits, classes }: Report): readonly 
         const problem = { kind: 'failure', type: kind, message, details } as const
         return { name: `${path}: ${v2Class} -> ${v3Class}`, problem }
       })
-    return { name: `difference: ${kind}`, className: `compare.${kind}`, cases: shown(cases) }
+    return { name: `difference: ${kind}`, className: `compare.${kind}`, cases: orNone(cases) }
   })
   const rules = run.ownRules.map(({ name, path, owner, expires, expired, count }): Case => {
     const message = `Expired on ${expires}, so ${formatCount(count)} fields count as differences (owner: ${owner})`
@@ -151,12 +151,12 @@ function suitesOf({ run, headline, doubts, limits, classes }: Report): readonly 
   return [
     { name: 'run', className: 'compare.run', seconds, cases: [whole] },
     ...differences,
-    { name: 'own rules', className: 'compare.ownRules', cases: shown(rules) },
+    { name: 'own rules', className: 'compare.ownRules', cases: orNone(rules) },
   ]
 }
 
 /** CI systems hide a suite without cases. */
-const shown = (cases: readonly Case[]): readonly Case[] => (cases.length > 0 ? cases : [{ name: 'none' }])
+const orNone = (cases: readonly Case[]): readonly Case[] => (cases.length > 0 ? cases : [{ name: 'none' }])
 
 function totalsOf(cases: readonly Case[]): Markup {
   const count = (kind: Problem['kind']): number =>

@@ -1,7 +1,7 @@
 import { type Clock, waitFor } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import { comparePair, type RecordDiff, withoutNoise } from '../diff/compare-pair.ts'
-import { type OwnRules, plainly } from '../diff/findings.ts'
+import { type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { idOf, isMembers, memberOf } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import { writeMarkQuery, writeRegistrationQueries } from './queries.ts'
@@ -29,7 +29,7 @@ export interface WindowResult {
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
   /** The number of records that were read again. */
-  readonly asked: number
+  readonly readAgain: number
   /** The reason why the window could not be compared, or `undefined` if it was compared. */
   readonly failure: WindowFailure | undefined
 }
@@ -73,15 +73,15 @@ export async function compareWindow(
   if (v2.kind === 'tooMany' || v3.kind === 'tooMany') {
     const halves = splitWindow(window)
     if (halves === undefined)
-      return [failed(window, v2.kind === 'tooMany' ? 'V2' : 'V3', tooManyRows(options.maxRows), [])]
+      return [toFailedResult(window, v2.kind === 'tooMany' ? 'V2' : 'V3', tooManyRows(options.maxRows), [])]
     const [earlier, later] = halves
     return [
       ...(await compareWindow(options, earlier, signal)),
       ...(await compareWindow(options, later, signal)),
     ]
   }
-  if (v2.kind === 'failed') return [failed(window, 'V2', v2.cause, unknownRows('v3', v3))]
-  if (v3.kind === 'failed') return [failed(window, 'V3', v3.cause, unknownRows('v2', v2))]
+  if (v2.kind === 'failed') return [toFailedResult(window, 'V2', v2.cause, unknownRows('v3', v3))]
+  if (v3.kind === 'failed') return [toFailedResult(window, 'V3', v3.cause, unknownRows('v2', v2))]
   const pair = { kind: window.kind, v2: v2.rows, rules: options.rules }
   const first = {
     rows: comparePair({ ...pair, v3: v3.rows }),
@@ -90,23 +90,23 @@ export async function compareWindow(
       again?.kind === 'rows' ? comparePair({ ...pair, v3: again.rows, order: 'free' }) : [],
     ),
   }
-  const { rows, noise, asked } = await askAgain(options, window, first, signal)
-  const settled = rows.map((row) => leaveOutNoise(row, noise.get(nameOf(window, row))))
-  return [{ window, rows: settled, noise, asked, failure: undefined }]
+  const { rows, noise, readAgain: asked } = await readDifferencesAgain(options, window, first, signal)
+  const settled = rows.map((row) => removeNoise(row, noise.get(recordKeyOf(window, row))))
+  return [{ window, rows: settled, noise, readAgain: asked, failure: undefined }]
 }
 
-function failed(
+function toFailedResult(
   window: Window,
   side: WindowFailure['side'],
   cause: AdapterError,
   rows: readonly RecordDiff[],
 ): WindowResult {
-  return { window, rows, noise: new Map(), asked: 0, failure: { window, side, cause } }
+  return { window, rows, noise: new Map(), readAgain: 0, failure: { window, side, cause } }
 }
 
 /** Returns the rows of the side that answered, as `unknown`. */
 function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
-  const none = { comparison: plainly('unknown'), v2: undefined, v3: undefined }
+  const none = { comparison: verdictOnly('unknown'), v2: undefined, v3: undefined }
   return read.kind === 'rows' ? read.rows.map((row) => ({ ...none, [side]: row })) : []
 }
 
@@ -124,16 +124,16 @@ const MAX_READS = 3
  * Reads a window again if records differ, so that changes during the first read do not count. Only records that differed are taken from the
  * repeated read; they are `unknown` if it fails.
  */
-async function askAgain(
+async function readDifferencesAgain(
   options: CompareWindowOptions,
   window: Window,
   { rows, noise }: Pick<WindowResult, 'rows' | 'noise'>,
   signal: AbortSignal,
-): Promise<Pick<WindowResult, 'rows' | 'noise' | 'asked'>> {
+): Promise<Pick<WindowResult, 'rows' | 'noise' | 'readAgain'>> {
   const differing = rows.filter(({ comparison }) => !isEqual(comparison) && comparison.verdict !== 'unknown')
-  const names = new Set(differing.map((row) => nameOf(window, row)).filter((name) => name !== ''))
-  if (names.size === 0) return { rows, noise, asked: 0 }
-  const isAsked = (row: RecordDiff): boolean => names.has(nameOf(window, row))
+  const names = new Set(differing.map((row) => recordKeyOf(window, row)).filter((name) => name !== ''))
+  if (names.size === 0) return { rows, noise, readAgain: 0 }
+  const isAsked = (row: RecordDiff): boolean => names.has(recordKeyOf(window, row))
   const others = rows.filter((row) => !isAsked(row))
   for (let reads = 0; reads < MAX_READS; reads += 1) {
     if (options.pauseMs > 0) await waitFor(options.pauseMs, options.clock, signal)
@@ -152,15 +152,15 @@ async function askAgain(
     return {
       rows: [...others, ...compare(v3.rows)],
       noise: new Map([...[...noise].filter(([name]) => !names.has(name)), ...last]),
-      asked: names.size,
+      readAgain: names.size,
     }
   }
-  const unknown = rows.filter(isAsked).map((row) => ({ ...row, comparison: plainly('unknown') }))
-  return { rows: [...others, ...unknown], noise, asked: names.size }
+  const unknown = rows.filter(isAsked).map((row) => ({ ...row, comparison: verdictOnly('unknown') }))
+  return { rows: [...others, ...unknown], noise, readAgain: names.size }
 }
 
 /** Identifies a record in both reads of a window, by learner and event or by the id of a registration. Empty if it has neither. */
-function nameOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): string {
+function recordKeyOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): string {
   const members = kind === 'marks' ? ['Learner', 'AttendableEvent'] : ['ExternalID']
   const idsOf = (row: unknown): readonly (string | undefined)[] =>
     members.map((name) => (isMembers(row) ? idOf(memberOf(row, name)) : undefined))
@@ -173,7 +173,7 @@ type Noise = ReadonlyMap<string, Comparison>
 
 function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
   const noisy = rows.filter(({ comparison }) => !isEqual(comparison) && comparison.verdict !== 'unknown')
-  const named = noisy.map((row) => [nameOf(window, row), row.comparison] as const)
+  const named = noisy.map((row) => [recordKeyOf(window, row), row.comparison] as const)
   return new Map(named.filter(([name]) => name !== ''))
 }
 
@@ -181,7 +181,7 @@ function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
  * Removes noise from a record, so that its other fields decide. A record that one side lacks, and that only one of two reads of V2
  * returned, is `unknown`: V2 gives no stable answer to compare V3 with.
  */
-function leaveOutNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
+function removeNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
   const { comparison } = row
   if (noise === undefined || isEqual(comparison)) return row
   if (comparison.verdict === 'differs') return { ...row, comparison: withoutNoise(comparison, noise) }

@@ -21,7 +21,7 @@ export interface SourceEnd {
   /** Windows that could not be compared. If the source was `refused`, the window that caused it comes first. */
   readonly failures: readonly WindowFailure[]
   /** Counts that belong to the document but not to a checkpoint, since their windows are read again. */
-  readonly left: readonly Counted[]
+  readonly remainingCounts: readonly Counted[]
 }
 
 /** Compares answers of V2 and V3 step by step: windows of days of both services, or recorded exchanges. */
@@ -94,7 +94,7 @@ export async function runComparison(options: RunOptions, signal: AbortSignal): P
     await save()
     step = await steps.next()
   }
-  const { kind, failures, left } = step.value
+  const { kind, failures, remainingCounts: left } = step.value
   const complete = kind === 'done' && failures.length === 0
   const endedAt = formatMoment(clock.wallMs())
   tally.merge(left)

@@ -76,14 +76,14 @@ export function createAdapterSide(
         const { rows, next } = await registrations.page(toV3RegistrationQuery(query), signal)
         return JSON.stringify({ value: rows, '@odata.nextLink': next })
       }
-      const answer = await text().then(answered, failureOf)
+      const answer = await text().then(toAnswer, failureOf)
       failures = answer.kind === 'answered' ? 0 : failures + 1
       return answer
     },
   }
 }
 
-const answered = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
+const toAnswer = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
 
 /**
  * Reads a page of OData V4 or V2 JSON (in `d`, quirk `dataEnvelope`). Only the query of a next link is used, on the host and path of the
@@ -128,13 +128,13 @@ export async function readRows(
   let empty = 0
   try {
     for (let next: string | undefined = query; next !== undefined;) {
-      if (followed.has(next)) throw endless('leads back to a page before it')
+      if (followed.has(next)) throw endlessPages('leads back to a page before it')
       followed.add(next)
       const page = await side.page(next, signal)
       signal.throwIfAborted()
       for (const row of page.rows) rows.push(row)
       empty = page.rows.length === 0 ? empty + 1 : 0
-      if (empty > MAX_EMPTY_PAGES) throw endless('leads to pages without rows')
+      if (empty > MAX_EMPTY_PAGES) throw endlessPages('leads to pages without rows')
       if (rows.length > maxRows) return { kind: 'tooMany' }
       next = page.next
     }
@@ -146,6 +146,6 @@ export async function readRows(
   }
 }
 
-function endless(fault: string): AdapterError {
+function endlessPages(fault: string): AdapterError {
   return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The answer does not end: a next link ${fault}.`)
 }

@@ -55,29 +55,29 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
   })
   let position = plan.position()
   const failed = new Map<string, FailedWindow>(
-    (resumed?.failed ?? []).map((window) => [nameOf(window), { window }]),
+    (resumed?.failed ?? []).map((window) => [windowKeyOf(window), { window }]),
   )
 
-  const take = (window: Window, results: readonly WindowResult[]): RunStep => {
-    failed.delete(nameOf(window))
+  const toStep = (window: Window, results: readonly WindowResult[]): RunStep => {
+    failed.delete(windowKeyOf(window))
     for (const result of results) {
       const { failure } = result
       if (failure === undefined) continue
       const unknown = createTally()
       for (const record of recordsOf(result)) unknown.add(...record)
-      failed.set(nameOf(failure.window), { window: failure.window, failure, unknown: unknown.counts() })
+      failed.set(windowKeyOf(failure.window), { window: failure.window, failure, unknown: unknown.counts() })
     }
     const compared = results.filter(({ failure }) => failure === undefined)
     return {
       records: compared.flatMap(recordsOf),
       noise: compared.flatMap(({ noise }) => [...noise.values()]),
-      askedAgain: compared.reduce((sum, { asked }) => sum + asked, 0),
+      askedAgain: compared.reduce((sum, { readAgain: asked }) => sum + asked, 0),
     }
   }
-  const end = (kind: SourceEnd['kind'], ...refusal: readonly WindowFailure[]): SourceEnd => ({
+  const toEnd = (kind: SourceEnd['kind'], ...refusal: readonly WindowFailure[]): SourceEnd => ({
     kind,
     failures: [...refusal, ...[...failed.values()].flatMap(({ failure }) => failure ?? [])],
-    left: [...failed.values()].flatMap(({ unknown }) => unknown ?? []),
+    remainingCounts: [...failed.values()].flatMap(({ unknown }) => unknown ?? []),
   })
   async function* steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd> {
     const again = function* (): Generator<Window> {
@@ -94,16 +94,16 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
           )
           const failures = results.flatMap(({ failure }) => failure ?? [])
           const refusal = failures.find(({ cause }) => REFUSALS.has(cause.code))
-          if (refusal !== undefined) return end('refused', refusal)
+          if (refusal !== undefined) return toEnd('refused', refusal)
           position = plan.position()
-          yield take(window, results)
+          yield toStep(window, results)
           inARow = failures.length === 0 ? 0 : inARow + 1
-          if (inARow === MAX_FAILED_IN_A_ROW) return end('failing')
+          if (inARow === MAX_FAILED_IN_A_ROW) return toEnd('failing')
         }
       }
-      return end('done')
+      return toEnd('done')
     } catch (cause) {
-      if (signal.aborted) return end('stopped')
+      if (signal.aborted) return toEnd('stopped')
       throw cause
     }
   }
@@ -122,4 +122,4 @@ function recordsOf({ window: { kind }, rows }: WindowResult): RunStep['records']
   })
 }
 
-const nameOf = ({ kind, list, fromMs, toMs }: Window): string => `${kind} ${list} ${fromMs} ${toMs}`
+const windowKeyOf = ({ kind, list, fromMs, toMs }: Window): string => `${kind} ${list} ${fromMs} ${toMs}`

@@ -44,7 +44,7 @@ const FIRST_DAYS = 7
 /** The maximum growth from one window to the next. Windows with holidays say little about the next window. */
 const MAX_GROWTH = 2
 /** The smallest window, which cannot be divided. */
-const LEAST_MS = 3_600_000
+const MIN_WINDOW_MS = 3_600_000
 
 /** Plans windows with about `targetRows` rows each. The service reads narrow ranges faster than wide ones (service-facts 18). */
 export function planWindows(options: WindowPlanOptions) {
@@ -88,7 +88,7 @@ export function planWindows(options: WindowPlanOptions) {
 /** Returns the halves of a window, divided between days if it has several, or `undefined` if it cannot be divided. */
 export function splitWindow(window: Window): readonly [Window, Window] | undefined {
   const { fromMs, toMs } = window
-  const unit = toMs - fromMs > DAY_MS ? DAY_MS : LEAST_MS
+  const unit = toMs - fromMs > DAY_MS ? DAY_MS : MIN_WINDOW_MS
   const units = Math.ceil((toMs - fromMs) / unit)
   if (units < 2) return undefined
   const middle = fromMs + Math.floor(units / 2) * unit

@@ -244,7 +244,7 @@ describe('comparison in a thread', () => {
   it('goes on without a thread where none can be started', async () => {
     const { comparison, errors, counts, read, partner } = run(true)
     comparison.offer(read())
-    comparison.wrote(partner, 'shadow', () => ['key'])
+    comparison.onWrite(partner, 'shadow', () => ['key'])
     expect(await counts()).toEqual({ 'offered answers': 1, 'dropped answers failed': 1 })
     expect(errors).toEqual(['RangeError'])
   })
@@ -284,7 +284,7 @@ describe('comparison in a thread', () => {
   it('leaves out writes that a thread without processor time cannot note', async () => {
     const { comparison, threads, read, partner } = run()
     const keys = Array.from({ length: 20_000 }, (_, index) => `key ${index}`)
-    const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.wrote(partner, stage, () => keys)
+    const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.onWrite(partner, stage, () => keys)
     const posted = () => threads[0]?.got.filter(([name]) => name === 'wrote').length ?? 0
     write()
     expect(threads).toHaveLength(0)
@@ -303,7 +303,7 @@ describe('comparison in a thread', () => {
     comparison.offer(read())
     const ask = (side: 'v2' | 'v3') => threads.at(-1)?.main.acquire(client, side, 1_000)
     expect([await ask('v2'), await ask('v3')]).toEqual([undefined, undefined])
-    comparison.throttled(partner, 'shadow')
+    comparison.onThrottled(partner, 'shadow')
     threads[0]?.main.note({ kind: 'called', client, side: 'v3', status: 429 })
     expect([await ask('v2'), await ask('v3')]).toEqual(['silence', 'silence'])
     await threads[0]?.end()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { plainly } from '../../../src/compare/diff/findings.ts'
+import { verdictOnly } from '../../../src/compare/diff/findings.ts'
 import type { SideAnswer } from '../../../src/compare/live/ask-sides.ts'
 import { type FollowedMark, followMarks, type FollowResult } from '../../../src/compare/live/follow-marks.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -69,9 +69,9 @@ async function follow(
       isCorrection: () => isCorrection,
     },
     compare: ({ mark }, seen) => {
-      if (seen === undefined) return plainly('onlyV2')
+      if (seen === undefined) return verdictOnly('onlyV2')
       const isSame = ['ExternalID', 'RecordedOn', 'MinutesLate'].every((name) => seen[name] === mark[name])
-      return plainly(isSame ? 'same' : 'differs')
+      return verdictOnly(isSame ? 'same' : 'differs')
     },
     clock,
     settleMs: 3_000,

@@ -16,7 +16,7 @@ describe('createPace', () => {
     const shared = createRateLimit({ callsPerSecond: 5, clock })
     const ask = () => pace.acquire(acme(5), 'v3', 60_000, shared)
     expect(await ask()).toBeUndefined()
-    pace.throttled(acme(5), 'v3')
+    pace.onThrottled(acme(5), 'v3')
     expect(pace.silent()).toMatchObject([{ partner: 'acme', side: 'v3' }])
     expect(await ask()).toBe('silence')
     expect(await pace.acquire(acme(5), 'v2', 60_000, undefined)).toBeUndefined()
