@@ -8,14 +8,14 @@ interface AbnfCase {
   readonly rule: string
   readonly name: string
   readonly input: string
-  /** Where an invalid input becomes invalid; absent for a valid one. */
+  /** Index of the character where an invalid input becomes invalid. Absent for a valid input. */
   readonly failAt?: number
 }
 
 const file = new URL('data/odata-abnf-filter-cases.json', import.meta.url)
 const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { readonly cases: readonly AbnfCase[] }
 
-/** Cases that end otherwise than the OASIS file says, each with its reason. */
+/** Cases whose outcome differs from the OASIS file, each with its reason. */
 const exceptions: Readonly<
   Record<string, { readonly reason: string; readonly outcome: number | 'accepted' }>
 > = {
@@ -39,7 +39,7 @@ const exceptions: Readonly<
 
 const numbers = ['Edm.Int32', 'Edm.Int64', 'Edm.Decimal', 'Edm.Double']
 
-/** Literal rules: the EDM types that their text may have as an expression. */
+/** The EDM types that the text of a literal rule may have as an expression. */
 const literalTypes: Readonly<Record<string, readonly string[]>> = {
   boolean: ['Edm.Boolean'],
   booleanValue: ['Edm.Boolean'],
@@ -55,7 +55,7 @@ const literalTypes: Readonly<Record<string, readonly string[]>> = {
 
 const optionRules = ['filter', 'orderby', 'orderBy', 'expand', 'select', 'queryOptions', 'systemQueryOption']
 
-/** What stands before and after the input of a rule to make it an expression. */
+/** The text before and after the input of a rule that makes it an expression. */
 const frames: Readonly<Record<string, readonly [before: string, after: string]>> = {
   anyExpr: ['Items/', ''],
   durationValue: ["duration'", "'"],
@@ -63,7 +63,7 @@ const frames: Readonly<Record<string, readonly [before: string, after: string]>>
 
 function readCase({ rule, input }: AbnfCase): void {
   if (optionRules.includes(rule)) {
-    // RFC 3986: a plus sign is itself.
+    // A plus sign in a URI stands for itself (RFC 3986).
     parseQuery(input.replaceAll('+', '%2B'))
     return
   }
@@ -77,7 +77,7 @@ function readCase({ rule, input }: AbnfCase): void {
     throw new QueryError('Another type', 0)
 }
 
-/** `accepted`, or the character of the input at which it was refused. */
+/** Returns `accepted`, or the index of the input character at which the parser failed. */
 function outcomeOf(abnfCase: AbnfCase): number | 'accepted' {
   try {
     readCase(abnfCase)
@@ -94,20 +94,23 @@ const keyOf = ({ rule, input }: AbnfCase): string => `${rule} ${input}`
 describe('OData ABNF 4.01 test cases', () => {
   const asStated = cases.filter((abnfCase) => !(keyOf(abnfCase) in exceptions))
 
-  test('at least 95 % of the cases end as stated', () => {
+  test('treats at least 95 % of the cases as the OASIS file states', () => {
     expect(asStated.length / cases.length).toBeGreaterThan(0.95)
   })
 
   test.each(asStated.map((abnfCase) => [keyOf(abnfCase), abnfCase] as const))('%s', (_key, abnfCase) => {
     const outcome = outcomeOf(abnfCase)
     if (abnfCase.failAt === undefined) expect(outcome).toBe('accepted')
-    // A literal that is read as one of another type is refused as a whole, so only expressions have a position.
+    // A literal parsed with the wrong type is refused as a whole, so only expressions have a position.
     else if (abnfCase.rule in literalTypes) expect(outcome).not.toBe('accepted')
     else expect(outcome).toBe(abnfCase.failAt)
   })
 
-  test.each(Object.entries(exceptions))('%s: known exception', (key, { outcome }) => {
-    const known = cases.filter((abnfCase) => keyOf(abnfCase) === key)
-    expect(known.map(outcomeOf)).toEqual([outcome])
-  })
+  test.each(Object.entries(exceptions))(
+    'still deviates from the OASIS file as documented: %s',
+    (key, { outcome }) => {
+      const known = cases.filter((abnfCase) => keyOf(abnfCase) === key)
+      expect(known.map(outcomeOf)).toEqual([outcome])
+    },
+  )
 })

@@ -4,7 +4,7 @@ import type { Rows } from './share-sandbox.ts'
 
 const { call, read, list } = shareSandbox()
 
-/** The collections of LearnerGroup (service.md 2.2) with the permission of what is in them. */
+/** The collections of LearnerGroup (service.md 2.2) with the permission that each requires. */
 const members = {
   LearnerIdentifiers: 'Learner.Indentifier',
   LearnerMedicals: 'Learner.Medical',
@@ -40,7 +40,7 @@ describe('the members of a group (service-facts 15)', () => {
     ['YearGroup', 'CurrentYearGroup', 'PastoralGroup.Definition.YearGroup'],
     ['PrimaryClass', 'CurrentPrimaryClass', 'PastoralGroup.Definition.PrimaryClass'],
     ['House', 'CurrentHouse', undefined],
-  ])('a %s has those whose %s it is', async (type, reference, typeText) => {
+  ])('returns for a %s the learners whose %s refers to it', async (type, reference, typeText) => {
     const groups = await groupsOf(type)
     expect(groups).not.toEqual([])
     for (const group of groups) {
@@ -57,7 +57,7 @@ describe('the members of a group (service-facts 15)', () => {
     }
   })
 
-  test.each(Object.entries(members))('%s of a group need %s', async (link, domain) => {
+  test.each(Object.entries(members))('requires for %s of a group the permission %s', async (link, domain) => {
     const [group] = await groupsOf('YearGroup')
     const path = `/Learner/v3/${address(group, 'YearGroup')}`
     const found = await list(`${path}/${link}`)
@@ -72,7 +72,7 @@ describe('the members of a group (service-facts 15)', () => {
       expect((await call('GET', path + query, `all-but-${domain}`)).status).toBe(403)
   })
 
-  test('a key of one part, or of another type, finds no group', async () => {
+  test('finds no group by a key of one part or of another group type', async () => {
     const [group] = await groupsOf('YearGroup')
     const id = String(group?.['ExternalID'])
     const keys = [id, `ExternalID=${id}`, `ExternalID=${id},GroupType=SIMS.GroupTypeEnum'House'`]

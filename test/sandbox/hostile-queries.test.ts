@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { shareSandbox } from './share-sandbox.ts'
 import { fixed, jsonBody } from './start-sandbox.ts'
 
-/** Far more than any of these queries takes, also on a busy machine; what is not bounded takes minutes. */
+/** Far longer than any of these queries takes, even on a busy machine. An unbounded query would take minutes. */
 const boundMs = 3000
 
 const { url, call } = shareSandbox()
@@ -12,7 +12,7 @@ type Answer = Awaited<ReturnType<typeof call>>
 const send = (path: string, body?: string, headers = jsonBody): Promise<Answer> =>
   call(body === undefined ? 'GET' : 'POST', path, 'sandbox', body, headers)
 
-/** Asks in bounded time, and makes sure that the sandbox answers others afterwards. */
+/** Sends a request that must be answered in bounded time, and checks that the sandbox still answers other requests. */
 async function attack(path: string, body?: string, headers = jsonBody): Promise<Answer> {
   const start = performance.now()
   const answer = await send(path, body, headers)
@@ -24,7 +24,7 @@ async function attack(path: string, body?: string, headers = jsonBody): Promise<
 const option = (name: string, text: string): string => `${name}=${encodeURIComponent(text)}`
 const identifiers = (query: string): string => `/V3/LearnerIdentifiers?${query}`
 const filtered = (text: string): string => identifiers(option('$filter', text))
-/** `text` around itself, `depth` times. */
+/** Nests `text` in itself `depth` times. */
 const nest = (depth: number, open: string, inner: string, close: string): string =>
   open.repeat(depth) + inner + close.repeat(depth)
 const lambdas = (depth: number, collection: string): string =>
@@ -62,7 +62,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['40,000 characters', identifiers(`$filter=${'a'.repeat(40_000)}`), '$filter, character 32768'],
   ['6000 terms', identifiers(`$filter=${Array(6000).fill('true').join('+or+')}`), '$filter, character 32768'],
   ['a name of 200 characters', filtered(`${'a'.repeat(200)} eq 1`), '$filter, character 0'],
-  // Work beyond measure
+  // Excessive work
   [
     'lambdas that multiply',
     `/V1/LearnerContactDetails?${option('$filter', lambdas(40, 'LearnerContactRelationships'))}`,
@@ -104,7 +104,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['a huge $top', identifiers(`$top=${'9'.repeat(400)}`), '$top, character'],
   ['the same option twice', identifiers('$top=1&top=1'), '$top, character 0'],
   ['broken percent-encoding', identifiers('$filter=%ff'), '$filter, character 0'],
-  // The store's own language, wherever a literal goes
+  // SQL wherever a literal can stand
   ['SQL after a literal', filtered("Surname eq 'x'; DROP TABLE mark; --'"), '$filter, character 14'],
   ['SQL in place of a name', filtered('(SELECT body FROM entity) ne null'), '$filter, character 8'],
   [
@@ -146,7 +146,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ],
 ]
 
-test.each(refused)('%s is refused with its place', async (_name, path, place) => {
+test.each(refused)('rejects %s and names the position', async (_name, path, place) => {
   const { status, text } = await attack(path)
   expect(status).toBe(400)
   const { error } = JSON.parse(text) as { error: { code: string; message: string } }
@@ -156,11 +156,11 @@ test.each(refused)('%s is refused with its place', async (_name, path, place) =>
   expect(text.length).toBeLessThan(1000)
 })
 
-describe('SQL inside a literal is text like any other', () => {
+describe('SQL inside a literal', () => {
   const texts = ["x' OR '1'='1", "'; DROP TABLE mark; --", '" OR 1=1 --', '%', '_', '\\', '\u0000', '🦉']
   const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-  test.each(texts)('%j', async (text) => {
+  test.each(texts)('is treated as plain text: %j', async (text) => {
     const queries = [
       filtered(`Surname eq ${quoted(text)}`),
       filtered(`contains(Surname,${quoted(text)})`),
@@ -175,7 +175,7 @@ describe('SQL inside a literal is text like any other', () => {
     }
   })
 
-  test.each(texts)('%j as a key finds nothing', async (text) => {
+  test.each(texts)('matches no entity as a key: %j', async (text) => {
     const key = encodeURIComponent(`(${quoted(text)})`)
     for (const path of [
       `/V3/LearnerIdentifiers${key}`,
@@ -186,13 +186,13 @@ describe('SQL inside a literal is text like any other', () => {
       expect([path, (await attack(path)).status]).toEqual([path, 404])
   })
 
-  test('of all this nothing was written or lost', async () => {
+  test('writes and deletes nothing', async () => {
     expect(JSON.parse((await send('/_sandbox/effects')).text)).toEqual([])
     expect((await send('/V3/LearnerIdentifiers/$count')).text).toBe('33')
   })
 })
 
-test('a page of a tampered token is a page of the same rows, never of others', async () => {
+test('returns only rows of the same filter for a tampered page token', async () => {
   const two = `${day} and Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`
   const path = `/Attendance/V3/AttendanceRecords?${option('$filter', two)}`
   for (const token of ['0.0.0', '999999999.0.0', '1.999999999.0', '1.0.999999999']) {
@@ -204,19 +204,19 @@ test('a page of a tampered token is a page of the same rows, never of others', a
   }
 })
 
-describe('a request line beyond the limits of HTTP', () => {
+describe('a request beyond the limits of HTTP', () => {
   test.each([
     ['1 MiB of filter', `$filter=${'a'.repeat(1_048_576)}`],
     ['100,000 terms', `$filter=${Array(100_000).fill('true').join('+or+')}`],
     ['20 MiB', 'a'.repeat(20 * 1_048_576)],
-  ])('%s is 431, whole', async (_name, query) => {
+  ])('gets a complete 431 reply for %s in the request line', async (_name, query) => {
     expect(await attack(identifiers(query))).toEqual({
       status: 431,
       text: '{"statusCode":431,"message":"The request line and header fields are too long."}',
     })
   })
 
-  test('inside a batch it is 400, and nothing of the batch is done', async () => {
+  test('gets 400 inside a batch, and no request of the batch runs', async () => {
     const long = `LearnerIdentifiers?$filter=${Array(100_000).fill('true').join('+or+')}`
     const json = JSON.stringify({ requests: [{ id: '1', method: 'GET', url: long }] })
     expect((await attack('/V3/$batch', json)).status).toBe(400)
@@ -225,7 +225,7 @@ describe('a request line beyond the limits of HTTP', () => {
     expect((await attack('/V3/$batch', part, multipart)).status).toBe(400)
   })
 
-  test('no HTTP at all is 400', async () => {
+  test('gets 400 if it is not HTTP at all', async () => {
     const socket = connect(Number(new URL(url()).port), '127.0.0.1')
     const pieces: string[] = []
     socket.setEncoding('latin1').on('data', (piece: string) => pieces.push(piece))

@@ -5,7 +5,7 @@ import { createIdentities } from '../../src/sandbox/identity.ts'
 
 const word = fc.integer({ min: 0, max: 0x7fffffff })
 
-test('a guid holds its numbers, for its own kind and seed only', () => {
+test('reads the numbers from a guid only with the kind and seed that created it', () => {
   fc.assert(
     fc.property(word, word, fc.nat(), (first, second, seed) => {
       const ids = createIdentities(seed)
@@ -19,6 +19,6 @@ test('a guid holds its numbers, for its own kind and seed only', () => {
 })
 
 test.each(['', 'x', '11111111-1111-4111-8111-111111111111', '11111111-1111-1111-1111-11111111111'])(
-  'foreign text %j holds no numbers',
+  'reads no numbers from the foreign text %j',
   (text) => expect(createIdentities(1).read('mark', text)).toBeUndefined(),
 )

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createSandbox, type SandboxOptions } from '../../src/index.ts'
 import { sandboxHeaders, testNow } from './start-sandbox.ts'
 
-test('the entry of the package offers the sandbox to programs that embed it', async () => {
+test('exports the sandbox from the package for programs that embed it', async () => {
   const options: SandboxOptions = { now: testNow, port: 0 }
   const sandbox = createSandbox(options)
   onTestFinished(() => sandbox.close())

@@ -18,7 +18,7 @@ const full = { Accept: 'application/json;odata.metadata=full' }
 const records = recordsOf.V3
 const flatType = '#AttendanceService.Models.OData.AttendanceRecord'
 
-/** The names of all annotations at any depth, without the property that they are of. */
+/** Returns the names of all annotations at any depth, without the properties that they belong to. */
 function annotations(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   const own = Object.keys(value).filter((name) => name.includes('@'))
@@ -38,20 +38,23 @@ test.each([
   [`${records}?$filter=${ownMark.V3}`, []],
   ['/Attendance/V3/StatutoryAttendanceSessions?$top=1', []],
   [`/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, []],
-] as const)('odata.metadata=none leaves out what a client can do without: %s', async (path, expected) => {
-  const { request } = await cleanSandbox()
-  const reply = await request('GET', path, { headers: none })
-  expect([reply.status, reply.headers['content-type']]).toEqual([
-    200,
-    'application/json; odata.metadata=none',
-  ])
-  expect(annotations(JSON.parse(reply.text))).toEqual(expected)
-  const minimal = await request('GET', path)
-  expect(minimal.headers['content-type']).toBe('application/json; odata.metadata=minimal')
-  expect(annotations(JSON.parse(minimal.text))).toContain('@odata.context')
-})
+] as const)(
+  'omits, under odata.metadata=none, annotations that a client can do without: %s',
+  async (path, expected) => {
+    const { request } = await cleanSandbox()
+    const reply = await request('GET', path, { headers: none })
+    expect([reply.status, reply.headers['content-type']]).toEqual([
+      200,
+      'application/json; odata.metadata=none',
+    ])
+    expect(annotations(JSON.parse(reply.text))).toEqual(expected)
+    const minimal = await request('GET', path)
+    expect(minimal.headers['content-type']).toBe('application/json; odata.metadata=minimal')
+    expect(annotations(JSON.parse(minimal.text))).toContain('@odata.context')
+  },
+)
 
-test('none keeps the link to the next page; $format wins over Accept, in the short form of OData 4.01 too', async () => {
+test('keeps the next link under metadata none, and lets $format override Accept in its short form too', async () => {
   const { request } = await startSandbox({ pageSize: 2 })
   for (const format of ['application/json;odata.metadata=none', 'application/json;metadata=none']) {
     const path = `/V3/LearnerIdentifiers?$format=${encodeURIComponent(format)}`
@@ -60,7 +63,7 @@ test('none keeps the link to the next page; $format wins over Accept, in the sho
   }
 })
 
-test('$format wins over Accept where it names no level either', async () => {
+test('lets $format override Accept even if $format names no level', async () => {
   const { request } = await cleanSandbox()
   const reply = await request('GET', `/V3/LearnerIdentifiers(${fixed.learner})?$format=json`, {
     headers: full,
@@ -68,7 +71,7 @@ test('$format wins over Accept where it names no level either', async () => {
   expect(reply.headers['content-type']).toBe('application/json; odata.metadata=minimal')
 })
 
-test('odata.metadata=full shows the type of each entity, expanded ones too', async () => {
+test('shows the type of each entity, including expanded ones, under odata.metadata=full', async () => {
   const { json } = await cleanSandbox()
   const path = `/V3/LearnerMedicals(${fixed.learner})?$expand=MedicalProviders&$select=NHSNumber`
   const { body } = await json('GET', path, { headers: full })
@@ -79,7 +82,7 @@ test('odata.metadata=full shows the type of each entity, expanded ones too', asy
   expect(annotations(body)).toEqual(['@odata.context', '@odata.type'])
 })
 
-test('an answer to a POST has the level that was asked for, on both faces', async () => {
+test('honours the requested metadata level in replies to POST on V2 and V3', async () => {
   const { json } = await cleanSandbox()
   const post = async (path: string, mark: object, level: Record<string, string>) => {
     const { headers, body } = jsonOf(mark)
@@ -91,7 +94,7 @@ test('an answer to a POST has the level that was asked for, on both faces', asyn
   expect(annotations(await post(recordsOf.V2, flatMark(), full))).toEqual(['@odata.type'])
 })
 
-test('at the full level a flat record has its type, in pages and alone', async () => {
+test('adds the type to flat records in pages and alone under odata.metadata=full', async () => {
   const { json, url } = await cleanSandbox()
   const page = (
     await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, { headers: full })

@@ -8,7 +8,7 @@ test.each([
   ['/Learner/v3/%24metadata', 'LearnerSENLookps', 'AttendanceRecords'],
   ['/Attendance/V3/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
   ['/V2/Attendance/$metadata', 'AttendanceRecords', 'LearnerPersonals'],
-])('%s describes %s and not %s', async (path, present, absent) => {
+])('describes at %s the set %s and not %s', async (path, present, absent) => {
   const { request } = await cleanSandbox()
   const { status, headers, text } = await request('GET', path)
   expect([status, headers['content-type'], headers['odata-version']]).toEqual([200, 'application/xml', '4.0'])
@@ -22,19 +22,19 @@ test.each([
   ['/V2', ['LearnerRegistrations']],
   ['/V3', expect.arrayContaining(['LearnerGroups', 'LearnerPersonals', 'LearnerLookups'])],
   ['/Attendance/V3', expect.arrayContaining(['AttendanceLookups', 'StatutoryAttendanceSessions'])],
-])('what %s lists can be read below it', async (root, expected) => {
+])('lists in the service document of %s only sets that can be read below it', async (root, expected) => {
   const { json, request } = await cleanSandbox()
   const { body } = await json('GET', root)
   const names = (body as { value: { url: string }[] }).value.map(({ url }) => url)
   expect(names.toSorted()).toEqual(expected)
-  // A read of AttendanceRecords needs a filter (400).
+  // AttendanceRecords cannot be read without a filter (400).
   for (const name of names)
     expect([200, 400], name).toContain((await json('GET', `${root}/${name}?$top=1`)).status)
   const { text } = await request('GET', `${root}/$metadata`)
   expect([...text.matchAll(/<EntitySet Name="(\w+)"/g)].map(([, name]) => name)).toEqual(names)
 })
 
-test('descriptions are read only', async () => {
+test('rejects writes to $metadata and the service document', async () => {
   const { json } = await cleanSandbox()
   expect(await json('POST', '/V3/$metadata')).toMatchObject({ status: 405 })
 })
@@ -43,7 +43,7 @@ test.each([
   [{ Accept: 'application/json' }, '?format=application/xml', 200],
   [{ Accept: 'text/html' }, '', 200],
   [{ Accept: 'application/xml' }, '?$format=json', 406],
-])('%j with $metadata%s is answered %i', async (headers, query, status) => {
+])('answers a request with headers %j for $metadata%s with %i', async (headers, query, status) => {
   const { request } = await cleanSandbox()
   for (const path of ['/V3/$metadata', '/Attendance/V3/$metadata', '/V2/Attendance/$metadata']) {
     const reply = await request('GET', `${path}${query}`, { headers })
@@ -55,7 +55,7 @@ test.each([
 test.each([
   ['none', false],
   ['full', true],
-])('the service document at the level %s has a context: %s', async (level, hasContext) => {
+])('includes a context in the service document at the level %s: %s', async (level, hasContext) => {
   const { request, url } = await cleanSandbox()
   const reply = await request('GET', '/V3/', {
     headers: { Accept: `application/json;odata.metadata=${level}` },

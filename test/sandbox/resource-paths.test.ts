@@ -10,14 +10,14 @@ const own = encodeURIComponent(
 )
 const contextOf = (path: string): string => `${url()}/V3/$metadata#${path}`
 
-/** The path of the mark of the first learner on the first fixed morning, on either face. */
+/** The path of the mark of the first learner on the first morning of the fixed weeks, for either interface. */
 async function markPath(face: 'V2' | 'V3'): Promise<string> {
   const [row] = await list(`/Attendance/V3/AttendanceRecords?$filter=${own}`)
   const root = face === 'V2' ? '/V2/Attendance' : '/Attendance/V3'
   return `${root}/AttendanceRecords(${String(row?.['ExternalID'])})`
 }
 
-test('a property is read alone: primitive, complex, a member of a complex one', async () => {
+test('returns a single property, be it primitive, complex or a member of a complex property', async () => {
   const whole = await read(learner)
   const at = `LearnerIdentifiers(${fixed.learner})`
   expect(await read(`${learner}/Surname`)).toEqual({
@@ -39,13 +39,13 @@ test.each([
   [`${learner}/ExternalID/$value`, new RegExp(`^${fixed.learner}$`)],
   [`${learner}/CurrentYearGroup/Description/$value`, /^Year 4$/],
   [`/V3/LearnerPersonals(${fixed.learner})/BirthCertificateSeen/%24value`, /^(true|false)$/],
-])('%s is plain text', async (path, text) => {
+])('returns %s as plain text', async (path, text) => {
   const reply = await request(`${url()}${path}`, { headers: sandboxHeaders })
   expect([reply.statusCode, reply.headers['content-type']]).toEqual([200, 'text/plain'])
   expect(await reply.body.text()).toMatch(text)
 })
 
-test('an item of a collection is read by its key, its properties too, and a collection is counted', async () => {
+test('returns an item of a collection by its key, the properties of the item, and the number of items', async () => {
   const path = `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`
   const [provider = {}] = await list(path)
   const item = `${path}(${String(provider['ExternalID'])})`
@@ -60,24 +60,21 @@ test('an item of a collection is read by its key, its properties too, and a coll
 test.each([
   ['V3', '/Attendance/V3', 'Attendee/ExternalID', 2],
   ['V2', '/V2/Attendance', 'Learner', 2],
-])(
-  'records are counted on the %s face: those of a filter, whatever the page',
-  async (_face, root, path, count) => {
-    const start =
-      'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
-    const filter = encodeURIComponent(`${path} eq ${fixed.learner} and ${start}`)
-    const records = `${root}/AttendanceRecords/$count`
-    expect(await call('GET', `${records}?$filter=${filter}&$top=1&$skip=1`)).toEqual({
-      status: 200,
-      text: String(count),
-    })
-    expect((await call('GET', records)).status).toBe(400)
-    expect((await call('PATCH', records)).status).toBe(405)
-    expect((await call('GET', `${records}/$count`)).status).toBe(404)
-  },
-)
+])('counts the records that match a filter on %s, regardless of paging', async (_face, root, path, count) => {
+  const start =
+    'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
+  const filter = encodeURIComponent(`${path} eq ${fixed.learner} and ${start}`)
+  const records = `${root}/AttendanceRecords/$count`
+  expect(await call('GET', `${records}?$filter=${filter}&$top=1&$skip=1`)).toEqual({
+    status: 200,
+    text: String(count),
+  })
+  expect((await call('GET', records)).status).toBe(400)
+  expect((await call('PATCH', records)).status).toBe(405)
+  expect((await call('GET', `${records}/$count`)).status).toBe(404)
+})
 
-test('properties of attendance records are read on both faces', async () => {
+test('returns single properties of attendance records on V2 and V3', async () => {
   expect(await read(`${await markPath('V3')}/Attendee/ExternalID`)).toMatchObject({ value: fixed.learner })
   expect(await call('GET', `${await markPath('V3')}/Event/Type/$value`)).toEqual({
     status: 200,
@@ -90,7 +87,7 @@ test('properties of attendance records are read on both faces', async () => {
   })
 })
 
-test('a property that is null has no content', async () => {
+test('returns 204 for a property that is null', async () => {
   expect(await call('GET', `${await markPath('V3')}/Qualifier/Comment`)).toEqual({ status: 204, text: '' })
   expect(await call('GET', `${await markPath('V2')}/Comment/$value`)).toEqual({ status: 204, text: '' })
 })
@@ -104,11 +101,11 @@ test.each([
   '/V3/LearnerIdentifiers/Surname',
   `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders(${fixed.unknown})`,
   `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders/Type`,
-])('%s leads nowhere', async (path) => {
+])('returns 404 for %s', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 
-test('a property is not written to', async () => {
+test('rejects writes to a property', async () => {
   expect(
     (await call('PATCH', `/V3/LearnerPersonals(${fixed.learner})/QuickNote`, 'sandbox', '{}')).status,
   ).toBe(405)
@@ -122,7 +119,7 @@ test.each([
   ['$orderby', '$orderby=Surname', ''],
   ['$top', '$top=1', '/Surname'],
   ['$select', '$select=Type', '/CurrentYearGroup'],
-])('%s on one entity or value is refused: %s', async (option, query, below) => {
+])('rejects %s on a single entity or value: %s', async (option, query, below) => {
   const { status, text } = await call('GET', `${learner}${below}?${query}`)
   expect(status).toBe(400)
   expect(JSON.parse(text)).toMatchObject({
@@ -138,11 +135,11 @@ test.each([
   '/V3/$metadata',
   `/Attendance/V3/AttendanceRecords?$filter=${own}`,
   '/V3/Nothing',
-])('HEAD %s is answered as GET, without a body', async (path) => {
+])('answers HEAD %s like GET but without a body', async (path) => {
   const [head, get] = await Promise.all(
     (['HEAD', 'GET'] as const).map(async (method) => {
       const reply = await request(`${url()}${path}`, { method, headers: sandboxHeaders })
-      // Those of the connection differ: undici closes it after HEAD.
+      // The connection headers differ, because undici closes the connection after HEAD.
       const ofConnection = ['date', 'connection', 'keep-alive']
       const headers = Object.fromEntries(
         Object.entries(reply.headers).filter(([name]) => !ofConnection.includes(name)),
@@ -154,7 +151,7 @@ test.each([
   expect(Number(head?.headers['content-length'])).toBe(Buffer.byteLength(get?.text ?? ''))
 })
 
-test('HEAD of what has no GET says which methods there are', async () => {
+test('lists the allowed methods for HEAD on a resource without GET', async () => {
   const reply = await request(`${url()}/V3/$batch`, { method: 'HEAD', headers: sandboxHeaders })
   expect([reply.statusCode, reply.headers['allow']]).toEqual([405, 'POST'])
 })
@@ -166,7 +163,7 @@ test.each([
   ['/V1/Lookup/Learner/SENStatus', 'Learner.SEN', 'SENStatus'],
   ['/V1/Lookup/Attendance/AttendanceLookups', 'Attendance', 'AttendanceCode'],
   ['/V1/Lookup/Attendance/AttendanceCode', 'Attendance', 'AttendanceCode'],
-])('%s is a lookup', async (path, domain, type) => {
+])('serves the lookup %s', async (path, domain, type) => {
   const rows = await list(path, `only-${domain}`)
   expect(rows.map(({ LookupType }) => LookupType)).toContain(type)
   if (path.endsWith(type)) expect(new Set(rows.map(({ LookupType }) => LookupType)).size).toBe(1)
@@ -182,38 +179,35 @@ test.each([
   '/V1/Lookup/Attendance/Nothing',
   '/V1/Lookup/Attendance/StatutoryAttendanceSessions',
   '/V1/Lookup/Attendance/AttendanceRecords',
-])('%s is not a lookup', async (path) => {
+])('returns 404 for %s because it is not a lookup', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 
-test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])(
-  '%s takes a batch of requests',
-  async (path) => {
-    const body = JSON.stringify({
-      requests: [
-        { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
-        { id: '2', method: 'GET', url: '/V1/Nothing' },
-        { id: '3', method: 'HEAD', url: '/V1/LearnerGrants?$top=1' },
+test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])('accepts a batch at %s', async (path) => {
+  const body = JSON.stringify({
+    requests: [
+      { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
+      { id: '2', method: 'GET', url: '/V1/Nothing' },
+      { id: '3', method: 'HEAD', url: '/V1/LearnerGrants?$top=1' },
+    ],
+  })
+  const { status, text } = await call('POST', path, 'sandbox', body, {
+    'Content-Type': 'application/json',
+    Prefer: 'odata.continue-on-error',
+  })
+  // A reply to HEAD has no body inside a batch either.
+  expect(text.match(/"body"/g)).toHaveLength(2)
+  expect([status, JSON.parse(text)]).toMatchObject([
+    200,
+    {
+      responses: [
+        { id: '1', status: 200, body: { value: [{}] } },
+        { id: '2', status: 404 },
+        { id: '3', status: 200 },
       ],
-    })
-    const { status, text } = await call('POST', path, 'sandbox', body, {
-      'Content-Type': 'application/json',
-      Prefer: 'odata.continue-on-error',
-    })
-    // HEAD has no body inside a batch either.
-    expect(text.match(/"body"/g)).toHaveLength(2)
-    expect([status, JSON.parse(text)]).toMatchObject([
-      200,
-      {
-        responses: [
-          { id: '1', status: 200, body: { value: [{}] } },
-          { id: '2', status: 404 },
-          { id: '3', status: 200 },
-        ],
-      },
-    ])
-  },
-)
+    },
+  ])
+})
 
 test.each([
   ['SIMS.Changes(startDate=@d)?@d=2026-06-09T00:00:00Z', 200],
@@ -229,7 +223,7 @@ test.each([
   ['SIMS.Changes(startDate=null)', 400],
   ['SIMS.Changes(startDate=2026)', 400],
   ['SIMS.Changes()', 400],
-])('%s is answered %i', async (path, status) => {
+])('answers %s with %i', async (path, status) => {
   for (const set of ['AttendanceRecords', 'StatutoryAttendanceRecordHistorys'])
     expect([set, (await call('GET', `/Attendance/V3/${set}/${path}`)).status]).toEqual([set, status])
 })

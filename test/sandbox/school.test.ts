@@ -34,11 +34,11 @@ const file = (): string => {
 }
 const all = (school: School, sql: string): Record<string, unknown>[] => school.database.prepare(sql).all()
 
-/** The share that was built, each time that it was told. */
+/** The completed share at each call of onProgress. */
 const shares: number[] = []
 let school: School
 beforeAll(() => {
-  // It takes seconds to build.
+  // Seeding a whole school takes seconds.
   school = openSchool(
     readOptions({ scale: 'school' }),
     () => Date.parse(testNow),
@@ -47,7 +47,7 @@ beforeAll(() => {
 })
 afterAll(() => school.database.close())
 
-test('a school has 720 current pupils in 24 classes, more than 680,000 marks and the shares of a primary school', () => {
+test('seeds 720 current pupils in 24 classes, with more than 680,000 marks in realistic proportions', () => {
   const current = school.roster.entries.filter((entry) => rollStateOn(entry, school.today()) === 'Current')
   expect(current).toHaveLength(720)
   expect(
@@ -55,7 +55,7 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
       .filter(({ entity }) => entity['GroupType'] === 'PrimaryClass')
       .map(({ members }) => members.size),
   ).toEqual(Array.from({ length: 24 }, () => 30))
-  // Whole school years up to yesterday: 700,000 at the beginning of September, 980,000 at the end of July.
+  // Whole school years up to yesterday have 700,000 marks at the start of September and 980,000 at the end of July.
   const marks = Number(all(school, 'SELECT count(*) AS n FROM mark')[0]?.['n'])
   expect(marks).toBeGreaterThan(900_000)
   expect(marks).toBeLessThan(980_000)
@@ -71,14 +71,14 @@ test('a school has 720 current pupils in 24 classes, more than 680,000 marks and
       (sum, [code, n]) => sum + (matches(code?.code ?? '', code?.category ?? '') ? n : 0),
       0,
     ) / total
-  // service-facts: 94.2 % present in class, 95.6 % with all present codes.
+  // service-facts: 94.2 % are present in class, and 95.6 % have any present code.
   expect(share((code) => code === '/' || code === '\\')).toBeCloseTo(0.942, 1)
   expect(share((_code, category) => category === 'present')).toBeCloseTo(0.956, 1)
   expect(shares.at(-1)).toBe(1)
   expect(shares).toEqual([...shares].sort((one, other) => one - other))
 })
 
-test('the first class is the same at both scales', () => {
+test('seeds the same first class at both scales', () => {
   const [one, other] = [open({ scale: 'class' }), school].map(({ roster, compose, today, marks }) => ({
     learners: roster.entries.slice(0, 30),
     identifiers: compose(identifiers, today()).slice(0, 30),
@@ -88,7 +88,7 @@ test('the first class is the same at both scales', () => {
   expect(one?.learners[0]?.externalId).toBe(fixed.learner)
 })
 
-test('another seed is another class', () => {
+test('seeds a different class for a different seed', () => {
   const classOf = (seed: number) => {
     const { compose, today } = open({ seed })
     return compose(identifiers, today())
@@ -99,7 +99,7 @@ test('another seed is another class', () => {
 
 type Row = Readonly<Record<'half' | 'without' | 'least' | 'most' | 'code', unknown>>
 
-test('minutes stand with a late code and with no other, and mornings have no code of afternoons', () => {
+test('sets minutes only with late codes, and uses no afternoon code in the morning', () => {
   const rows = all(
     school,
     `SELECT code, session % 2 AS half, count(*) - count(minutes_late) AS without, min(minutes_late) AS least, max(minutes_late) AS most
@@ -113,7 +113,7 @@ test('minutes stand with a late code and with no other, and mornings have no cod
   expect(found.filter(({ half, code }) => code === (half === 0 ? '\\' : '/'))).toEqual([])
 })
 
-test('a file keeps what was written, and is not built again', async () => {
+test('keeps the writes of a database file and does not seed it again', async () => {
   const db = file()
   const mark = { RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }
   const post = jsonOf(nestedMark(mark))
@@ -129,7 +129,7 @@ test('a file keeps what was written, and is not built again', async () => {
   })
 })
 
-test('a file of another seed or scale is refused, and one whose seed was never finished', () => {
+test('rejects a database file with another seed or scale, or with an unfinished seed', () => {
   const [db, unfinished] = [file(), file()]
   open({ db })
   openDatabase(unfinished, 'the class of seed 1').database.close()
@@ -157,19 +157,19 @@ describe.each([
   ['2026-11-22', '2025-09-01'],
   ['2025-09-01', '2025-09-01'],
   ['2024-01-10', '2023-09-01'],
-] as const)('on %s', (date, first) => {
-  test(`whole school years from ${first} are marked up to yesterday, for learners on roll only`, () => {
+] as const)('openSchool on %s', (date, first) => {
+  test(`marks whole school years from ${first} up to yesterday, only for learners on roll`, () => {
     const school = open({}, date)
     expect(formatDay(school.calendar.sessions[0]?.day ?? 0)).toBe(first)
     const wrong = wrongSessions(school, dayNumber(date))
-    // One day of the fixed weeks stays open, so that a missing mark can be seen.
+    // One day of the fixed weeks stays unmarked, so that tests find a missing mark.
     const open11March = wrong.filter((one) => one.endsWith('on 2026-03-11'))
     expect(wrong).toEqual(open11March)
     expect(open11March).toHaveLength(date > '2026-03-11' ? 60 : 0)
   })
 })
 
-test('the same day counts for ages, roll states, years, groups and enrolments, while the sandbox runs too', async () => {
+test('derives ages, roll states, years, groups and enrolments from the current day, even as the clock moves on', async () => {
   const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
   const read = async (path: string): Promise<Members[]> =>
     ((await json('GET', path)).body as { value: Members[] }).value
@@ -198,7 +198,7 @@ test('the same day counts for ages, roll states, years, groups and enrolments, w
   }
 
   expect(await states()).toEqual({ Current: 30, Future: 1, Leaver: 2 })
-  // Who starts next September has applied already.
+  // Learners who start next September have already applied.
   expect(await read('/V3/LearnerIdentifiers?$filter=DateOfApplication%20gt%20now()')).toEqual([])
   const before = await learner()
   expect(before).toMatchObject({ OnRollState: 'Current', CurrentYearGroup: { Description: 'Year 4' } })
@@ -231,7 +231,7 @@ test('the same day counts for ages, roll states, years, groups and enrolments, w
   })
 })
 
-test('an enrolment ends for a reason that fits its end', () => {
+test('gives an enrolment a reason for leaving that fits its end', () => {
   const registrations = findLearnerSet('LearnerRegistrations') ?? expect.unreachable()
   const ended = school.compose(registrations, school.today()).flatMap(({ entity }) => {
     const enrolments = entity['Enrolments'] as unknown as {
@@ -247,7 +247,7 @@ test('an enrolment ends for a reason that fits its end', () => {
   expect(ended.filter(({ date, isEnd }) => isEnd !== (date === '08-31'))).toEqual([])
 })
 
-test('a reset leaves no hole where a client marked a session before its register was filled in', () => {
+test('restores the seeded mark on reset if a client marked the session before its register was filled in', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const session = dayNumber('2026-06-10') * 2
@@ -276,7 +276,7 @@ test('a reset leaves no hole where a client marked a session before its register
     )
 })
 
-test('a file that is opened later has its registers filled up to then, and its pupils have moved up', () => {
+test('fills in the registers and moves the pupils up if a file is opened later', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const births = first.roster.entries.map(({ birthDay }) => birthDay)

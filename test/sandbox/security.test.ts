@@ -16,7 +16,7 @@ test.each([
   ['sandbox', 'Bearer other', token],
   ['sandbox', 'sandbox', token],
   ['sandbox', 'Basic sandbox', token],
-])('key %s with authorization %s is refused', async (key, authorization, message) => {
+])('rejects key %s with authorization %s', async (key, authorization, message) => {
   const { client } = await cleanSandbox()
   const call = client.get('/Attendance/V3/AttendanceRecords')
   if (key !== undefined) call.set('Ocp-Apim-Subscription-Key', key)
@@ -25,7 +25,7 @@ test.each([
   expect([reply.status, reply.body]).toEqual([401, { statusCode: 401, message }])
 })
 
-test('the scheme of the token is read in any case', async () => {
+test('accepts the token scheme in any case', async () => {
   const { json } = await cleanSandbox()
   const reply = await json('GET', '/nowhere', { headers: { Authorization: 'bearer sandbox' } })
   expect(reply).toMatchObject({ status: 404, body: { error: { code: 'NotFound' } } })
@@ -53,7 +53,7 @@ test.each([
   ['most', '/Learner/V3/LearnerEHCPs', 403],
   ['most', '/V3/LearnerGroups?$expand=LearnerIdentifiers', 200],
   ['most', '/V3/LearnerGroups?$expand=LearnerSENReviews', 403],
-  // What a filter or an order tells of members counts as showing them.
+  // A filter or an order over members discloses them as much as showing them.
   ['most', '/V3/LearnerGroups?$expand=*', 403],
   ['most', '/V3/LearnerGroups?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
   ['most', '/V3/LearnerGroups/$count?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
@@ -65,7 +65,7 @@ test.each([
   ['none', '/Attendance/V3/StatutoryAttendanceSessions', 403],
   ['none', '/V2/Attendance/AttendanceRecords', 403],
   ['none', '/V3/$metadata', 200],
-])('token %s at %s is answered %i', async (token, path, status) => {
+])('answers a call with token %s at %s with %i', async (token, path, status) => {
   const { request } = await limitedSandbox()
   const reply = await request('GET', path, as(token))
   expect(reply.status).toBe(status)
@@ -76,7 +76,7 @@ test.each([
     })
 })
 
-test('calls beyond the rate are refused for the key that makes them', async () => {
+test('refuses calls over the rate limit only for the key that makes them', async () => {
   const { json, request } = await startSandbox({ ...limited, callsPerSecond: 3 })
   const statuses: number[] = []
   for (let call = 0; call < 5; call += 1) statuses.push((await request('GET', '/V3', as('none'))).status)

@@ -57,7 +57,7 @@ const rows: readonly Row[] = [
 ]
 
 describe.each(rows)('$written', ({ domain, written, also }) => {
-  test.each([written, ...also])('%s is one address of it', async (path) => {
+  test.each([written, ...also])('is served at %s', async (path) => {
     const found = await list(`${path}?$top=2`, `only-${domain}`)
     expect(found).toHaveLength(2)
     expect(found).toEqual(await list(`${written}?$top=2`))
@@ -67,7 +67,7 @@ describe.each(rows)('$written', ({ domain, written, also }) => {
     })
   })
 
-  test('one of it is read by its key', async () => {
+  test('returns an entity by its key', async () => {
     const [first = {}] = await list(`${written}?$top=1`)
     const id = String(first['ExternalID'])
     const keys =
@@ -90,13 +90,13 @@ describe.each(rows)('$written', ({ domain, written, also }) => {
     }
   })
 
-  test('the collection is not written to', async () => {
+  test('rejects writes to the collection', async () => {
     for (const method of ['POST', 'PATCH'] as const)
       expect((await call(method, written, 'sandbox', '{}')).status).toBe(405)
   })
 })
 
-test('a learner’s personal information is changed with its own permission', async () => {
+test('allows changes of a learner’s personal information only with the permission of that domain', async () => {
   const path = `/V3/LearnerPersonals(${fixed.learner})`
   const body = '{"PreferredForename":"Sam"}'
   expect((await call('PATCH', path, 'all-but-Learner.Personal', body)).status).toBe(403)
@@ -104,7 +104,7 @@ test('a learner’s personal information is changed with its own permission', as
   expect(await read(path)).toMatchObject({ PreferredForename: 'Sam' })
 })
 
-describe('the attendance rows of service.md 4', () => {
+describe('the attendance resources of service.md 4', () => {
   const records = '/Attendance/V3/AttendanceRecords'
   const filter = 'filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z'
   test.each([
@@ -117,7 +117,7 @@ describe('the attendance rows of service.md 4', () => {
     '/Attendance/V3/StatutoryAttendanceRecordHistorys/SIMS.Changes(startDate=2026-06-09T00:00:00Z)',
     '/Attendance/V3/StatutoryAttendanceSessions?$top=1',
     '/Attendance/V3/AttendanceLookups?top=1',
-  ])('GET %s needs the permission Attendance and no other', async (path) => {
+  ])('requires only the permission Attendance for GET %s', async (path) => {
     expect((await call('GET', path, 'only-Attendance')).status).toBe(200)
     expect((await call('GET', path, 'all-but-Attendance')).status).toBe(403)
   })
@@ -126,7 +126,7 @@ describe('the attendance rows of service.md 4', () => {
     records,
     '/V2/Attendance/AttendanceRecords',
     '/sp-api-write-back-partner-live/V2/Attendance/$batch',
-  ])('POST %s needs it too', async (path) => {
+  ])('requires the permission Attendance for POST %s', async (path) => {
     expect((await call('POST', path, 'all-but-Attendance', '{}')).status).toBe(403)
     expect((await call('POST', path, 'only-Attendance', '{}')).status).not.toBe(403)
   })
@@ -156,7 +156,7 @@ describe('the expand lists of service.md 1.1', () => {
     ['/V1/LearnerContactDetails', `$expand=${contact.join()}`, contact],
   ]
 
-  test.each(lists)('%s with %s shows these collections and no other', async (path, expand, links) => {
+  test.each(lists)('shows exactly the listed collections for %s with %s', async (path, expand, links) => {
     const plain = await list(path)
     for (const option of [expand, expand.replace(/^\$?/, ''), expand.replace(/^\$?/, '$')]) {
       const expanded = await list(`${path}?${option.replaceAll(' ', '%20')}`)
@@ -166,12 +166,12 @@ describe('the expand lists of service.md 1.1', () => {
       expect(shown).toEqual(plain)
       expect(expanded.filter((entity) => !links.every((link) => Array.isArray(entity[link])))).toEqual([])
       const empty = links.filter((link) => expanded.every((entity) => (entity[link] as Rows).length === 0))
-      // Some are too rare for a class.
+      // Some collections are too rare to have items in a single class.
       expect(empty.length).toBeLessThan(links.length)
     }
   })
 
-  test('an expansion inside an expansion goes one level further, and none goes there unasked', async () => {
+  test('allows one further level in a nested expansion, and shows it only on request', async () => {
     const inside = async (expand: string): Promise<Rows> =>
       (await list(`/V3/LearnerRegistrations?$expand=${expand}`)).flatMap(
         ({ Enrolments }) => Enrolments as Rows,

@@ -21,18 +21,18 @@ const domains = [
   'Attendance',
 ]
 
-/** The two headers of every call (service.md 5). */
+/** The two headers that every call needs (service.md 5). */
 export const credentials = (token: string): Record<string, string> => ({
   'Ocp-Apim-Subscription-Key': 'sandbox',
   Authorization: `bearer ${token}`,
 })
 
-/** Rows of a collection. */
+/** The rows of a collection. */
 export type Rows = readonly Record<string, unknown>[]
 
 /**
- * One sandbox for all tests of a file, and a client of it. Tokens: `only-<domain>`, `all-but-<domain>`, and `sandbox`, which
- * holds everything and is the default.
+ * Starts one sandbox for all tests of a file and creates a client of it. It accepts the tokens `only-<domain>`,
+ * `all-but-<domain>` and `sandbox` (the default), which has all permissions.
  */
 export function shareSandbox() {
   const tokens = domains.flatMap((domain) => [

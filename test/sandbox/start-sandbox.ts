@@ -8,7 +8,7 @@ import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 /** The clock of the tests: a Wednesday in term, after the fixed weeks. */
 export const testNow = '2026-06-10T10:00:00Z'
 
-/** The credentials that hold everything. */
+/** The credentials that have all permissions. */
 export const sandboxHeaders = {
   'Ocp-Apim-Subscription-Key': 'sandbox',
   Authorization: 'Bearer sandbox',
@@ -28,7 +28,7 @@ interface Sent {
   readonly body?: string | Buffer | null
 }
 
-/** A client of one base address, with the credentials that hold everything. */
+/** Creates a client of one base URL with credentials that have all permissions. */
 function clientOf(pool: Pool) {
   const request = async (
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -36,7 +36,7 @@ function clientOf(pool: Pool) {
     { headers = {}, body = null }: Sent = {},
   ) => {
     const all: Record<string, string> = { ...sandboxHeaders, ...headers }
-    // A query may be written with blanks.
+    // Tests write queries with blanks.
     const reply = await pool.request({ method, path: path.replaceAll(' ', '%20'), headers: all, body })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
@@ -46,13 +46,13 @@ function clientOf(pool: Pool) {
     const { status, text } = await request(...parameters)
     return { status, body: text === '' ? undefined : JSON.parse(text) }
   }
-  /** The rows of a collection, which must be there. */
+  /** Returns the rows of a collection, which must exist. */
   const rows = async (path: string): Promise<Record<string, unknown>[]> => {
     const { status, body } = await json('GET', path)
     expect([path, status]).toEqual([path, 200])
     return (body as { value: Record<string, unknown>[] }).value
   }
-  /** Sets what `/_sandbox/<name>` controls. */
+  /** Sets the value that `/_sandbox/<name>` controls. */
   const put = (name: string, body: unknown) => json('PUT', `/_sandbox/${name}`, jsonOf(body))
   const effects = async (): Promise<unknown[]> => (await json('GET', '/_sandbox/effects')).body as unknown[]
   const samples = async () => (await json('GET', '/_sandbox/samples')).body as Samples
@@ -62,8 +62,8 @@ function clientOf(pool: Pool) {
 export type Client = ReturnType<typeof clientOf>
 
 /**
- * A sandbox on a port of its own, closed at the end of the test or at that of the file, and clients for it: `client` sends no
- * credentials, `v2` goes to the port of V2.
+ * Starts a sandbox on a free port and creates clients of it: `client` sends no credentials, and `v2` calls the port of V2.
+ * `onEnd` decides whether the sandbox closes at the end of the test (the default) or of the file.
  */
 export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = onTestFinished) {
   const sandbox = createSandbox({ now: testNow, ...options })
@@ -77,7 +77,7 @@ export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = 
   return { sandbox, url, v2Url, port, pool, client: supertest(url), ...clientOf(pool), v2: clientOf(v2Pool) }
 }
 
-/** One sandbox for the tests of a file: each that asks for it gets it as it was seeded, without faults, at `testNow`. */
+/** Shares one sandbox among the tests of a file. Each test gets it in its seeded state, without faults, at `testNow`. */
 export function oneSandbox(options: SandboxOptions = {}) {
   const onEnd = atEndOfFile()
   let started: ReturnType<typeof startSandbox> | undefined
@@ -94,7 +94,7 @@ export function oneSandbox(options: SandboxOptions = {}) {
 /** Headers of a JSON body. */
 export const jsonBody = { 'Content-Type': 'application/json' }
 
-/** The first ids of the default seed: the same on every machine and every day. */
+/** The first ids of the default seed, which are the same on every machine and every day. */
 export const fixed = {
   learner: '41dba12f-bcce-470b-8ce4-b260ffb62649',
   otherLearner: '809661f9-0a62-439a-a62d-9891bb705550',
@@ -104,32 +104,32 @@ export const fixed = {
   /** `/` */
   present: 'ac00c159-62ce-44b8-ace6-c75caf7505e6',
   zero: '00000000-0000-0000-0000-000000000000',
-  /** No id of the sandbox. */
+  /** An id that does not exist in the sandbox. */
   unknown: '11111111-1111-4111-8111-111111111111',
 }
 
-/** Stands for some text in an expected value. */
+/** Matches any text in an expected value. */
 export const anyText: unknown = expect.any(String)
 
-/** Stands for an array that holds at least these items. */
+/** Matches an array that contains at least these items. */
 export const arrayWith = (...items: unknown[]): unknown => expect.arrayContaining(items)
 
-/** What is sent with a JSON body. */
+/** Builds the options of a request with a JSON body. */
 export const jsonOf = (body: unknown) => ({ headers: jsonBody, body: JSON.stringify(body) })
 
-/** The records of each face. */
+/** The path of the records on each interface. */
 export const recordsOf = {
   V2: '/V2/Attendance/AttendanceRecords',
   V3: '/Attendance/V3/AttendanceRecords',
 } as const
 
-/** A filter for the mark of the first learner on the first fixed morning, by face. */
+/** A filter for the mark of the first learner on the first morning of the fixed weeks, by interface. */
 export const ownMark = {
   V2: encodeURIComponent(`Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`),
   V3: encodeURIComponent(`Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`),
 } as const
 
-/** That mark as each face is sent it. */
+/** Builds the same mark in the form that V2 accepts. */
 export const flatMark = (members: object = {}) => ({
   ...{ Present: true, Absent: false, Learner: fixed.learner },
   ...{ AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present, ...members },
@@ -139,7 +139,7 @@ export const nestedMark = (members: object = {}) => ({
   ...{ AttendanceCode: { ExternalID: fixed.present }, ...members },
 })
 
-/** A mark of the learner with this number in the first session, as V2 is sent it. */
+/** Builds a mark for the learner with this number in the first session, in the form of V2. */
 export const sampleMark = ({ learners, events, codes }: Samples, learner: number, members: object = {}) => ({
   ...{ Present: true, Absent: false, Learner: learners[learner], AttendableEvent: events[0] },
   ...{ SchoolAttendanceCode: codes[0]?.id, MinutesLate: null, ...members },

@@ -15,7 +15,7 @@ import {
   testNow,
 } from './start-sandbox.ts'
 
-/** A sandbox whose V2 face has a port of its own, and a client for each face. */
+/** Starts a sandbox with a separate port for V2, and creates a client for each interface. */
 const twoFaces = oneSandbox({ v2Port: 0 })
 const startFaces = async (options?: SandboxOptions) => {
   const { v2, ...v3 } = await (options === undefined ? twoFaces() : startSandbox({ v2Port: 0, ...options }))
@@ -31,7 +31,7 @@ const nestedRead = `${recordsOf.V3}?$filter=${ownMark.V3}`
 const flat = (MinutesLate: number) => jsonOf(flatMark({ MinutesLate, Comment: 'c' }))
 const nested = (MinutesLate: number) => jsonOf(nestedMark({ Qualifier: { MinutesLate, Comment: 'c' } }))
 
-test('one store stands behind both ports, and the log of writes names the face', async () => {
+test('shares one store between both ports and logs the interface of each write', async () => {
   const { v2, v3 } = await startFaces()
   const first = await v2.json('POST', recordsOf.V2, flat(5))
   expect(first).toMatchObject({ status: 201, body: { MinutesLate: 5 } })
@@ -40,7 +40,7 @@ test('one store stands behind both ports, and the log of writes names the face',
   })
   const { ExternalID } = first.body as { ExternalID: string }
   expect(await v3.json('POST', recordsOf.V3, nested(7))).toMatchObject({ status: 201, body: { ExternalID } })
-  // A mark of V3 is replaced as one of V2 is, and keeps its id.
+  // A mark written through V3 is replaced through V2 like any other mark, and keeps its id.
   expect(await v2.json('POST', recordsOf.V2, flat(9))).toMatchObject({ status: 201, body: { ExternalID } })
   expect((await v2.json('GET', flatRead)).body).toMatchObject({
     value: [{ ExternalID, MinutesLate: 9 }],
@@ -71,7 +71,7 @@ const served: [path: string, atV2: number, atV3: number][] = [
   ['/readyz', 200, 200],
   ['/_sandbox/samples', 200, 200],
 ]
-test.each(served)('GET %s is %i on the port of V2 and %i on that of V3', async (path, atV2, atV3) => {
+test.each(served)('answers GET %s with %i on the V2 port and %i on the V3 port', async (path, atV2, atV3) => {
   const { v2, v3 } = await startFaces()
   expect([(await v2.request('GET', path)).status, (await v3.request('GET', path)).status]).toEqual([
     atV2,
@@ -79,7 +79,7 @@ test.each(served)('GET %s is %i on the port of V2 and %i on that of V3', async (
   ])
 })
 
-test('a V3 batch reaches no V2 resource, and V2 has no token endpoint', async () => {
+test('hides V2 resources from a V3 batch, and has no token endpoint on the V2 port', async () => {
   const { v2, v3 } = await startFaces()
   const requests = [{ id: '1', method: 'GET', url: flatRead }]
   const reply = await v3.json('POST', '/V3/$batch', jsonOf({ requests }))
@@ -89,13 +89,13 @@ test('a V3 batch reaches no V2 resource, and V2 has no token endpoint', async ()
   )
 })
 
-test('without a port of its own the V2 face is where V3 is', async () => {
+test('serves V2 on the V3 port if v2Port is not set', async () => {
   const { url, v2Url, request } = await startSandbox()
   expect(v2Url).toBe(url)
   expect((await request('GET', flatRead)).status).toBe(200)
 })
 
-test('each port has its own keys and tokens; key and bearer sandbox are accepted by both', async () => {
+test('gives each port its own keys and tokens, and accepts the built-in ones on both', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['new-key'],
     tokens: [{ token: 'new-token', domains: ['Attendance'] }],
@@ -115,7 +115,7 @@ test('each port has its own keys and tokens; key and bearer sandbox are accepted
   expect(await statuses('sandbox', 'sandbox')).toEqual([200, 200])
 })
 
-test('without keys and tokens of its own the port of V2 accepts those of V3, and the tokens of the endpoint', async () => {
+test('accepts the keys and tokens of V3 on the V2 port by default, including issued tokens', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['one-key'],
     tokens: [{ token: 'one-token', domains: ['Attendance'] }],
@@ -134,7 +134,7 @@ test('without keys and tokens of its own the port of V2 accepts those of V3, and
   }
 })
 
-test('each port has its own rate', async () => {
+test('limits the rate of each port separately', async () => {
   const { v2, v3 } = await startFaces({ v2: { callsPerSecond: 2 } })
   const path = flatRead
   const statuses = [await v2.json('GET', path), await v2.json('GET', path), await v2.json('GET', path)]
@@ -142,7 +142,7 @@ test('each port has its own rate', async () => {
   for (let call = 0; call < 4; call += 1) expect((await v3.json('GET', nestedRead)).status).toBe(200)
 })
 
-test('faults strike on the port where they were set; a reset removes all of them', async () => {
+test('applies a fault only to its own port, and removes the faults of both ports on reset', async () => {
   const { v2, v3 } = await startFaces()
   const read = async () => [
     (await v2.json('GET', flatRead)).status,
@@ -162,7 +162,7 @@ test('faults strike on the port where they were set; a reset removes all of them
   expect(await read()).toEqual([200, 200])
 })
 
-test('settings of V2 without its port are refused', () => {
+test('rejects V2 settings without v2Port', () => {
   expect(() => createSandbox({ v2: { keys: ['old-key'] } })).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',
@@ -171,7 +171,7 @@ test('settings of V2 without its port are refused', () => {
   )
 })
 
-test('a port of V2 that is in use is named by its option, and nothing is left open', async () => {
+test('names --v2-port if the V2 port is in use, and closes the V3 port', async () => {
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void other.close())

@@ -11,7 +11,7 @@ const check = (text: string, settings = {}) =>
   checkFilter(parseFilter(text), 'Sample.Thing', sampleIndex, { now: 1000, ...settings })
 
 describe('checkFilter', () => {
-  test('resolves names, promotes literals and types every node', () => {
+  test('resolves names, promotes literals and assigns a type to every node', () => {
     const node = (position: number, family: string, name: string, members: object) => ({
       ...{ position, type: { family, name, collection: false } },
       ...members,
@@ -135,7 +135,7 @@ describe('checkFilter', () => {
     ['Parts/any()/Name eq null', 6, 'any is not possible here'],
     ['[1,2] eq null', 0, 'A list is not possible here'],
     ['{} eq null', 0, 'An object is not possible here'],
-  ])('refuses %s at character %i', (text, position, message) => {
+  ])('rejects %s at character %i', (text, position, message) => {
     expect(faultOf(() => check(text))).toEqual({ message, position })
   })
 })
@@ -144,19 +144,19 @@ describe('parameter aliases', () => {
   const aliases = (values: Readonly<Record<string, string>>) =>
     new Map(Object.entries(values).map(([name, value]) => [name, parseFilter(value)]))
 
-  test('stand for their values, and for null without one', () => {
+  test('replaces an alias with its value, or with null if it has none', () => {
     expect(check('Size eq @a', { aliases: aliases({ a: '@b add 1', b: 'Size' }) })).toMatchObject({
       right: { kind: 'arithmetic', left: { kind: 'member', path: ['Size'] } },
     })
     expect(check('Size eq @nothing')).toMatchObject({ right: { kind: 'constant', value: null } })
   })
 
-  test('mean the same everywhere, whatever the variables in scope', () => {
+  test('gives an alias the same meaning whatever lambda variables are in scope', () => {
     const inner = check('Parts/any(Name:Name/Name eq @a)', { aliases: aliases({ a: 'Name' }) })
     expect(inner).toMatchObject({ predicate: { right: { kind: 'member', variable: 0, path: ['Name'] } } })
   })
 
-  test('place their faults where they are used', () => {
+  test('reports an error inside an alias at the place where the alias is used', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
       message: 'startswith does not work on Edm.Int32',
       position: 9,
@@ -171,16 +171,16 @@ describe('parameter aliases', () => {
       { a: Array(20).fill('@b').join(' and '), b: Array(20).fill('@c').join(' and '), c: 'Open' },
       'Aliases are used too often',
     ],
-  ])('refuse to grow without end: %j', (values, message) => {
+  ])('rejects aliases that would expand without bound: %j', (values, message) => {
     expect(faultOf(() => check('@a', { aliases: aliases(values) }))).toEqual({ message, position: 0 })
   })
 
-  test('cannot be followed by a path', () => {
+  test('rejects an alias that is followed by a path', () => {
     expect(faultOf(() => check('@a/Name eq null')).message).toBe('An alias cannot be followed by a path')
   })
 })
 
-test('now() is the time that the caller gives', () => {
+test('replaces now() with the time that the caller passes', () => {
   expect(check('Created lt now()')).toMatchObject({
     right: { value: { ms: 1000, offsetMinutes: 0 } },
   })

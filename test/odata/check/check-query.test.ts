@@ -9,7 +9,7 @@ import { sampleIndex } from '../sample-model.ts'
 const check = (query: string) => checkQuery(parseQuery(query), 'Sample.Thing', sampleIndex, { now: 0 })
 
 describe('checkQuery', () => {
-  test('checks every level', () => {
+  test('checks the options at every level of $expand', () => {
     const query = check(
       '$filter=Open&$orderby=Name desc&$expand=Parts($filter=Price gt 1;$select=Name;$top=2)&$count=true&$skip=3',
     )
@@ -29,7 +29,7 @@ describe('checkQuery', () => {
     })
   })
 
-  test('asks for nothing where nothing is given', () => {
+  test('returns an empty query if no option is given', () => {
     expect(check('')).toEqual({ orderby: [], expand: [], count: false })
   })
 
@@ -42,7 +42,7 @@ describe('checkQuery', () => {
     ['$select=Sample.Thing/Name,Parts', 'Name,Parts'],
     ['$select=*', undefined],
     ['$select=Name,*', undefined],
-  ])('%s selects %s', (query, selected) => {
+  ])('resolves %s to the selection %s', (query, selected) => {
     const textOf = (selection: Selection): string =>
       [...selection].map(([name, part]) => (part === 'all' ? name : `${name}{${textOf(part)}}`)).join()
     const { select } = check(query)
@@ -54,13 +54,13 @@ describe('checkQuery', () => {
     ['$expand=*,Parts/$count', 'Parts count, Maker'],
     ['$expand=Parts/$count,*', 'Parts count, Maker'],
     ['$expand=Sample.Thing/Maker', 'Maker'],
-  ])('%s expands %s', (query, expanded) => {
+  ])('resolves %s to the expansion %s', (query, expanded) => {
     const { expand } = check(query)
     const names = expand.map(({ property, isCount }) => `${property.name}${isCount ? ' count' : ''}`)
     expect(names.join(', ')).toBe(expanded)
   })
 
-  test('keeps nested aliases', () => {
+  test('keeps the parameter aliases of a nested $expand', () => {
     expect(check('$expand=Parts($levels=1;$filter=Price eq @p;@p=7)&@p=8').expand[0]).toMatchObject({
       query: { filter: { right: { value: 7 } } },
     })
@@ -81,7 +81,7 @@ describe('checkQuery', () => {
     ['$expand=Parts,Parts', '$expand', 6],
     ['$expand=Maker/$count', '$expand', 0],
     ['$expand=Parts($filter=Nmae eq 1)', '$expand', 14],
-  ])('refuses %s, naming %s and character %i', (query, option, position) => {
+  ])('rejects %s and names %s and character %i', (query, option, position) => {
     const fault = (() => {
       try {
         return check(query)

@@ -50,13 +50,13 @@ describe('writeEdmx', () => {
 `)
   })
 
-  test('binds no link whose target type has more than one set', () => {
+  test('writes no binding for a navigation property whose target type has several sets', () => {
     const entitySets = [...small.container.entitySets, { name: 'Others', entityType: 'Main.Group' }]
     expect(writeEdmx({ ...small, container: { ...small.container, entitySets } })).not.toContain('Binding')
   })
 })
 
-test('toServiceDocument lists the entity sets', () => {
+test('lists the entity sets in the service document', () => {
   expect(toServiceDocument(sampleModel, 'http://127.0.0.1/$metadata')).toEqual({
     '@odata.context': 'http://127.0.0.1/$metadata',
     value: [

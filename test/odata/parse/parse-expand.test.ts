@@ -11,7 +11,7 @@ const parseOrderBy = (text: string) => optionOf('orderby', text).orderby ?? []
 const property = (name: string) => ({ kind: 'property', name })
 
 describe('parseExpand', () => {
-  test('reads nested options, references, counts and stars', () => {
+  test('parses nested options, references, counts and stars', () => {
     const items = parseExpand(
       'A($expand=B($levels=max);$top=2;$skip=1;$count=true),C/$ref,D/$count($filter=true),*,NS.T/E/F($select=G)',
     )
@@ -39,13 +39,13 @@ describe('parseExpand', () => {
     ])
   })
 
-  test('accepts option names without $, blanks after commas, and positions items', () => {
+  test('accepts option names without $ and blanks after commas, and records the position of each item', () => {
     const [first, second] = parseExpand('A(expand=B;filter=C eq 1), D')
     expect(Object.keys(first?.options ?? {})).toEqual(['expand', 'filter'])
     expect(second).toEqual({ path: [{ ...property('D'), position: 27 }], options: {}, position: 27 })
   })
 
-  test('keeps the aliases of an item', () => {
+  test('keeps the parameter aliases of an item', () => {
     const aliases = parseExpand('A($filter=B eq @x;@x=1;@y=2)')[0]?.options.aliases
     expect([...(aliases ?? [])].map(([name, value]) => [name, outline(value)])).toEqual([
       ['x', 'Int32:1'],
@@ -76,11 +76,11 @@ describe('parseExpand', () => {
     ['A($search=x)', 2, 'The option is not allowed here'],
     ['A(top=1;compute=B as C)', 8, 'The option is not allowed here'],
     ['A B', 2, 'Expected "," or the end'],
-  ])('refuses %j at character %i', (text, position, message) => {
+  ])('rejects %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseExpand(text))).toEqual({ message, position })
   })
 
-  test('refuses items nested 2,000 deep', () => {
+  test('rejects items that are nested 2,000 levels deep', () => {
     expect(faultOf(() => parseExpand('A($expand='.repeat(2_000)))).toEqual({
       message: 'Nested more than 100 deep',
       position: 1001,
@@ -88,8 +88,8 @@ describe('parseExpand', () => {
   })
 })
 
-describe('$select', () => {
-  test('reads stars, paths and nested selections', () => {
+describe('$select in parseQuery', () => {
+  test('parses stars, paths and nested selections', () => {
     expect(withoutPositions(parseSelect('*,A/B,NS.T/C($select=D,E)'))).toEqual([
       { path: [{ kind: 'star', name: '*' }] },
       { path: [property('A'), property('B')] },
@@ -109,18 +109,18 @@ describe('$select', () => {
     ['A($top=1)', 2],
     ['NS.Find(x)', 8],
     ['A-B', 1],
-  ])('refuses %j at character %i', (text, position) => {
+  ])('rejects %j at character %i', (text, position) => {
     expect(faultOf(() => parseSelect(text)).position).toBe(position)
   })
 })
 
-describe('$orderby', () => {
+describe('$orderby in parseQuery', () => {
   test.each([
     ['Name', ['Name asc']],
     ['Name DESC, a eq b asc,length(c)', ['Name desc', '(eq a b) asc', '(length c) asc']],
     ['desc desc', ['desc desc']],
     ['Name\tasc', ['Name asc']],
-  ])('reads %j', (text, expected) => {
+  ])('parses %j', (text, expected) => {
     const items = parseOrderBy(text).map(({ expression, direction }) => `${outline(expression)} ${direction}`)
     expect(items).toEqual(expected)
   })
@@ -129,7 +129,7 @@ describe('$orderby', () => {
     ['Name up', 5],
     ['Name asc desc', 9],
     ['', 0],
-  ])('refuses %j at character %i', (text, position) => {
+  ])('rejects %j at character %i', (text, position) => {
     expect(faultOf(() => parseOrderBy(text)).position).toBe(position)
   })
 })

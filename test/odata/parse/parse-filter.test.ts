@@ -8,7 +8,7 @@ import { outline } from '../outline.ts'
 const guid = '01234567-89ab-cdef-0123-456789abcdef'
 
 describe('parseFilter', () => {
-  test('gives each node the position of its first character', () => {
+  test('records the position of the first character of each node', () => {
     const at = (position: number, kind: string, members: object) => ({ kind, position, ...members })
     const path = (position: number, ...names: (readonly [name: string, position: number])[]) =>
       at(position, 'path', {
@@ -81,7 +81,7 @@ describe('parseFilter', () => {
     // JSON
     ['["a",\'b\',1,[],{}]', "(array 'a' 'b' Int32:1 (array) (object ))"],
     [String.raw`{"a":"\"A\n","b":c add 1}`, `(object a='"A\n' b=(add c Int32:1))`],
-  ])('reads %s', (text, expected) => {
+  ])('parses %s', (text, expected) => {
     expect(outline(parseFilter(text))).toBe(expected)
   })
 
@@ -110,11 +110,11 @@ describe('parseFilter', () => {
     ['a & b', 2, 'Expected an operator or the end of the expression'],
     ['a eq 1;drop', 6, 'Expected an operator or the end of the expression'],
     ['-', 1, 'Expected a property, a literal or a function'],
-  ])('refuses %j at character %i', (text, position, message) => {
+  ])('rejects %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseFilter(text))).toEqual({ message, position })
   })
 
-  test('fails with an AdapterError that a server can answer with', () => {
+  test('throws an AdapterError with the code and status of the reply', () => {
     const fault = (() => {
       try {
         return parseFilter('a eq')
@@ -127,7 +127,7 @@ describe('parseFilter', () => {
   })
 })
 
-describe('limits', () => {
+describe('limits of parseFilter', () => {
   const deep = 3_000
 
   test.each([
@@ -139,27 +139,27 @@ describe('limits', () => {
     ['a chain of comparisons', `a${' eq a'.repeat(deep)}`, 0],
     ['a chain of has', `a${' has a'.repeat(deep)}`, 0],
     ['alternating not and parentheses', `${'not ('.repeat(deep)}a`, 250],
-  ])('refuses %s nested 3,000 deep, at the character where it becomes too deep', (_name, text, position) => {
+  ])('rejects 3,000 nested %s at the character that exceeds the depth limit', (_name, text, position) => {
     expect(faultOf(() => parseFilter(text))).toEqual({
       message: 'Nested more than 100 deep',
       position,
     })
   })
 
-  test('accepts runs of any length that do not nest', () => {
+  test('accepts a flat run of 2,000 operands', () => {
     const text = Array.from({ length: 2_000 }, (_, n) => `a eq ${n}`).join(' or ')
     const parsed = parseFilter(text)
     expect(parsed.kind === 'or' && parsed.operands.length).toBe(2_000)
   })
 
-  test('refuses a text of more than 32,768 characters', () => {
+  test('rejects a text of more than 32,768 characters', () => {
     expect(faultOf(() => parseFilter(`'${'x'.repeat(32_768)}'`))).toEqual({
       message: 'The text has more than 32768 characters',
       position: 32_768,
     })
   })
 
-  test('refuses names of more than 128 characters', () => {
+  test('rejects a name of more than 128 characters', () => {
     expect(faultOf(() => parseFilter(`a/${'b'.repeat(129)}`)).position).toBe(2)
     expect(outline(parseFilter('b'.repeat(128)))).toBe('b'.repeat(128))
   })
@@ -172,7 +172,7 @@ describe('limits', () => {
     ['unclosed strings', (n: number) => `'${"''".repeat(n * 25)}`],
     ['base64 without an end', (n: number) => `binary'${'A'.repeat(n * 50)}`],
     ['blanks', (n: number) => `a${' '.repeat(n * 50)}x`],
-  ])('reads %s of ten times the length in far less than a hundred times the time', (_name, build) => {
+  ])('parses ten times as many %s in far less than a hundred times the time', (_name, build) => {
     const attempt = (text: string): void => {
       try {
         parseFilter(text)
@@ -189,7 +189,7 @@ describe('limits', () => {
       })
       return Math.min(...times)
     }
-    // A parser that reads anything twice per level would take 2 to the power of the depth.
+    // A parser that parsed anything twice per level would take time exponential in the depth.
     expect(measure(build(90))).toBeLessThan(Math.max(20, measure(build(9)) * 60))
   })
 })

@@ -5,7 +5,7 @@ import { faultOf } from '../fault.ts'
 
 const guid = '01234567-89AB-cdef-0123-456789abcdef'
 
-describe('literals', () => {
+describe('literals in parseFilter', () => {
   test.each([
     ['null', 'null', 'null'],
     ['true', 'Edm.Boolean', 'true'],
@@ -41,15 +41,15 @@ describe('literals', () => {
     ["DURATION'-pt1h'", 'Edm.Duration', '-PT1H'],
     ["binary'AQI='", 'Edm.Binary', 'AQI'],
     ["binary''", 'Edm.Binary', ''],
-  ])('reads %s as %s', (text, type, value) => {
+  ])('parses %s as %s', (text, type, value) => {
     expect(parseFilter(text)).toEqual({ kind: 'literal', type, value, position: 0 })
   })
 
-  test('reads a sign before a name as negation', () => {
+  test('parses a sign before a name as a negation', () => {
     expect(parseFilter('-INFO')).toMatchObject({ kind: 'negate', operand: { kind: 'path' } })
   })
 
-  test('reads the plus sign of an offset that form encoding has made a blank', () => {
+  test('accepts a time zone offset whose plus sign was form-decoded to a blank', () => {
     expect(parseFilter('2014-02-13T13:00:00 01:00')).toMatchObject({ value: '2014-02-13T13:00:00+01:00' })
   })
 
@@ -57,7 +57,7 @@ describe('literals', () => {
     ["SIMS.GroupTypeEnum'YearGroup'", 'SIMS.GroupTypeEnum', ['YearGroup']],
     ["GroupTypeEnum'YearGroup'", 'GroupTypeEnum', ['YearGroup']],
     ["A.B.C'Solid,Yellow,-42'", 'A.B.C', ['Solid', 'Yellow', '-42']],
-  ])('reads the enumeration literal %s', (text, typeName, members) => {
+  ])('parses the enumeration literal %s', (text, typeName, members) => {
     expect(parseFilter(text)).toEqual({ kind: 'enum', typeName, members, position: 0 })
   })
 
@@ -76,7 +76,7 @@ describe('literals', () => {
     ["Kind''", 5],
     ["Kind'A,'", 7],
     ["Kind'A B'", 6],
-  ])('refuses %s at character %i', (text, position) => {
+  ])('rejects %s at character %i', (text, position) => {
     expect(faultOf(() => parseFilter(text)).position).toBe(position)
   })
 })

@@ -6,7 +6,7 @@ import { outline } from '../outline.ts'
 
 const guid = '01234567-89ab-cdef-0123-456789abcdef'
 
-describe('paths', () => {
+describe('paths in parseFilter', () => {
   test.each([
     ['CurrentYearGroup/ExternalID', 'CurrentYearGroup/ExternalID'],
     ['$it/Name', '$it/Name'],
@@ -36,7 +36,7 @@ describe('paths', () => {
     ['Find(Name=Other/Name)', 'Find{Name=Other/Name}'],
     ['Find()/Name', 'Find{}/Name'],
     ['a/NS.Find()/b', 'a/NS.Find{}/b'],
-  ])('reads %s', (text, expected) => {
+  ])('parses %s', (text, expected) => {
     expect(outline(parseFilter(text))).toBe(expected)
   })
 
@@ -55,13 +55,13 @@ describe('paths', () => {
     ['a(b=1', 5, 'Expected ")"'],
     ['a/@', 3, 'Expected an annotation term'],
     ['a/$filter(b)()', 12, 'Only a name can be called'],
-  ])('refuses %s at character %i', (text, position, message) => {
+  ])('rejects %s at character %i', (text, position, message) => {
     expect(faultOf(() => parseFilter(text))).toEqual({ message, position })
   })
 })
 
 describe('parseKey', () => {
-  test('reads a value alone and named values', () => {
+  test('parses a single value and named values', () => {
     expect(parseKey(`(${guid})`)).toEqual([
       { value: { kind: 'literal', type: 'Edm.Guid', value: guid, position: 1 }, position: 1 },
     ])
@@ -83,13 +83,13 @@ describe('parseKey', () => {
     ['(A=1,2)', 5, 'Expected a parameter or key name'],
     ['(1)x', 3, 'Expected the end of the key'],
     ['(A=b)', 1, 'Expected a literal as key'],
-  ])('refuses %j at character %i', (text, position, message) => {
+  ])('rejects %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseKey(text))).toEqual({ message, position })
   })
 })
 
 describe('parseResourcePath', () => {
-  test('reads sets, keys, navigation and bound functions', () => {
+  test('parses sets, keys, navigation and bound functions', () => {
     const path = (text: string) => parseResourcePath(text).map((segment) => segment.kind)
     expect(path(`AttendanceRecords(${guid})`)).toEqual(['property', 'key'])
     expect(
@@ -108,7 +108,7 @@ describe('parseResourcePath', () => {
     ['A//B', 2],
     ['A(', 2],
     ['A B', 2],
-  ])('refuses %j at character %i', (text, position) => {
+  ])('rejects %j at character %i', (text, position) => {
     expect(faultOf(() => parseResourcePath(text)).position).toBe(position)
   })
 })

@@ -8,7 +8,7 @@ import { expression } from '../arbitraries.ts'
 import { withoutPositions } from '../without-positions.ts'
 
 describe('printFilter', () => {
-  test('is undone by parseFilter for every tree', () => {
+  test('prints every tree so that parseFilter returns the same tree', () => {
     fc.assert(
       fc.property(expression, (tree) => {
         expect(withoutPositions(parseFilter(printFilter(tree)))).toEqual(withoutPositions(tree))
@@ -35,7 +35,7 @@ describe('printFilter', () => {
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
     ],
-  ])('prints %s with no more parentheses than it needs', (text, printed) => {
+  ])('prints %s with the fewest possible parentheses', (text, printed) => {
     expect(printFilter(parseFilter(text))).toBe(printed)
   })
 })

@@ -16,7 +16,7 @@ describe('parseInstant', () => {
     ['1969-12-31T12:30:00-11:30', 0, -690],
     ['1972-06-30T23:59:60Z', 78_796_800_000, 0],
     ['0001-01-01T00:00:00Z', -62_135_596_800_000, 0],
-  ])('%s', (text, ms, offsetMinutes) => {
+  ])('parses %s', (text, ms, offsetMinutes) => {
     expect(parseInstant(text)).toEqual({ ms, offsetMinutes })
   })
 
@@ -26,7 +26,7 @@ describe('parseInstant', () => {
     ['2026-03-02T00:59:59.999999999999+01:00', Date.UTC(2026, 2, 2) - 1, 9999],
     ['2026-03-02T00:00:00.0000001Z', Date.UTC(2026, 2, 2), 1],
     ['2026-03-02T00:00:00.00000001Z', Date.UTC(2026, 2, 2), undefined],
-  ])('%s keeps its steps of 100 ns', (text, ms, ticks) => {
+  ])('keeps the 100 ns steps of %s', (text, ms, ticks) => {
     expect(parseInstant(text)).toMatchObject({ ms })
     expect(parseInstant(text)?.ticks).toBe(ticks)
   })
@@ -38,11 +38,11 @@ describe('parseInstant', () => {
     '2024-01-01',
     '2024-01-01T00:00:00+0100',
     '',
-  ])('refuses %j', (text) => {
+  ])('returns undefined for the malformed instant %j', (text) => {
     expect(parseInstant(text)).toBeUndefined()
   })
 
-  test('reads what Date writes', () => {
+  test('parses every instant that Date.toISOString writes', () => {
     fc.assert(
       fc.property(
         fc.date({ noInvalidDate: true, min: new Date('0000-01-01'), max: new Date('9999-12-31') }),
@@ -73,7 +73,7 @@ test.each([
   [parseDuration, 'PT', undefined],
   [parseDuration, 'P1Y', undefined],
   [parseDuration, '1H', undefined],
-])('%o of %s', (parse, text, ms) => {
+])('applies %o to %s and returns milliseconds or undefined', (parse, text, ms) => {
   expect(parse(text)).toBe(ms)
 })
 
@@ -87,6 +87,6 @@ test.each([
   ['0123abcd089EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcg-89EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcd89EF4a5b8c7d00ff11ee22dd', false],
-])('isGuid(%s)', (text, is) => {
+])('recognises whether %j is a guid: %s', (text, is) => {
   expect(isGuid(text)).toBe(is)
 })

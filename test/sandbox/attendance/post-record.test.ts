@@ -34,7 +34,7 @@ const full = {
   Qualifier: { MinutesLate: 3, Comment: 'bus \\ “late”\n' },
 }
 
-test('a full record is created and echoed with an id of the service', async () => {
+test('creates a full record and returns it with an id assigned by the service', async () => {
   const { url, json } = await cleanSandbox()
   const reply = await json('POST', `/sp-api${path}`, post(full))
   expect(reply).toEqual({
@@ -51,7 +51,7 @@ test('a full record is created and echoed with an id of the service', async () =
   expect(reply.body).not.toMatchObject({ ExternalID: fixed.zero })
 })
 
-test('a minimal record in single quotes gets its booleans from the code', async () => {
+test('accepts a minimal record in single quotes and derives its booleans from the code', async () => {
   const { json } = await cleanSandbox()
   const body = JSON.stringify(minimal).replaceAll('"', "'")
   const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
@@ -67,7 +67,7 @@ test('a minimal record in single quotes gets its booleans from the code', async 
   })
 })
 
-test('ids that do not exist are all named at once', async () => {
+test('reports all ids that do not exist in one reply', async () => {
   const { json } = await cleanSandbox()
   const wrong = { ExternalID: fixed.unknown }
   const reply = await json(
@@ -97,7 +97,7 @@ test('ids that do not exist are all named at once', async () => {
 })
 
 test.each([
-  ['an array', [minimal], ['']],
+  ['an array around it', [minimal], ['']],
   ['no Event', { ...minimal, Event: undefined }, ['Event']],
   ['a null Attendee', { ...minimal, Attendee: null }, ['Attendee']],
   [
@@ -108,14 +108,22 @@ test.each([
   ['an id that is not a guid', { ...minimal, Event: { ExternalID: 'x' } }, ['Event/ExternalID']],
   ['a wrong type', { ...minimal, Event: { ...minimal.Event, Type: 'Learner.Identifier' } }, ['Event/Type']],
   ['an unknown property', { ...minimal, Learner: fixed.learner }, ['Learner']],
-  ['text for a number', { ...minimal, Qualifier: { MinutesLate: '3' } }, ['Qualifier/MinutesLate']],
-  ['a fraction', { ...minimal, Qualifier: { MinutesLate: 1.5 } }, ['Qualifier/MinutesLate']],
-  ['more than 32 bits', { ...minimal, Qualifier: { MinutesLate: 2 ** 31 } }, ['Qualifier/MinutesLate']],
-  ['a date alone', { ...minimal, RecordedOn: '2026-03-02' }, ['RecordedOn']],
+  ['text in place of a number', { ...minimal, Qualifier: { MinutesLate: '3' } }, ['Qualifier/MinutesLate']],
+  [
+    'a fractional number of minutes',
+    { ...minimal, Qualifier: { MinutesLate: 1.5 } },
+    ['Qualifier/MinutesLate'],
+  ],
+  [
+    'a number of more than 32 bits',
+    { ...minimal, Qualifier: { MinutesLate: 2 ** 31 } },
+    ['Qualifier/MinutesLate'],
+  ],
+  ['a date without a time', { ...minimal, RecordedOn: '2026-03-02' }, ['RecordedOn']],
   ['a time without offset', { ...minimal, RecordedOn: '2026-03-02T09:00:00' }, ['RecordedOn']],
-  ['present and absent', { ...minimal, Present: true, Absent: true }, ['Present']],
-  ['two faults', { ...minimal, Present: 'yes', Absent: 1 }, ['Present', 'Absent']],
-])('%s is refused', async (_name, body, targets) => {
+  ['both Present and Absent', { ...minimal, Present: true, Absent: true }, ['Present']],
+  ['two errors', { ...minimal, Present: 'yes', Absent: 1 }, ['Present', 'Absent']],
+])('rejects a record with %s', async (_name, body, targets) => {
   const { json } = await cleanSandbox()
   const reply = await json('POST', path, post(body))
   expect(reply).toMatchObject({
@@ -131,13 +139,13 @@ test.each([
   ['text/plain', '{}', 415, 'UnsupportedMediaType'],
   ['application/json', '{', 400, 'InvalidBody'],
   ['application/json;odata.metadata=minimal', '', 400, 'InvalidBody'],
-])('a %s body %j is refused with %i', async (type, body, status, code) => {
+])('rejects a %s body %j with %i', async (type, body, status, code) => {
   const { json } = await cleanSandbox()
   const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
   expect(reply).toMatchObject({ status, body: { error: { code } } })
 })
 
-test('return=minimal is answered without a body', async () => {
+test('returns no body if the client prefers return=minimal', async () => {
   const { request, url } = await cleanSandbox()
   const options = post(minimal)
   const reply = await request('POST', path, {
@@ -152,16 +160,19 @@ test.each([
   ['replace', 201, 201, true],
   ['duplicate', 201, 201, false],
   ['conflict', 409, 409, false],
-] as const)('a marked session: %s', async (onExisting, first, second, sameId) => {
-  // The first Monday of the fixed weeks is marked by the seed.
-  const { json } = await startSandbox({ onExisting })
-  const one = await json('POST', path, post(minimal))
-  const two = await json('POST', path, post(minimal))
-  expect([one.status, two.status]).toEqual([first, second])
-  if (first === 201) expect(JSON.stringify(one.body) === JSON.stringify(two.body)).toBe(sameId)
-})
+] as const)(
+  'applies onExisting=%s to a POST on a marked session',
+  async (onExisting, first, second, sameId) => {
+    // The seed has marked the first Monday of the fixed weeks.
+    const { json } = await startSandbox({ onExisting })
+    const one = await json('POST', path, post(minimal))
+    const two = await json('POST', path, post(minimal))
+    expect([one.status, two.status]).toEqual([first, second])
+    if (first === 201) expect(JSON.stringify(one.body) === JSON.stringify(two.body)).toBe(sameId)
+  },
+)
 
-test('an id of the client is kept, and not given to another session', async () => {
+test('keeps an id that the client sends and refuses it for another session', async () => {
   const { json } = await startSandbox({ onExisting: 'duplicate' })
   const named = { ...full, ExternalID: fixed.unknown }
   expect(await json('POST', path, post(named))).toMatchObject({
@@ -170,7 +181,7 @@ test('an id of the client is kept, and not given to another session', async () =
   })
   const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
   expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
-  // It replaces the mark that has it, even among duplicates.
+  // The POST replaces the mark that has this id, even if there are duplicates.
   await json('POST', path, post(full))
   await json('POST', path, post({ ...named, Qualifier: { Comment: 'new' } }))
   const reply = await json('GET', `${path}?$filter=${ownMark.V3}`)
@@ -183,7 +194,7 @@ test('an id of the client is kept, and not given to another session', async () =
   })
 })
 
-test('a lone surrogate in a text is stored, logged and read back as it is', async () => {
+test('stores, logs and returns a lone surrogate in a text unchanged', async () => {
   const { request } = await cleanSandbox()
   const comment = 'a\ud83d\udE00b\ud83d'
   const mark = post({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
@@ -198,7 +209,7 @@ test('a lone surrogate in a text is stored, logged and read back as it is', asyn
   }
 })
 
-test('an id of its own names a new mark and does not rename one that stands', async () => {
+test('ignores an id that the client sends if the session already has a mark', async () => {
   const { json } = await cleanSandbox()
   const named = { ...full, ExternalID: fixed.unknown }
   const before = (await json('GET', `${path}?$filter=${ownMark.V3}`)).body as {

@@ -23,7 +23,7 @@ const read = async ({ json }: Started, options: Record<string, string>): Promise
   return body as Collection
 }
 
-test('every session of the range is there, and its code tells the days apart', async () => {
+test('returns every session in a date range with the code of its kind of day', async () => {
   const sandbox = await cleanSandbox()
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const { codes } = body as { codes: { id: string; code: string }[] }
@@ -36,7 +36,7 @@ test('every session of the range is there, and its code tells the days apart', a
   const rows = value as { AttendanceCode: { ExternalID: string }; RecordedBy: unknown }[]
   expect(rows).toHaveLength(28)
   expect(rows.map(({ AttendanceCode }) => named.get(AttendanceCode.ExternalID)).join(' ')).toBe(
-    // Two weeks: marks up to Tuesday, a day without, a closure, a training day, weekends.
+    // Two weeks: marks up to Tuesday, one unmarked day, a closure, a training day, and weekends.
     '/ \\ / \\ / \\ / \\ / \\ #W #W #W #W / \\ / \\ - - Y4 Y4 #T #T #W #W #W #W',
   )
   expect(rows.map(({ RecordedBy }) => RecordedBy === null)).toEqual([
@@ -50,7 +50,7 @@ test('every session of the range is there, and its code tells the days apart', a
 test.each([
   ['/Attendance/V3/AttendanceRecords', `Attendee/ExternalID eq ${fixed.learner}`],
   ['/V2/Attendance/AttendanceRecords', `Learner eq ${fixed.learner}`],
-])('%s: a date without a time is its midnight in UTC', async (face, learner) => {
+])('reads a date without a time in a filter on %s as midnight UTC', async (face, learner) => {
   const { json } = await cleanSandbox()
   const rows = async (from: string, to: string): Promise<unknown> => {
     const $filter = `${learner} and AttendableEventStart ge ${from} and ${to} gt AttendableEventStart`
@@ -63,7 +63,7 @@ test.each([
   )
 })
 
-test('a posted mark is read back by learner and event, and by its id', async () => {
+test('finds a posted mark by learner and event, and by its id', async () => {
   const sandbox = await cleanSandbox()
   const mark = { Event: { ExternalID: fixed.afternoon }, Qualifier: { MinutesLate: 7, Comment: 'ä' } }
   const posted = await sandbox.json('POST', path, jsonOf(nestedMark(mark)))
@@ -78,7 +78,7 @@ test('a posted mark is read back by learner and event, and by its id', async () 
   expect(single).toEqual({ status: 200, body: { '@odata.context': context, ...record } })
 })
 
-test('the row of a missing mark can be read by its id until it is marked', async () => {
+test('returns the row of a missing mark by its id until the session is marked', async () => {
   const sandbox = await cleanSandbox()
   const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
   const [row] = (await read(sandbox, { $filter: wednesday })).value
@@ -90,22 +90,22 @@ test('the row of a missing mark can be read by its id until it is marked', async
 test.each([
   ['no filter', undefined, 'FilterRequired'],
   ['no date and no id', 'Present eq true', 'DateRangeRequired'],
-  ['half a range', 'AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
+  ['a range without an end', 'AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
   [
-    'two learners for ever',
+    'two learners and no range',
     `Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`,
     'DateRangeRequired',
   ],
   [
-    '91 days',
+    'a range of 91 days',
     `${one} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart lt 2026-04-02T00:00:00Z`,
     'DateRangeTooLong',
   ],
-  ['ids of another kind on each side', `Event/ExternalID eq ${fixed.morning} or ${one}`, 'DateRangeRequired'],
-  ['a range on one side', `${weeks} or Present eq true`, 'DateRangeRequired'],
-  ['a learner who is not', `not (${one})`, 'DateRangeRequired'],
+  ['ids of different kinds in an or', `Event/ExternalID eq ${fixed.morning} or ${one}`, 'DateRangeRequired'],
+  ['a range on one side of an or', `${weeks} or Present eq true`, 'DateRangeRequired'],
+  ['a negated learner', `not (${one})`, 'DateRangeRequired'],
   ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
-])('a filter with %s is refused', async (_name, filter, code) => {
+])('rejects a filter with %s', async (_name, filter, code) => {
   const { json } = await cleanSandbox()
   const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
   expect(reply).toMatchObject({ status: 400, body: { error: { code } } })
@@ -119,7 +119,7 @@ test.each([
   [one, 730],
   [`${one} and AttendableEventStart ge 2026-03-02T00:00:00Z`, 366],
   [`Event/ExternalID eq ${fixed.morning}`, 30],
-  // What narrows and what widens a read (the filter itself decides again on each row).
+  // Filters that narrow or widen the rows to read. The filter itself is applied to each row as well.
   [
     `${weeks} and ${fixed.learner} eq Attendee/ExternalID and Attendee/ExternalID eq ${fixed.otherLearner}`,
     0,
@@ -137,13 +137,13 @@ test.each([
   ['2026-03-02T09:00:00Z eq AttendableEventStart or AttendableEventStart eq 2026-03-03T09:00:00Z', 60],
   ['2026-03-02T00:00:00Z le AttendableEventStart and 2026-03-03T00:00:00Z gt AttendableEventStart', 60],
   [`Event/ExternalID eq ${fixed.morning} and AttendableEventStart ne 2026-03-02T09:00:00Z`, 0],
-])('%s is within the limit', async (filter, count) => {
+])('accepts %s as narrow enough', async (filter, count) => {
   const sandbox = await cleanSandbox()
   const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
   expect(counted).toBe(count)
 })
 
-test('pages follow one another without loss, whatever the order', async () => {
+test('returns each row exactly once over all pages in any order', async () => {
   const sandbox = await startSandbox({ pageSize: 100 })
   const follow = async (options: Record<string, string>): Promise<[number[], unknown[]]> => {
     const sizes: number[] = []
@@ -173,7 +173,7 @@ test('pages follow one another without loss, whatever the order', async () => {
   expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
 })
 
-test('the client may ask for smaller pages, the count stands on the first', async () => {
+test('honours a smaller page size of the client and counts only on the first page', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
     headers: { Prefer: 'odata.maxpagesize=5' },
@@ -183,7 +183,7 @@ test('the client may ask for smaller pages, the count stands on the first', asyn
   expect(page['@odata.nextLink']).not.toContain('count')
 })
 
-test('a stale read sees nothing that was written since the fault was set', async () => {
+test('hides writes made since the fault from a stale read', async () => {
   const sandbox = await cleanSandbox()
   const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
   const before = await read(sandbox, filter)
@@ -193,7 +193,7 @@ test('a stale read sees nothing that was written since the fault was set', async
   expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
 })
 
-test('duplicates are all shown', async () => {
+test('returns all duplicates of a mark', async () => {
   const sandbox = await startSandbox({ onExisting: 'duplicate' })
   await sandbox.json('POST', path, jsonOf(nestedMark()))
   const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })

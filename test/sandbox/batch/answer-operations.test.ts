@@ -37,7 +37,7 @@ const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer
   return { text, replies: decodeBatchReply(Buffer.from(text), contentType).parts }
 }
 
-test('a batch of one changeset for each pupil applies what it can', async () => {
+test('applies the valid changesets of a batch with one changeset per pupil', async () => {
   const sandbox = await cleanSandbox()
   const { replies, text } = await send(
     sandbox,
@@ -60,7 +60,7 @@ test('a batch of one changeset for each pupil applies what it can', async () => 
   expect(await sandbox.effects()).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
 })
 
-test('a changeset that fails is undone whole and has one answer', async () => {
+test('rolls back a failed changeset and answers it with one response', async () => {
   const sandbox = await cleanSandbox()
   const { replies } = await send(
     sandbox,
@@ -79,7 +79,7 @@ test('a changeset that fails is undone whole and has one answer', async () => {
   expect(await sandbox.effects()).toMatchObject([{ seq: 1 }])
 })
 
-test('without the preference the batch ends at the first failure', async () => {
+test('stops at the first failure without the preference continue-on-error', async () => {
   const sandbox = await cleanSandbox()
   const operations = multipart(
     part(undefined, 'POST', 'AttendanceRecords', bad),
@@ -90,7 +90,7 @@ test('without the preference the batch ends at the first failure', async () => {
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('the JSON format groups, depends and answers by id', async () => {
+test('supports groups, dependencies and ids in the JSON format', async () => {
   const sandbox = await cleanSandbox()
   const post = (id: string, body: unknown, more: object = {}) => ({
     ...{ id, method: 'post', url: 'AttendanceRecords', headers: jsonBody, body },
@@ -129,36 +129,36 @@ test('the JSON format groups, depends and answers by id', async () => {
 const json = (requests: unknown) => jsonOf({ requests })
 const get = (id: string, more: object = {}) => ({ id, method: 'GET', url: 'AttendanceLookups', ...more })
 test.each([
-  ['no JSON', { headers: jsonBody, body: '{' }],
+  ['malformed JSON', { headers: jsonBody, body: '{' }],
   ['no requests', { headers: jsonBody, body: '{}' }],
-  ['an id twice', json([get('1'), get('1')])],
-  ['a dependency on what comes later', json([get('1', { dependsOn: ['2'] }), get('2')])],
+  ['a duplicate id', json([get('1'), get('1')])],
+  ['a dependency on a later request', json([get('1', { dependsOn: ['2'] }), get('2')])],
   [
-    'a group in two pieces',
+    'a group that is not consecutive',
     json([get('1', { atomicityGroup: 'g' }), get('2'), get('3', { atomicityGroup: 'g' })]),
   ],
-  ['a part of another type', multipart('Content-Type: text/plain\r\n\r\nGET x HTTP/1.1\r\n\r\n\r\n')],
+  ['a part of another media type', multipart('Content-Type: text/plain\r\n\r\nGET x HTTP/1.1\r\n\r\n\r\n')],
   ['no request line', multipart('Content-Type: application/http\r\n\r\nhello\r\n\r\n')],
   [
-    'a changeset part without id',
+    'a changeset part without Content-ID',
     multipart(changeset('c', part(undefined, 'POST', 'AttendanceRecords', good))),
   ],
   [
-    'a cut',
+    'no closing delimiter',
     { ...multipart(part('1', 'GET', 'x')), body: multipart(part('1', 'GET', 'x')).body.slice(0, -8) },
   ],
-])('a batch with %s is refused and nothing is applied', async (_name, body) => {
+])('rejects a batch with %s and applies nothing', async (_name, body) => {
   const sandbox = await cleanSandbox()
   expect(await sandbox.json('POST', path, body)).toMatchObject({ status: 400, body: { error: {} } })
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('the batch can be switched off, and is written to only', async () => {
+test('offers $batch only if it is enabled, and only for POST', async () => {
   const off = await startSandbox({ batch: false })
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
   const on = await cleanSandbox()
   expect((await on.json('GET', path)).status).toBe(405)
-  // A batch in a batch is not a resource.
+  // $batch is not a resource inside a batch.
   expect(
     (await on.json('POST', path, json([{ ...get('1'), method: 'POST', url: '$batch' }]))).body,
   ).toMatchObject({
@@ -166,7 +166,7 @@ test('the batch can be switched off, and is written to only', async () => {
   })
 })
 
-test('a fault that names a path strikes single requests of a batch', async () => {
+test('applies a fault with a path to single requests of a batch', async () => {
   const sandbox = await cleanSandbox()
   const fault = { kind: 'rateLimit', path: 'AttendanceRecords', skip: 1, count: 1 }
   await sandbox.put('faults', fault)
@@ -180,7 +180,7 @@ test('a fault that names a path strikes single requests of a batch', async () =>
   expect(await sandbox.effects()).toHaveLength(2)
 })
 
-test('reads beyond the size of one answer are refused, writes are not', async () => {
+test('refuses reads beyond the size limit of a reply, but not writes', async () => {
   const sandbox = await cleanSandbox()
   const days = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
   const large = `AttendanceRecords?$filter=${days.replaceAll(' ', '%20')}`

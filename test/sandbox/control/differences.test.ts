@@ -13,7 +13,7 @@ test.each([
   ['commentCut', { Comment: 'Hi 🚌' }],
   ['code', { SchoolAttendanceCode: expect.not.stringMatching(fixed.present) as unknown, Present: true }],
   ['id', { ExternalID: expect.any(String) as unknown }],
-])('V2 shows %s of a mark otherwise, in every read of it, and V3 as it is', async (kind, shown) => {
+])('changes the %s of a mark in every V2 read and leaves V3 reads unchanged', async (kind, shown) => {
   const sandbox = await cleanSandbox()
   const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
   await sandbox.json('POST', recordsOf.V2, record)
@@ -35,7 +35,7 @@ test.each([
   expect(await read(sandbox, 'V2')).toEqual([before])
 })
 
-test('a missing mark has no row on V2, and on V3 that of a session without a mark', async () => {
+test('omits the row of a missing mark on V2, and shows an unmarked session on V3', async () => {
   const sandbox = await cleanSandbox()
   const rows = [{ learner: fixed.learner, event: fixed.morning, kind: 'missing' }]
   await sandbox.put('differences', { face: 'V2', rows })
@@ -46,7 +46,7 @@ test('a missing mark has no row on V2, and on V3 that of a session without a mar
   expect(await read(sandbox, 'V3')).toMatchObject([{ RecordedBy: null }])
 })
 
-test('a share of all marks is drawn, the same ones every time', async () => {
+test('changes the same share of all marks in every read', async () => {
   const sandbox = await cleanSandbox()
   const before = await read(sandbox, 'V3', week)
   const differing = async (share: number): Promise<number[]> => {
@@ -63,7 +63,7 @@ test('a share of all marks is drawn, the same ones every time', async () => {
 })
 
 test.each([[{}], [{ face: 'V4' }], [{ face: 'V2', share: 2 }], [{ face: 'V2', kinds: ['odd'] }]])(
-  'the differences %j are refused',
+  'rejects the invalid differences %j',
   async (plan) => {
     const sandbox = await cleanSandbox()
     expect(await sandbox.put('differences', plan)).toMatchObject({

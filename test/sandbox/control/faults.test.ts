@@ -17,7 +17,7 @@ const cleanSandbox = oneSandbox()
 const path = recordsOf.V3
 const mark = jsonOf(nestedMark())
 
-test('a status strikes as often as it should, and only the requests it names', async () => {
+test('returns a status fault as often as configured, and only for matching requests', async () => {
   const sandbox = await cleanSandbox()
   const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
   expect(await sandbox.put('faults', fault)).toMatchObject({
@@ -33,7 +33,7 @@ test('a status strikes as often as it should, and only the requests it names', a
   expect((await sandbox.json('GET', '/_sandbox/faults')).body).toEqual([])
 })
 
-test('the rate limit is refused in the form of the gateway', async () => {
+test('returns a rate limit fault in the form of the gateway', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
   const reply = await sandbox.request('POST', path, mark)
@@ -44,7 +44,7 @@ test('the rate limit is refused in the form of the gateway', async () => {
   })
 })
 
-test('a fault of the other face strikes nothing', async () => {
+test('ignores a fault that is set for the other interface', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'status', status: 500, face: 'V2' }])
   expect((await sandbox.json('POST', path, mark)).status).toBe(201)
@@ -53,7 +53,7 @@ test('a fault of the other face strikes nothing', async () => {
 test.each([
   [{ kind: 'reset' }, 0],
   [{ kind: 'reset', apply: true }, 1],
-])('%j loses the answer and leaves %i effects', async (fault, effects) => {
+])('loses the reply under %j and applies %i writes', async (fault, effects) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { ...fault, method: 'POST' })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
@@ -64,7 +64,7 @@ test.each([
 test.each([
   [{ kind: 'stall' }, 0],
   [{ kind: 'stall', apply: true }, 1],
-])('%j never answers and leaves %i effects', async (fault, effects) => {
+])('never replies under %j and applies %i writes', async (fault, effects) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', fault)
   const attempt = sandbox.pool.request({
@@ -78,14 +78,14 @@ test.each([
   expect(await sandbox.effects()).toHaveLength(effects)
 })
 
-test('a truncated answer promises more bytes than it brings', async () => {
+test('announces more bytes than it sends under a truncate fault', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'truncate', bytes: 20, count: 1 })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   expect(await sandbox.effects()).toHaveLength(1)
 })
 
-test('broken gzip begins like gzip and cannot be read', async () => {
+test('returns a gzip header and an undecodable body under a brokenGzip fault', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'brokenGzip' })
   const reply = await sandbox.pool.request({
@@ -100,7 +100,7 @@ test('broken gzip begins like gzip and cannot be read', async () => {
   expect(() => gunzipSync(body)).toThrow()
 })
 
-test('latency and a slow body delay a whole answer', async () => {
+test('delays a complete reply under latency and slowBody faults', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [
     { kind: 'latency', ms: 60 },
@@ -112,7 +112,7 @@ test('latency and a slow body delay a whole answer', async () => {
   expect(performance.now() - start).toBeGreaterThan(100)
 })
 
-test('a read may lag behind the writes', async () => {
+test('hides recent writes from reads under a staleRead fault', async () => {
   const sandbox = await cleanSandbox()
   const clock = (now: string) => sandbox.put('clock', { now })
   const recordedOn = async (): Promise<unknown> => {
@@ -129,7 +129,7 @@ test('a read may lag behind the writes', async () => {
   expect(await recordedOn()).toBe(testNow)
 })
 
-test('a share of the requests is drawn from the seed', async () => {
+test('affects the share of requests that the seed determines', async () => {
   const draw = async (): Promise<number[]> => {
     const sandbox = await startSandbox()
     await sandbox.put('faults', { kind: 'status', status: 500, probability: 0.5 })
@@ -143,7 +143,7 @@ test('a share of the requests is drawn from the seed', async () => {
 })
 
 test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms: -1 }], ['text'], [[1]]])(
-  'faults %j are refused',
+  'rejects the invalid faults %j',
   async (faults) => {
     const sandbox = await cleanSandbox()
     expect(await sandbox.put('faults', faults)).toMatchObject({
@@ -153,13 +153,13 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
   },
 )
 
-test('a body that is not JSON is refused', async () => {
+test('rejects a body that is not JSON', async () => {
   const { json } = await cleanSandbox()
   const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
 })
 
-test('the clock can be set and let go', async () => {
+test('sets the clock and releases it again', async () => {
   const { json, put } = await cleanSandbox()
   expect(await put('clock', { now: '2026-03-04T09:00:00+01:00' })).toEqual({
     status: 200,

@@ -15,7 +15,7 @@ const mark = flatRecord(1, {
 })
 const unknown = { ...mark, AttendableEvent: fixed.unknown }
 
-/** Posts a mark and a record with an unknown event. */
+/** Posts a batch with a valid mark and a record with an unknown event. */
 async function post({ request }: Started, headers: Record<string, string> = {}, boundary?: string) {
   const batch = batchOf([mark, unknown], boundary === undefined ? {} : { boundary })
   const reply = await request('POST', batchPath, {
@@ -30,7 +30,7 @@ async function post({ request }: Started, headers: Record<string, string> = {}, 
   }
 }
 
-test('V2 has the form of service.md until another one is set, and again after a reset', async () => {
+test('replies in the form of service.md by default and after a reset', async () => {
   const sandbox = await cleanSandbox()
   const { json } = sandbox
   const standard = {
@@ -54,13 +54,13 @@ test.each([
   [{ Accept: 'multipart/mixed' }, 'nested'],
   [{ 'OData-MaxVersion': '4.0' }, 'nested'],
   [{ Accept: 'application/json' }, 'flat'],
-])('the layout auto answers %o in the layout %s', async (headers, layout) => {
+])('chooses, with layout auto and the headers %o, the layout %s', async (headers, layout) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('legacy-form', { layout: 'auto' })
   expect((await post(sandbox, headers)).layout).toBe(layout)
 })
 
-test('parts have a msgtype, records an envelope, errors the texts that were set', async () => {
+test('adds the configured msgtype, envelope and error messages to a batch reply', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('legacy-form', {
     msgtypeResponse: true,
@@ -75,7 +75,7 @@ test('parts have a msgtype, records an envelope, errors the texts that were set'
   ])
 })
 
-test('reads have the envelope and the names of OData V2', async () => {
+test('wraps reads in the envelope and uses the member names of OData V2', async () => {
   const sandbox = await startSandbox({ pageSize: 1 })
   await sandbox.put('legacy-form', { dataEnvelope: true })
   const path = recordsOf.V2
@@ -103,7 +103,7 @@ test.each([
   ['post', 1],
   ['drop', 0],
 ])(
-  'a batch with other ids is answered alike with mismatch %s, and %i mark is recorded',
+  'replies in the same way to a batch with differing ids under mismatch %s, and records %i marks',
   async (mismatch, marks) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { mismatch })
@@ -114,7 +114,7 @@ test.each([
   },
 )
 
-test('a form with faults is refused with each of them, and changes nothing', async () => {
+test('reports every error of an invalid form and changes nothing', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)

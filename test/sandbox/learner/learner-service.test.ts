@@ -6,7 +6,7 @@ const cleanSandbox = oneSandbox()
 
 const rowsOf = (body: unknown) => (body as { value: Record<string, unknown>[] }).value
 
-test('the learner browse finds current learners, leavers and those to come', async () => {
+test('finds current learners, leavers and future learners', async () => {
   const { rows } = await cleanSandbox()
   const states = ['Current', 'Leaver', 'Future']
   const found = await Promise.all(
@@ -21,7 +21,7 @@ test('the learner browse finds current learners, leavers and those to come', asy
   expect(found[1]?.[0]).toMatchObject({ CurrentYearGroup: null })
 })
 
-test('options shape the answer', async () => {
+test('applies $filter, $select, $orderby, $top and $count together over two pages', async () => {
   const { json, url } = await startSandbox({ pageSize: 4 })
   const options =
     "$filter=OnRollState%20eq%20'Current'&$select=Surname,CurrentHouse/Description&$orderby=Surname&$top=6&$count=true"
@@ -41,7 +41,7 @@ test('options shape the answer', async () => {
   expect(second['@odata.count']).toBeUndefined()
 })
 
-test('nested collections are filtered, ordered, counted and cut', async () => {
+test('filters, orders, counts and limits a nested collection', async () => {
   const { rows } = await cleanSandbox()
   const expand =
     'LearnerContactRelationships($filter=Priority le 2;$orderby=Priority desc;$top=1;$count=true;$select=Priority)'
@@ -51,7 +51,7 @@ test('nested collections are filtered, ordered, counted and cut', async () => {
   ])
 })
 
-test('one entity, one of its collections and the number of entities can be read', async () => {
+test('returns a single entity, one of its collections, and the number of entities', async () => {
   const sandbox = await cleanSandbox()
   expect(
     (await sandbox.json('GET', `/V3/LearnerPersonals(${fixed.learner})?$select=LegalSurname`)).body,
@@ -88,7 +88,7 @@ test.each([
   ['POST', '/V3/LearnerMedicals', 405],
   ['PATCH', `/V3/LearnerMedicals(${fixed.learner})`, 405],
   ['DELETE', `/V3/LearnerPersonals(${fixed.learner})`, 405],
-] as const)('%s %s is answered %i', async (method, path, status) => {
+] as const)('answers %s %s with %i', async (method, path, status) => {
   const { json } = await cleanSandbox()
   expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
 })

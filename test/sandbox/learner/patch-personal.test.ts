@@ -9,7 +9,7 @@ const patch = (body: unknown, prefer?: string) => ({
   body: JSON.stringify(body),
 })
 
-test('given properties are replaced, the others stay, and a reset undoes it', async () => {
+test('replaces the given properties, keeps the others, and restores all of them on reset', async () => {
   const { json, request } = await cleanSandbox()
   const before = (await json('GET', path)).body as Record<string, unknown>
   const change = {
@@ -35,7 +35,7 @@ test('given properties are replaced, the others stay, and a reset undoes it', as
   expect((await json('GET', path)).body).toEqual(before)
 })
 
-test('the entity is returned where the client prefers it', async () => {
+test('returns the entity if the client prefers it', async () => {
   const { json, url } = await cleanSandbox()
   const reply = await json('PATCH', path, patch({ PreferredSurname: "O'Neill" }, 'return=representation'))
   expect(reply).toMatchObject({
@@ -56,7 +56,7 @@ test.each([
   [{ Title: 'Mr' }, ['Title']],
   [{ Title: { Code: 'MR' } }, ['Title/ExternalID']],
   [[], undefined],
-])('the change %j is refused and nothing changes', async (change, targets) => {
+])('rejects the change %j and changes nothing', async (change, targets) => {
   const { json } = await cleanSandbox()
   const before = await json('GET', path)
   const reply = await json('PATCH', path, patch(change))

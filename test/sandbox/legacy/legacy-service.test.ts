@@ -43,7 +43,7 @@ const send = async ({ request }: Started, body: ReturnType<typeof batch>) => {
   return { status, contentType: String(headers['content-type']), text }
 }
 
-test('each record of a batch has its own answer, in order, and the good ones are applied', async () => {
+test('answers each record of a batch separately and in order, and applies the valid ones', async () => {
   const sandbox = await cleanSandbox()
   const unknown = { ...record, AttendableEvent: fixed.unknown, SchoolAttendanceCode: fixed.unknown }
   const { status, contentType, text } = await send(
@@ -118,20 +118,20 @@ test('each record of a batch has its own answer, in order, and the good ones are
 })
 
 test.each([
-  ['another media type', { headers: jsonBody, body: '{}' }, 415],
+  ['of another media type', { headers: jsonBody, body: '{}' }, 415],
   [
-    'a body that is cut off',
+    'whose body is truncated',
     { ...batch([part(1, record)]), body: batch([part(1, record)]).body.slice(0, -30) },
     400,
   ],
-])('%s is refused and nothing is applied', async (_name, body, status) => {
+])('rejects a batch %s and applies nothing', async (_name, body, status) => {
   const { json, effects } = await cleanSandbox()
   expect(await json('POST', batchPath, body)).toMatchObject({ status, body: { error: {} } })
   expect(await effects()).toEqual([])
 })
 
 test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1/AttendanceRecords'])(
-  'a single record can be posted to %s',
+  'accepts a single record at %s',
   async (path) => {
     const { json, request } = await cleanSandbox()
     const body = JSON.stringify(record)
@@ -149,13 +149,13 @@ test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1
   },
 )
 
-test('a conflict with a mark that is there is told', async () => {
+test('reports a conflict with an existing mark', async () => {
   const { json } = await startSandbox({ onExisting: 'conflict' })
   const reply = await json('POST', recordsOf.V2, jsonOf(record))
   expect(reply).toMatchObject({ status: 409, body: [{ ErrorCode: 'CONFLICT' }] })
 })
 
-test('reads show recorded marks only, flat, in pages', async () => {
+test('returns only recorded marks, in flat form and in pages', async () => {
   const sandbox = await startSandbox({ pageSize: 10 })
   const weeks =
     'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
@@ -180,7 +180,7 @@ test('reads show recorded marks only, flat, in pages', async () => {
     ...['Learner', 'AttendableEvent', 'SchoolAttendanceCode', 'MinutesLate', 'Comment', 'AttendanceHistorys'],
   ])
   const rest = await page(String(first['@odata.nextLink']).slice(sandbox.url.length))
-  // Two weeks have 28 sessions, 14 of them marked.
+  // Two weeks have 28 sessions, of which 14 are marked.
   expect(rest.value).toHaveLength(4)
   expect(rest['@odata.nextLink']).toBeUndefined()
   const key = String(first.value[0]?.['ExternalID'])
@@ -197,12 +197,12 @@ test.each([
   ['GET', '$batch', 405],
   ['PATCH', 'AttendanceRecords', 405],
   ['DELETE', `AttendanceRecords(${fixed.unknown})`, 405],
-] as const)('%s %s is answered %i', async (method, path, status) => {
+] as const)('answers %s %s with %i', async (method, path, status) => {
   const { json } = await cleanSandbox()
   expect(await json(method, `/V2/Attendance/${path}`)).toMatchObject({ status, body: { error: {} } })
 })
 
-test('members beyond the write form are left out', async () => {
+test('ignores members that are not part of the write form', async () => {
   const { json } = await cleanSandbox()
   const more = { Extra: { nested: [1] }, RecordedOn: '2026-03-02T09:05:00Z', ChangeProcessName: 'Acme' }
   expect(await json('POST', recordsOf.V2, jsonOf({ ...record, ...more }))).toMatchObject({
@@ -211,7 +211,7 @@ test('members beyond the write form are left out', async () => {
   })
 })
 
-test('AttendanceHistorys holds the states of the mark that the history of V3 has, in pages and single records', async () => {
+test('returns the same AttendanceHistorys as V3 in pages and for single records', async () => {
   const { json, put } = await cleanSandbox()
   const own = ownMark.V2
   const read = async (path: string) => (await json('GET', `/V2/Attendance/${path}`)).body
@@ -239,7 +239,7 @@ test('AttendanceHistorys holds the states of the mark that the history of V3 has
   expect(await read(`AttendanceRecords?$filter=${own}%20and%20${late}&$select=Learner`)).toMatchObject({
     value: [{ Learner: fixed.learner }],
   })
-  // What a stale read does not know yet it does not show.
+  // A stale read does not show later states either.
   await put('faults', { kind: 'staleRead' })
   await post(9)
   expect(await read(`AttendanceRecords?$filter=${own}`)).toEqual(page)

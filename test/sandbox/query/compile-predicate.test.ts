@@ -38,19 +38,24 @@ describe('compilePredicate', () => {
     ['Parts/any(a:Parts/any(b:Parts/any(c:c/Price eq 0)))', 14, 24],
     ['Parts/$count($filter=Price gt 4) gt 5', 2, 0],
     ['Tags/any()', 1, 0],
-  ])('%s visits %i items and no more than its budget', (filter, visits, position) => {
-    const compile = (left: number) =>
-      compilePredicate(
-        checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex, { now: 0 }),
-        sampleIndex,
-        { left },
+  ])(
+    'evaluates %s with a budget of %i visits and throws with one visit fewer',
+    (filter, visits, position) => {
+      const compile = (left: number) =>
+        compilePredicate(
+          checkFilter(parseFilter(filter), 'Sample.Thing', sampleIndex, { now: 0 }),
+          sampleIndex,
+          { left },
+        )
+      expect(() => compile(visits)(thing)).not.toThrow()
+      expect(() => compile(visits - 1)(thing)).toThrow(
+        expect.objectContaining({ code: 'ADP_QUERY', position }),
       )
-    expect(() => compile(visits)(thing)).not.toThrow()
-    expect(() => compile(visits - 1)(thing)).toThrow(expect.objectContaining({ code: 'ADP_QUERY', position }))
-  })
+    },
+  )
 
   test.each([
-    // Values compare by what they mean, not by how they are written
+    // Values compare by their meaning, not by their notation
     'ID eq 0000000a-0000-0000-0000-000000000000',
     'Created eq 2024-03-31T00:30:15.25Z and Created eq 2024-03-30T23:30:15.2500-01:00',
     'Created lt 2024-03-31T00:30:15.251Z and Created gt 2024-03-31T00:30:15.249Z',
@@ -62,7 +67,7 @@ describe('compilePredicate', () => {
     "Marks has S.Marks'Blue' and Marks eq 'Blue' and not (Marks has S.Marks'1')",
     "Name gt 'E' and Name lt 'Ö' and not (Name eq 'élan vital')",
     'Open gt false and Open eq (1 eq 1)',
-    // Null: equal to itself alone, without order, unknown to and, or and not
+    // Null equals itself alone, has no order, and is unknown to and, or and not
     'Owner/ExternalID eq null and null eq null and Maker/Name eq null and Maker eq null',
     'Owner/ExternalID ne 0000000a-0000-0000-0000-000000000000',
     'not (Maker/Name gt null) and not (Maker/Name lt null)',
@@ -117,7 +122,7 @@ describe('compilePredicate', () => {
     'Parts/$count eq 2 and Parts/$count($filter=Price gt 1) eq 1 and Parts/$filter(Price gt 1)/$count eq 1',
     "Parts/$filter(Price gt 1)/all(p:p/Name eq 'red') and not Parts/$filter(Price gt 99)/any()",
     "Owner/Names/any(n:Tags/any(t:t eq 'red') and n eq 'a')",
-  ])('%s', (filter) => {
+  ])('is true for %s', (filter) => {
     expect(holds(filter)).toBe(true)
   })
 
@@ -133,11 +138,11 @@ describe('compilePredicate', () => {
     ['Created gt 2024-01-01T00:00:00Z', { Created: '2024-02-30T00:00:00Z' }],
     ['Open', null],
     ['Owner/Type eq Name and Open', { Owner: 'not an object' }],
-  ])('does not hold where its value is null: %s', (filter, entity) => {
+  ])('is false if the condition is null: %s', (filter, entity) => {
     expect(holds(filter, entity)).toBe(false)
   })
 
-  test('all is true and any false of a collection that is not there', () => {
+  test('evaluates all to true and any to false if the collection is missing', () => {
     expect(holds('Parts/all(p:false) and not Parts/any() and Parts/$count eq 0', {})).toBe(true)
   })
 })
@@ -150,13 +155,13 @@ describe('compileComparator', () => {
     return [...rows].sort(compileComparator(items, sampleIndex, { left: 0 }))
   }
 
-  test('puts null first when ascending and last when descending', () => {
+  test('puts null first in ascending and last in descending order', () => {
     const rows = [{ Size: 2 }, { Size: null }, { Size: -1 }]
     expect(sort('Size', rows)).toEqual([{ Size: null }, { Size: -1 }, { Size: 2 }])
     expect(sort('Size desc', rows)).toEqual([{ Size: 2 }, { Size: -1 }, { Size: null }])
   })
 
-  test('breaks ties by the next item and otherwise keeps the order', () => {
+  test('breaks ties by the next item and otherwise keeps the original order', () => {
     const rows = [
       { Name: 'b', Size: 1, n: 1 },
       { Name: 'a', Size: 1, n: 2 },

@@ -7,7 +7,7 @@ import { classNameOn, createRoster } from '../../../src/sandbox/seed/pupils.ts'
 
 const ids = createIdentities(1)
 
-/** The first and last days of school years, the fixed weeks, and days between. */
+/** The first and last days of school years, the fixed weeks, and days in between. */
 const days = [
   '2024-01-10',
   '2025-09-01',
@@ -18,7 +18,7 @@ const days = [
   '2028-02-29',
 ]
 
-describe.each(days)('on %s', (date) => {
+describe.each(days)('createRoster on %s', (date) => {
   const today = dayNumber(date)
   const school = createRoster(1, ids, 'school', today)
   const classPlan = createRoster(1, ids, 'class', today)
@@ -26,21 +26,24 @@ describe.each(days)('on %s', (date) => {
   test.each([
     ['class', classPlan, { Current: 30, Leaver: 2, Future: 1 }],
     ['school', school, { Current: 720, Leaver: 60, Future: 30 }],
-  ] as const)('a %s has learners in every state', (_scale, { entries }, counts) => {
-    const states = entries.map((place) => rollStateOn(place, today))
-    const count = (state: string): number => states.filter((one) => one === state).length
-    expect({ Current: count('Current'), Leaver: count('Leaver'), Future: count('Future') }).toEqual(counts)
-    expect(states).toEqual([...states].sort((one, other) => order.indexOf(one) - order.indexOf(other)))
-  })
+  ] as const)(
+    'creates current learners, leavers and future learners at scale %s',
+    (_scale, { entries }, counts) => {
+      const states = entries.map((place) => rollStateOn(place, today))
+      const count = (state: string): number => states.filter((one) => one === state).length
+      expect({ Current: count('Current'), Leaver: count('Leaver'), Future: count('Future') }).toEqual(counts)
+      expect(states).toEqual([...states].sort((one, other) => order.indexOf(one) - order.indexOf(other)))
+    },
+  )
 
-  test('the current learners of the class are 4B at both scales', () => {
+  test('puts the first 30 learners in class 4B at both scales', () => {
     expect(new Set(classPlan.entries.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
       new Set(['4B']),
     )
     expect(school.entries.slice(0, 30)).toEqual(classPlan.entries.slice(0, 30))
   })
 
-  test('dates of enrolment are plausible', () => {
+  test('creates plausible enrolment dates', () => {
     for (const place of school.entries) {
       const { admissionDay, leavingDay, entryYear } = place
       const start = dayNumber(`${entryYear}-09-01`)
@@ -49,7 +52,7 @@ describe.each(days)('on %s', (date) => {
         true,
       )
       expect(leavingDay).toBeGreaterThan(admissionDay)
-      // The end of a term, after which there is no school for a week, or of Year 6.
+      // Leavers leave at the end of a term, which is followed by a week without school, or at the end of Year 6.
       const rest = [1, 2, 3, 4, 5, 6, 7].map((after) => dayKindOf(leavingDay + after))
       expect(leavingDay === end || (dayKindOf(leavingDay) === 'school' && !rest.includes('school'))).toBe(
         true,
@@ -58,15 +61,15 @@ describe.each(days)('on %s', (date) => {
     }
   })
 
-  test('a pupil has the age of the year', () => {
-    // A pupil of Year 1 turns six in the school year.
+  test('gives each pupil the age of the year group', () => {
+    // A pupil of Year 1 turns six during the school year.
     for (const { birthDay, entryYear } of school.entries) expect(schoolYearOf(birthDay)).toBe(entryYear - 6)
   })
 })
 
 const order = ['Current', 'Leaver', 'Future']
 
-test('the class of a later year was on roll in the fixed weeks', () => {
+test('has the current class on roll in the fixed weeks even if the school is created years later', () => {
   for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
     for (const place of createRoster(1, ids, 'class', dayNumber(date)).entries.slice(0, 30))
       expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')
