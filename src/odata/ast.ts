@@ -45,7 +45,6 @@ export interface ListExpr extends Positioned {
   readonly items: readonly (Literal | EnumLiteral)[]
 }
 
-/** A JSON array `[…]` whose items may be expressions. */
 export interface ArrayExpr extends Positioned {
   readonly kind: 'array'
   readonly items: readonly Expr[]

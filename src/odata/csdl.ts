@@ -26,7 +26,6 @@ export interface TypeRef {
   readonly collection: boolean
 }
 
-/** A structural property of a primitive, enumeration or complex type. */
 export interface Property extends TypeRef {
   readonly name: string
   /** True if the value may be null. For a collection, true if its items may be null. */
@@ -81,7 +80,6 @@ export interface FunctionDeclaration {
 /** A namespace of types. Declarations have unqualified names; references to types are always qualified. */
 export interface Schema {
   readonly namespace: string
-  /** An alternative name of the namespace that clients may use. */
   readonly alias?: string
   readonly enumTypes: readonly EnumType[]
   readonly complexTypes: readonly ComplexType[]
@@ -91,7 +89,6 @@ export interface Schema {
 
 export interface EntitySet {
   readonly name: string
-  /** The qualified name of the entity type. */
   readonly entityType: string
 }
 

@@ -34,7 +34,6 @@ function bindingOf(node: Expr): number {
   return node.kind === 'not' || node.kind === 'negate' ? precedence.unary : precedence.primary
 }
 
-/** Prints a node, in parentheses if the node binds looser than `min`. */
 function printAt(node: Expr, min: number): string {
   const text = printNode(node)
   return bindingOf(node) < min ? `(${text})` : text
@@ -169,7 +168,6 @@ function printValue(options: QueryOptions, name: keyof QueryOptions): string | u
   return name === 'aliases' ? undefined : options[name]?.toString()
 }
 
-/** Lists the options that are present as `[name with $ or @, decoded value]`, in a fixed order. */
 function listOptions(options: QueryOptions): readonly (readonly [name: string, value: string])[] {
   const listed: (readonly [string, string])[] = []
   for (const name of systemOptions) {

@@ -23,12 +23,10 @@ export class QueryError extends AdapterError {
     this.#fault = fault
   }
 
-  /** Returns the same error, attributed to a named option. */
   inOption(option: string): QueryError {
     return new QueryError(this.#fault, this.position, option)
   }
 
-  /** Returns the same error at another character position. */
   movedTo(position: number): QueryError {
     return new QueryError(this.#fault, position, this.option)
   }

@@ -10,7 +10,6 @@ import { faultReply, jsonReply, odataError, type Reply } from './http/reply.ts'
 import type { RoutedRequest, Service } from './http/request.ts'
 import { parseJson } from './json.ts'
 
-/** One request of a batch. */
 interface Operation {
   /** The Content-ID or JSON id, or `undefined` if the request has none. */
   readonly id: string | undefined
@@ -71,10 +70,10 @@ function readJsonBatch(text: string): Operation[] {
   for (const { id, atomicityGroup, dependsOn } of requests) {
     if (known.has(id)) throw refusal('Two requests of the batch have the same id.')
     if (!dependsOn.every((name) => known.has(name) || groups.has(name)))
-      throw refusal('A request depends on one that does not come before it.')
+      throw refusal('A request depends on a request that does not precede it.')
     if (atomicityGroup !== open) {
       open = atomicityGroup
-      if (open !== undefined && groups.has(open)) throw refusal('An atomicity group is not in one piece.')
+      if (open !== undefined && groups.has(open)) throw refusal('The requests of a group are not adjacent.')
       if (open !== undefined) groups.add(open)
     }
     known.add(id)
@@ -86,7 +85,8 @@ function readJsonBatch(text: string): Operation[] {
   }))
 }
 
-const refusal = (message: string): AdapterError => new AdapterError('ADP_BODY', message)
+const refusal = (message: string): AdapterError =>
+  new AdapterError('ADP_BODY', `${message} Nothing was applied.`)
 
 const split = { maxPadding: defaultBatchLimits.maxBoundaryPadding, at: {} }
 const REQUEST_LINE = /^([A-Z]{1,16}) (\S{1,32768}) HTTP\/1\.[01]$/
@@ -138,9 +138,7 @@ function readOperation(bytes: Buffer, range: PartRange, group: string | undefine
   return { id, group, dependsOn: [], method, url, headers: new Map(http.lines), body }
 }
 
-/** What a V3 batch needs to run. */
 interface BatchParts {
-  /** Answers a single request. */
   readonly service: Service
   /** Runs `work` in a transaction that is rolled back unless `work` returns true. Returns what `work` returned. */
   readonly attempt: (work: () => boolean) => boolean
@@ -156,7 +154,7 @@ const maxAnswerBytes = 33_554_432
 const tooMuch = odataError(
   413,
   'PayloadTooLarge',
-  'The answers of the batch are too large to be sent together.',
+  'The replies of the batch exceed 32 MiB. This read was not executed. Send it in another batch.',
 )
 
 /**
@@ -258,7 +256,7 @@ function writePart(boundary: string, { id }: Operation, reply: Reply): string {
 }
 
 const failed = ({ reply }: OperationResult): boolean => reply.status >= 400
-const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this one depends on failed.')
+const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this request depends on failed.')
 
 /**
  * Runs the operations in order and applies each group as a whole or not at all. `wait` is called before each operation or group. Without

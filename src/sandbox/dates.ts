@@ -10,7 +10,6 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / dayMs)
 }
 
-/** Formats a day number as a date such as `2026-03-02`. */
 export function formatDay(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10)
 }
@@ -31,7 +30,6 @@ export function schoolYearOf(day: number): number {
   return date.getUTCMonth() >= 8 ? date.getUTCFullYear() : date.getUTCFullYear() - 1
 }
 
-/** Returns the day number of the last Sunday of a month. `month` counts from 1. */
 function lastSunday(year: number, month: number): number {
   const last = Date.UTC(year, month, 0) / dayMs
   return last - ((weekday(last) + 1) % 7)

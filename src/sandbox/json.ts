@@ -5,10 +5,8 @@ import { isGuid } from '../odata/index.ts'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 
-/** An entity as JSON, including its contained collections. */
 export type Entity = Readonly<Record<string, Json>>
 
-/** Returns true for a JSON object. */
 export const isEntity = (value: Json): value is Record<string, Json> => isMembers(value)
 
 const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -34,7 +32,6 @@ export const fields = {
   boolean: z.boolean('must be true or false').nullish(),
   string: z.string('must be a string').nullish(),
   int32: z.int32('must be a 32-bit integer').nullish(),
-  /** A guid, converted to lower case. */
   guid: guid.nullish(),
   /** A date and time, converted to milliseconds since 1970. */
   instant: instant.nullish(),

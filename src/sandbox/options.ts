@@ -12,7 +12,6 @@ const domain = z.string().refine((name) => securityDomains.includes(name), {
 })
 
 const keys = z.array(z.string().min(1))
-/** Bearer tokens that never expire. */
 const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) }))
 /** Maximum number of calls per key and second. Defaults to no limit. */
 const callsPerSecond = z.int().positive().optional()
@@ -22,7 +21,6 @@ const port = z.int().min(0).max(65535)
 const callers = {
   keys: keys.default([]),
   tokens: tokens.default([]),
-  /** The clients of the token endpoint. */
   clients: z
     .array(
       z.strictObject({
@@ -66,7 +64,6 @@ export const sandboxFileSchema = z.strictObject({
 /** The options of `createSandbox`. All of them have defaults. */
 export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
-/** The options after their defaults were applied. */
 export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
 /** Validates the options and applies the defaults. Throws `ADP_USAGE` with one detail per error, worded as for a configuration file. */

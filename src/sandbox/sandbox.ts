@@ -39,7 +39,6 @@ export interface Sandbox {
    * unless V2 has a separate port. Throws `ADP_CONFIGURATION` if it cannot listen.
    */
   listen(): Promise<{ url: string; port: number; v2Url: string }>
-  /** Closes all connections and the database. */
   close(): Promise<void>
 }
 
@@ -217,7 +216,7 @@ const rootModels = {
   Legacy: attendanceV2Model,
 }
 
-const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is offered as application/xml.')
+const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is available only as application/xml.')
 
 /** Answers `GET <root>/` and `GET <root>/$metadata`. Returns `undefined` for every other path. */
 function answerMetadata(request: RoutedRequest): Reply | undefined {

@@ -115,7 +115,7 @@ describe('createReadPlanner', () => {
   it.each([
     ['cast(AttendanceService.Models.OData.AttendanceRecord) eq null', 'A cast to this type has no counterpart in V3', 0],
     ['cast(Comment,AttendanceService.Models.OData.AttendanceRecord) eq null', 'Edm.String cannot be cast to AttendanceService.Models.OData.AttendanceRecord', 0],
-    ['{"a":1} eq null', 'An object is not possible here', 0],
+    ['{"a":1} eq null', 'An object is not allowed here', 0],
     ['$root/People eq null', '$root is not supported', 0],
     ['Present and @moody&@moody=true and true and true and true and Mood', 'has no property Mood', 12],
     ['Present and @counted&@counted=true and AttendanceHistorys/any()', 'AttendanceHistorys/any() has no counterpart in V3', 12],

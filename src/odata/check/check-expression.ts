@@ -30,7 +30,6 @@ import {
   comparable,
 } from './check-operation.ts'
 
-/** The names that an expression may refer to at one place of a query. */
 interface Scope {
   readonly index: ModelIndex
   /** The current instance (`$this`), whose members need no prefix. */
@@ -71,7 +70,6 @@ function requireSingle(node: TypedExpr): TypedExpr {
 const maxAliasDepth = 4
 const maxAliasUses = 100
 
-/** The settings of a check. */
 export interface CheckSettings {
   /** The values of parameter aliases, by name without the `@`. Defaults to an empty map. */
   readonly aliases?: ReadonlyMap<string, Expr>
@@ -156,10 +154,7 @@ function check(node: Expr, scope: Scope): TypedExpr {
     case 'list':
     case 'array':
     case 'object':
-      throw new QueryError(
-        `${node.kind === 'object' ? 'An object' : 'A list'} is not possible here`,
-        position,
-      )
+      throw new QueryError(`${node.kind === 'object' ? 'An object' : 'A list'} is not allowed here`, position)
   }
 }
 
@@ -224,7 +219,7 @@ function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
   const { position, typeName } = node
   const operand = requireSingle(node.operand === undefined ? scope.instance : check(node.operand, scope))
   const target = scope.index.findType(typeName)
-  if (target === undefined) throw new QueryError(`There is no type ${typeName}`, position)
+  if (target === undefined) throw new QueryError(`The type ${typeName} does not exist`, position)
   const same = target.name === operand.type.name
   if (node.kind === 'isof') {
     if (!same) return { kind: 'constant', value: false, type: booleanType, position }
@@ -270,10 +265,12 @@ function resolveRoot(path: PathExpr, scope: Scope): MemberNode {
 function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   const value = scope.aliases.get(name)
   if (value === undefined) return nullConstant(position)
-  if (scope.openAliases.has(name)) throw new QueryError('The alias is defined by itself', position)
-  if (scope.openAliases.size >= maxAliasDepth) throw new QueryError('Aliases are nested too deep', position)
+  if (scope.openAliases.has(name)) throw new QueryError('The alias refers to itself', position)
+  if (scope.openAliases.size >= maxAliasDepth)
+    throw new QueryError(`Aliases are nested more than ${maxAliasDepth} levels deep`, position)
   scope.used.aliases += 1
-  if (scope.used.aliases > maxAliasUses) throw new QueryError('Aliases are used too often', position)
+  if (scope.used.aliases > maxAliasUses)
+    throw new QueryError(`The query uses aliases more than ${maxAliasUses} times`, position)
   const openAliases = new Set([...scope.openAliases, name])
   // Positions inside an alias refer to another text, so errors are reported where the alias is used.
   try {
@@ -306,7 +303,6 @@ function checkMember(from: MemberNode, name: string, position: number, scope: Sc
   }
 }
 
-/** Returns the variable that stands for each item of a collection. */
 function itemOf(source: ItemSource, position: number): MemberNode {
   const { collection, variable } = source
   const type = { ...collection.type, collection: false }
@@ -343,7 +339,6 @@ function checkCollectionEnd(
   return { kind: 'count', source: narrowed, type: int64, position: source.collection.position }
 }
 
-/** Resolves a path against the model, segment by segment. */
 function checkPath(path: PathExpr, scope: Scope): TypedExpr {
   if (path.root.kind === 'alias' && path.segments.length === 0)
     return checkAlias(path.root.name, path.position, scope)
@@ -382,5 +377,5 @@ function unsupported(segment: PathSegment): QueryError {
     function: 'A function of the service',
     annotation: 'An annotation',
   }
-  return new QueryError(`${names[segment.kind]} is not possible here`, segment.position)
+  return new QueryError(`${names[segment.kind]} is not allowed here`, segment.position)
 }

@@ -30,10 +30,9 @@ import type {
 
 function hint(left: TypedExpr, right: TypedExpr): string {
   const families = [left.type.family, right.type.family]
-  if (families.includes('guid') && families.includes('string'))
-    return ': a guid is written without apostrophes'
+  if (families.includes('guid') && families.includes('string')) return '. Write the guid without apostrophes'
   if (families.includes('instant') && families.includes('string'))
-    return ': a date is written without apostrophes'
+    return '. Write the date without apostrophes'
   return ''
 }
 
@@ -127,7 +126,7 @@ export function checkArithmetic(operator: Operator, left: TypedExpr, right: Type
   const type = resultType(operator, left.type, right.type)
   if (type === undefined) {
     const operands = `${describeType(left.type)} and ${describeType(right.type)}`
-    throw new QueryError(`${operator} does not work on ${operands}`, right.position)
+    throw new QueryError(`${operator} cannot be applied to ${operands}`, right.position)
   }
   if (['div', 'divby', 'mod'].includes(operator) && right.kind === 'constant' && right.value === 0) {
     throw new QueryError('Division by zero', right.position)
@@ -147,7 +146,7 @@ export function checkArithmetic(operator: Operator, left: TypedExpr, right: Type
 export function checkNegation(operand: TypedExpr, position: number): UnaryNode {
   const { family, collection } = operand.type
   if (collection || !['number', 'duration', 'null'].includes(family)) {
-    throw new QueryError(`- does not work on ${describeType(operand.type)}`, operand.position)
+    throw new QueryError(`- cannot be applied to ${describeType(operand.type)}`, operand.position)
   }
   return { kind: 'negate', operand, type: operand.type, position }
 }
@@ -220,7 +219,7 @@ function checkArgument(name: string, argument: TypedExpr, families: readonly Fam
   const { family, collection } = argument.type
   const fits = !collection && (family === 'null' || families.includes(family))
   if (!fits || (families === whole && family === 'number' && !isInteger(argument.type))) {
-    throw new QueryError(`${name} does not work on ${describeType(argument.type)}`, argument.position)
+    throw new QueryError(`${name} cannot be applied to ${describeType(argument.type)}`, argument.position)
   }
 }
 
@@ -271,7 +270,7 @@ function literalValue({ type, value }: Literal): Scalar | undefined {
 export function checkLiteral(literal: Literal): ConstantNode {
   const { position } = literal
   const value = literalValue(literal)
-  if (value === undefined) throw new QueryError('There is no such date', position)
+  if (value === undefined) throw new QueryError('The date does not exist', position)
   const type = literal.type === 'null' ? nullType : primitive(literal.type)
   return { kind: 'constant', value, type, position }
 }
@@ -291,7 +290,7 @@ export function checkEnumLiteral(
   index: ModelIndex,
 ): ConstantNode {
   const info = index.findType(typeName) ?? index.findType(typeName.slice(typeName.lastIndexOf('.') + 1))
-  if (info?.kind !== 'enum') throw new QueryError(`There is no enumeration type ${typeName}`, position)
+  if (info?.kind !== 'enum') throw new QueryError(`The enumeration type ${typeName} does not exist`, position)
   return enumConstant(members, info, position)
 }
 

@@ -15,7 +15,7 @@ function checkOrderBy(
   return items.map(({ expression, direction }) => {
     const typed = checkExpression(expression, type.name, index, settings)
     if (typed.type.collection || typed.type.family === 'structured') {
-      throw new QueryError(`${describeType(typed.type)} has no order`, typed.position)
+      throw new QueryError(`Values of type ${describeType(typed.type)} cannot be ordered`, typed.position)
     }
     return { expression: typed, direction }
   })
@@ -95,7 +95,7 @@ function findTargets(
 ): readonly NavigationProperty[] {
   for (const { name, position } of path.slice(0, -1))
     if (index.findType(name)?.name !== type.name)
-      throw new QueryError(`There is nothing to expand below ${name}`, position)
+      throw new QueryError(`${name} has no navigation properties to expand`, position)
   const [last] = path.slice(-1)
   if (last?.kind === 'star') return [...type.navigation.values()]
   const property = last?.kind === 'property' ? type.navigation.get(last.name) : undefined

@@ -21,7 +21,6 @@ export class Cursor {
   height = 0
   #depth = 0
 
-  /** Throws `QueryError` if the text is too long. */
   constructor(text: string) {
     this.text = text
     if (text.length > maxLength) this.fail(`The text has more than ${maxLength} characters`, maxLength)
@@ -36,7 +35,6 @@ export class Cursor {
     return this.position >= this.text.length
   }
 
-  /** The code unit of the next character, or NaN at the end. */
   get code(): number {
     return this.text.charCodeAt(this.position)
   }
@@ -110,10 +108,9 @@ export class Cursor {
   }
 
   #failDeep(position: number): never {
-    this.fail(`Nested more than ${maxDepth} deep`, position)
+    this.fail(`The query is nested more than ${maxDepth} levels deep`, position)
   }
 
-  /** Throws `QueryError` unless only blanks are left. */
   expectEnd(expected: string): void {
     this.skipBlanks()
     if (!this.atEnd) this.fail(`Expected ${expected}`)

@@ -70,7 +70,6 @@ function parseEnumMembers(cursor: Cursor): string[] {
   return members
 }
 
-/** Parses a name that is directly followed by text in apostrophes. */
 function parsePrefixed(cursor: Cursor, name: string, position: number): Literal | EnumLiteral {
   const prefix = name.toLowerCase()
   if (prefix === 'duration') {
@@ -125,7 +124,6 @@ export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   return guid === undefined ? undefined : { kind: 'literal', type: 'Edm.Guid', value: guid, position }
 }
 
-/** Parses any literal. Throws `QueryError` if there is none. */
 export function parseLiteral(cursor: Cursor): Literal | EnumLiteral {
   const plain = parsePlainLiteral(cursor)
   if (plain !== undefined) return plain

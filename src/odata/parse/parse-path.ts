@@ -85,7 +85,6 @@ function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[],
   else pushFunction(reader, parameters, position)
 }
 
-/** Turns the last parsed name into a function call. */
 function pushFunction(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
   const last = reader.segments.pop()
   if (last?.kind !== 'typeCast' && last?.kind !== 'property') {

@@ -11,10 +11,8 @@ import {
 } from '../csdl.ts'
 import { primitive, type ValueType } from './scalar.ts'
 
-/** A declared structured type with its members by name. */
 export interface StructuredType {
   readonly kind: 'entity' | 'complex'
-  /** The name, qualified with the namespace of the schema. */
   readonly name: string
   readonly properties: ReadonlyMap<string, Property>
   readonly navigation: ReadonlyMap<string, NavigationProperty>
@@ -44,7 +42,6 @@ export interface ModelIndex {
   findType(name: string): TypeInfo | undefined
   /** Finds a structured type that the model is known to declare. Throws `ADP_INTERNAL` if there is none with this name. */
   structured(name: string): StructuredType
-  /** Returns the expression type of a declared property. */
   valueType(ref: TypeRef): ValueType
 }
 

@@ -8,7 +8,6 @@ interface Typed {
   readonly position: number
 }
 
-/** A literal, promoted to the type that its context requires. */
 export interface ConstantNode extends Typed {
   readonly kind: 'constant'
   readonly value: Scalar
@@ -114,7 +113,6 @@ export type TypedExpr =
   | LambdaNode
   | CountNode
 
-/** A checked item of `$orderby`, which yields a single primitive or enumeration value. */
 export interface TypedOrderBy {
   readonly expression: TypedExpr
   readonly direction: 'asc' | 'desc'
@@ -126,7 +124,6 @@ export type Selection = ReadonlyMap<string, Selection | 'all'>
 /** A checked item of `$expand`. `*` is replaced by the navigation properties that it stands for. */
 export interface TypedExpand {
   readonly property: NavigationProperty
-  /** The entity type that the navigation property leads to. */
   readonly target: StructuredType
   /** True if the query asks only for the number of entities (`/$count`). */
   readonly isCount: boolean

@@ -50,7 +50,6 @@ export function createAttendanceService(
     ['statutoryattendancerecordhistorys', () => histories()],
     ['attendancelookups', () => listedSet('AttendanceLookups', 'AttendanceLookup', codeEntities(school))],
   ])
-  /** The collections that have `SIMS.Changes`. */
   const changes = new Map<string, (since: number) => Collection>([
     ['attendancerecords', (since) => changedRecords(school, face, since)],
     ['statutoryattendancerecordhistorys', histories],

@@ -112,7 +112,7 @@ export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | un
   if (events !== undefined || records !== undefined || learners?.size === 1) return undefined
   return refusal(
     'DateRangeRequired',
-    `The filter must hold AttendableEventStart within ${maxDays} days, or name one learner, an event or a record.`,
+    `The filter must restrict AttendableEventStart to at most ${maxDays} days, or name one learner, an event or a record.`,
   )
 }
 

@@ -45,7 +45,6 @@ const referenceTypes = {
   RecordedBy: ['AuthorisedUser'],
 } as const
 
-/** The type names in the references of a record. */
 interface RecordTypes {
   readonly attendee: string
   readonly event: string

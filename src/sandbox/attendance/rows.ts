@@ -14,7 +14,6 @@ export interface RowPosition {
   readonly copy: number
 }
 
-/** A row of the augmented set. */
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
@@ -22,7 +21,6 @@ export interface Row {
   readonly seq: number | undefined
 }
 
-/** Builds the row of a recorded mark. */
 export function recordedRow(school: School, learner: Pupil, session: Session, mark: Mark): Row {
   const { externalId, present, absent, recordedOn, changeProcessName, minutesLate, comment, copy } = mark
   return {

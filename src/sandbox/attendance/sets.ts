@@ -15,7 +15,6 @@ import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition 
 export interface RecordFace {
   /** The interface. V2 omits sessions without a mark (service.md 1.2). */
   readonly name: Face
-  /** The qualified name of the record type. */
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
   readonly post: (request: RoutedRequest) => Reply
@@ -64,7 +63,7 @@ function* toCollection(rows: Iterable<Row>, toEntity: RecordFace['toEntity']): G
 function readPosition(token: string | undefined): RowPosition | undefined {
   if (token === undefined) return undefined
   const [, learner, session, copy] = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})$/.exec(token) ?? []
-  if (learner === undefined) throw new QueryError('The token is not of this service', 0, '$skiptoken')
+  if (learner === undefined) throw new QueryError('This service did not issue the token', 0, '$skiptoken')
   return { learner: Number(learner), session: Number(session), copy: Number(copy) }
 }
 

@@ -17,8 +17,8 @@ type MarkOutcome =
   | { readonly kind: 'conflict'; readonly message: string }
 
 const conflicts = {
-  marked: 'The session of this learner is already marked.',
-  idTaken: 'The ExternalID belongs to the mark of another session.',
+  marked: 'This learner already has a mark for the session. Nothing was stored.',
+  idTaken: 'The ExternalID belongs to the mark of another session. Nothing was stored.',
 }
 
 /** Validates the three ids of a mark and records it. All invalid ids are reported together. */

@@ -10,7 +10,6 @@ import { fixedMonday } from '../seed/calendar.ts'
 import type { Effect } from '../store/marks.ts'
 import type { Setting } from './setting.ts'
 
-/** The parts of the sandbox that the control routes operate on. */
 interface ControlParts {
   readonly school: School
   /** The settings by the path of their route. */
@@ -56,16 +55,16 @@ export function createControlRoutes({ school, settings, reset }: ControlParts): 
 function refusalOf({ headers, socket }: Request): { code: string; message: string } | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackAddress(socket.remoteAddress ?? ''))
-    return { code: 'LoopbackOnly', message: 'Control answers this machine only.' }
+    return { code: 'LoopbackOnly', message: 'Control requests must come from this machine.' }
   // After DNS rebinding a foreign page reaches this machine, but its requests still carry the foreign host name.
   if (!isLoopback(host.replace(/:\d*$/, '')))
-    return { code: 'ForeignHost', message: 'Control answers requests to a loopback name or address only.' }
+    return { code: 'ForeignHost', message: 'Control requests must use a loopback name or address.' }
   // Browsers identify the origin of a request; programs do not (Fetch Metadata 2.4, Fetch 3.2).
   const site = headers['sec-fetch-site'] ?? 'none'
   const isOwnSite = site === 'none' || site === 'same-origin'
   const isOwnOrigin = origin === undefined || origin === `http://${host}`
   if (isOwnSite && isOwnOrigin) return undefined
-  return { code: 'ForeignPage', message: 'Control answers no page of another site.' }
+  return { code: 'ForeignPage', message: 'Control requests must not come from another site.' }
 }
 
 // Express recognises an error handler by its four parameters.

@@ -33,5 +33,5 @@ export function readBody<Value>(schema: z.ZodType<Value>, body: unknown, what: s
     message,
     target: path.join('.'),
   }))
-  throw new AdapterError('ADP_USAGE', `${what} cannot be read.`, { details })
+  throw new AdapterError('ADP_USAGE', `${what} cannot be read. Nothing was changed.`, { details })
 }

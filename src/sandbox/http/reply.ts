@@ -1,6 +1,5 @@
 import { type AdapterError, type ErrorDetail, errorRules } from '../../errors.ts'
 
-/** An HTTP reply before it is sent. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -81,7 +80,6 @@ export function refuseDomain(
   )
 }
 
-/** The reply if the sandbox itself fails. */
 export const internalError: Reply = odataError(500, 'InternalError', 'The sandbox failed on this request.')
 
 /** The error codes of this service for errors that shared modules throw. */
@@ -92,7 +90,6 @@ const codes: Readonly<Record<string, string>> = {
   ADP_MEDIA_TYPE: 'UnsupportedMediaType',
 }
 
-/** Converts an error that was thrown to a reply of the data service. */
 export function faultReply({ code, message, at, status }: AdapterError): Reply {
   if (errorRules[code].class === 'internal') return internalError
   const own = codes[code] ?? 'BadRequest'

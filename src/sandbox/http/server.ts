@@ -13,13 +13,11 @@ import type { Admit, Principal } from '../security.ts'
 import { faultReply, internalError, type Reply } from './reply.ts'
 import type { PortService, ServiceRequest } from './request.ts'
 
-/** The service behind one port. */
 export interface PortParts {
   readonly admit: Admit
   /** Answers `POST …/connect/token`. `undefined` if the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
   readonly service: PortService
-  /** The routes under `/_sandbox`. */
   readonly control: express.Router
   readonly maxBodyBytes: number
   readonly faults: FaultPlan
@@ -137,7 +135,6 @@ function addressOf(
 const single = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value.join(', ') : value
 
-/** Sends a reply. */
 export function sendReply(response: ServerResponse, reply: Reply): void {
   // Uses Node's writeHead, because Express would parse and rewrite every content type.
   const length = reply.status === 204 ? {} : { 'Content-Length': Buffer.byteLength(reply.body) }
@@ -218,7 +215,6 @@ export function createHttpPort(
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }
     },
-    /** Closes the port and all its connections. */
     close: async () => {
       if (!server.listening) return
       const closed = once(server, 'close')

@@ -22,7 +22,6 @@ import {
   valueLists,
 } from './samples.ts'
 
-/** An entity of a learner domain. */
 export interface LearnerEntity {
   /** The number of the learner. 0 for groups and lookups. */
   readonly learner: number
@@ -113,7 +112,6 @@ function complexValue(typeName: string, subject: Subject): Json {
     : { ExternalID: id, Type: description }
 }
 
-/** Returns one subject for each item of a collection. */
 function items(collection: string, subject: Subject): Subject[] {
   const { random } = subject
   const most = usualItems[collection]

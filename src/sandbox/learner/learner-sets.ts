@@ -4,7 +4,6 @@ import { lookupSets } from './samples.ts'
 /** The kind of person or thing that the entities of a set describe. */
 type SetSubject = 'learner' | 'contact' | 'group' | 'lookup'
 
-/** An entity set of the learner domains. */
 export interface LearnerSet extends ServiceSet {
   readonly subject: SetSubject
 }

@@ -13,7 +13,6 @@ import { hashName, type Random } from '../random.ts'
 import { schoolDayAfter } from '../seed/calendar.ts'
 import { classNameOn, type Pupil, streets } from '../seed/pupils.ts'
 
-/** An adult in the family of a learner. */
 export interface Contact {
   readonly id: string
   readonly number: number
@@ -43,7 +42,6 @@ export interface Subject {
   readonly draw: number
 }
 
-/** A value of a reference type. */
 interface ListedValue {
   readonly code: string
   readonly description: string
@@ -174,14 +172,12 @@ export const usualItems: Readonly<Record<string, number>> = {
 export const named = (id: string, code: string | null, description: string): Record<string, Json> => ({
   ...{ ExternalID: id, Code: code, Description: description },
 })
-/** Builds the reference to a listed value. */
 export function listed(ids: Identities, list: string, code: string): Json {
   const value = valueLists.get(list)?.find((one) => one.code === code)
   return named(listedId(ids, list, code), code, value?.description ?? code)
 }
 export const personOf = ({ pupil, contact }: Subject): Contact | Pupil => contact ?? pupil
 export const fullName = ({ forename, surname }: Contact | Pupil): string => `${forename} ${surname}`
-/** Writes a day as the service does. */
 export const dateOf = (day: number): string => formatInstant(day * dayMs)
 
 type Fact = (subject: Subject) => Json
@@ -202,7 +198,6 @@ const guidOf =
     listedId(ids, list, pickListed(list, random)?.code ?? '')
 
 type Sample = Fact | readonly [Json, ...Json[]]
-/** Assigns one sample to several fields. */
 const shared = (sample: Sample, ...fields: string[]): Record<string, Sample> =>
   Object.fromEntries(fields.map((field) => [field, sample]))
 

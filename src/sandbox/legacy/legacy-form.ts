@@ -20,7 +20,6 @@ export const legacyFormSchema = z.strictObject({
 /** The points in which V2 installations differ, or that service.md does not specify. */
 type LegacyForm = z.output<typeof legacyFormSchema>
 
-/** Returns the layout of the reply to a batch. */
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {
   if (layout !== 'auto') return layout
   const namesVersion = ['odata-version', 'odata-maxversion'].some((name) => header(name) !== undefined)

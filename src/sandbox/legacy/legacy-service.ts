@@ -76,7 +76,6 @@ const writerOf = (school: School, request: RoutedRequest): FlatWriter => ({
   recordsUrl: `${request.origin}${request.route.root}/AttendanceRecords`,
 })
 
-/** Answers a POST of a single record. */
 function postRecord(school: School, request: RoutedRequest): Reply {
   const writer = writerOf(school, request)
   const prefers = readPreferences(request.header('prefer') ?? '', request.header('accept') ?? '')
@@ -88,11 +87,9 @@ function postRecord(school: School, request: RoutedRequest): Reply {
   return jsonReply(status, json, { 'Content-Type': jsonMediaType(prefers.metadata), Location })
 }
 
-/** What is needed to write the records of one request. */
 interface FlatWriter {
   readonly school: School
   readonly actorId: string
-  /** The context URL of a record. */
   readonly context: string
   /** The URL of the records, from which `Location` is built. */
   readonly recordsUrl: string

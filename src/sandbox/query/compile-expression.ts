@@ -153,7 +153,7 @@ function compileItems(
     if (!Array.isArray(items)) return
     for (const item of items as readonly unknown[]) {
       budget.left -= 1
-      if (budget.left < 0) throw new QueryError('Too many items would be visited', collection.position)
+      if (budget.left < 0) throw new QueryError('The query visits too many items', collection.position)
       variables[variable] = item
       if (conditions.every((condition) => condition(variables) === true) && visit()) return
     }
@@ -335,7 +335,6 @@ const formatNumber = (value: number): string => {
   return value > 0 ? 'INF' : '-INF'
 }
 
-/** Writes a value in the notation that OData uses in JSON. */
 function formatScalar(value: Scalar, type: ValueType, memberNames: ReadonlyMap<number, string>): string {
   if (isInstant(value)) return formatInstant(value.ms, value.offsetMinutes)
   const number = toNumber(value)

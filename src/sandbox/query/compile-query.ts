@@ -14,7 +14,6 @@ import type { MetadataLevel } from '../../v2/index.ts'
 import { type Entity, isEntity, type Json } from '../json.ts'
 import { compileComparator, compilePredicate, type VisitBudget } from './compile-expression.ts'
 
-/** The environment in which queries are compiled. */
 export interface QueryContext {
   readonly index: ModelIndex
   /** The value of `now()` in milliseconds since 1970. */
@@ -30,7 +29,6 @@ export interface CompiledQuery {
   readonly matches: (entity: Entity) => boolean
   /** Compares entities for `$orderby`. `undefined` for the order of the service. */
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
-  /** Reduces an entity to the selected members. */
   readonly project: (entity: Entity) => Record<string, Json>
   /** The selected members as a context URL shows them, such as `(Surname,Forename)`. Empty if all are selected (OData protocol 10.7). */
   readonly selection: string
@@ -113,7 +111,6 @@ function compileProjection(
   }
 }
 
-/** Returns the selected members of a complex value. */
 function selectPart(value: Json, selection: Selection | 'all'): Json {
   if (selection === 'all' || !isEntity(value)) return value
   const part: Record<string, Json> = {}

@@ -112,7 +112,6 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
 /** A built-in function. Its arguments are not null and belong to the families that the check accepted. */
 type Implementation = (first: Scalar, second?: Scalar, third?: Scalar) => Scalar
 
-/** Counts the code points of a string. */
 const lengthOf = (text: string): number => Array.from(text).length
 
 function indexOf(text: string, part: string): number {

@@ -9,7 +9,6 @@ import type { Entity, Json } from '../json.ts'
  * that a client can compute from `$metadata`.
  */
 interface Presentation {
-  /** The URL of the service root. */
   readonly root: string
   readonly level: MetadataLevel
 }

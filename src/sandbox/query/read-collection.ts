@@ -17,11 +17,9 @@ export interface CollectionRow {
   readonly token: () => string
 }
 
-/** A collection of entities and its names. */
 export interface Collection {
   /** The text after `$metadata#` in the context URL. */
   readonly context: string
-  /** The qualified name of the entity type. */
   readonly typeName: string
   /**
    * Returns the rows in natural order, from the first row or after the row of a token. `filter` allows the source to skip rows that cannot
@@ -58,7 +56,7 @@ export function readCollection(
   const query = compileQuery(options, typeName, queryContext, presentation.level)
   const { compare } = query
   if (compare !== undefined && collection.naturalOrderOnly === true)
-    throw new QueryError('Changes come in the order of their writing', 0, '$orderby')
+    throw new QueryError('Changes are always in the order of writing. Omit $orderby', 0, '$orderby')
   const refusal = collection.refuse?.(query.filter)
   if (refusal !== undefined) return refusal
   const size = pageSize(queryContext.pageSize, request, options)
@@ -115,7 +113,7 @@ function countMatching(rows: Iterable<CollectionRow>, { matches }: CompiledQuery
 
 function readOffset(token: string | undefined): number {
   if (token === undefined) return 0
-  if (!/^\d{1,9}$/.test(token)) throw new QueryError('The token is not of this service', 0, '$skiptoken')
+  if (!/^\d{1,9}$/.test(token)) throw new QueryError('This service did not issue the token', 0, '$skiptoken')
   return Number(token)
 }
 
@@ -136,7 +134,6 @@ function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryO
 
 interface Page<Row> {
   readonly rows: readonly Row[]
-  /** True if a later page has rows. */
   readonly more: boolean
 }
 

@@ -15,14 +15,11 @@ import { compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, entityReply, keyPredicate, plainText, presentationOf } from './presentation.ts'
 import { countCollection, listedRows, readCollection } from './read-collection.ts'
 
-/** An entity and the rest of the path below it. */
 interface EntityTarget {
-  /** The qualified name of the entity type. */
   readonly typeName: string
   /** The text after `$metadata#` in the context URL of the collection. */
   readonly context: string
   readonly entity: Entity
-  /** The path segments after the key. */
   readonly rest: readonly PathSegment[]
   /** True if the path ends with `/$value`. */
   readonly isRaw: boolean

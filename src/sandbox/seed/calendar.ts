@@ -12,7 +12,6 @@ import type { Identities } from '../identity.ts'
 
 export type DayKind = 'school' | 'weekend' | 'holiday' | 'training' | 'closure'
 
-/** The first and last day number of a period. */
 interface Span {
   readonly first: number
   readonly last: number
@@ -64,7 +63,6 @@ function schoolYear(year: number): SchoolYear {
 /** A cache of the school years by their first calendar year. */
 const schoolYears = new Map<number, SchoolYear>()
 
-/** Returns the kind of a day. */
 export function dayKindOf(day: number): DayKind {
   if (weekday(day) > 4) return 'weekend'
   const start = schoolYearOf(day)

@@ -41,7 +41,6 @@ type Scale = 'class' | 'school'
 
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
 
-/** A learner with enrolment, year group and class. */
 export interface Pupil extends Enrolment {
   /** Counted from 1. All other fields follow from this number and the seed. */
   readonly number: number

@@ -62,7 +62,7 @@ export function openDatabase(location: string, content: string): OpenDatabase {
     database.close()
     throw new AdapterError(
       'ADP_USAGE',
-      `The database file ${location} holds other data than ${content}. Remove the file or name another.`,
+      `The database file ${location} does not contain ${content}. It was not changed. Remove it or choose another with --db.`,
     )
   }
   return { database, fresh: false }
@@ -83,7 +83,7 @@ function open(location: string): { database: DatabaseSync; tables: Record<string
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new AdapterError(
       'ADP_USAGE',
-      `The database file ${location} cannot be opened: ${why}. Name another with --db.`,
+      `The database file ${location} cannot be opened: ${why}. Choose another with --db.`,
       { cause },
     )
   }
@@ -103,7 +103,6 @@ export function readDay(database: DatabaseSync, name: Exclude<SeedFact, 'content
   return value === undefined ? undefined : Number(value)
 }
 
-/** Stores a fact about the seed. */
 export function keepFact(database: DatabaseSync, name: SeedFact, value: string | number): void {
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
@@ -131,7 +130,6 @@ export function contentMark(content: string): string {
   return `${SEED_VERSION} ${tables} ${content}`
 }
 
-/** A row as the database driver returns it. */
 export type Row = Readonly<Record<string, SQLOutputValue>>
 
 const wrong = (column: string): AdapterError =>

@@ -24,12 +24,10 @@ export interface Mark {
   readonly seq: number
 }
 
-/** Packs Present and Absent into one column. */
 export function packFlags(present: boolean, absent: boolean): number {
   return (present ? 1 : 0) | (absent ? 2 : 0)
 }
 
-/** Reads the columns that `mark`, `mark_history` and `effect` have in common. */
 function readContent(row: Row) {
   const flags = integer(row, 'flags')
   return {
@@ -56,7 +54,6 @@ function readMark(ids: Identities, row: Row): Mark {
   }
 }
 
-/** The interface of the service that accepted a write. */
 export type Face = 'V2' | 'V3'
 
 /** An accepted write in the effect log. Only a reset removes effects, and nothing changes them. */

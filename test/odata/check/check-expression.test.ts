@@ -68,27 +68,23 @@ describe('checkFilter', () => {
     ['constructor/name eq null', 0, 'Sample.Thing has no property constructor'],
     ['Name/Length eq 1', 5, 'Edm.String has no members'],
     ['Parts/Price eq 1', 6, 'After a collection only any, all, $filter and $count can follow'],
-    ['Parts/$filter(true)/Price eq 1', 20, 'A property is not possible here'],
+    ['Parts/$filter(true)/Price eq 1', 20, 'A property is not allowed here'],
     ['Parts/any(p:q)', 12, 'Sample.Thing has no property q'],
-    ["Kind eq S.Nonsense'X'", 8, 'There is no enumeration type S.Nonsense'],
+    ["Kind eq S.Nonsense'X'", 8, 'The enumeration type S.Nonsense does not exist'],
     ["Kind eq S.Kind'Odd'", 8, 'Expected a member of Sample.Kind: Plain, Fancy'],
     ["Kind eq 'Odd'", 8, 'Expected a member of Sample.Kind: Plain, Fancy'],
     ["Kind eq S.Kind'Plain,Fancy'", 8, 'Expected a member of Sample.Kind: Plain, Fancy'],
     ["Marks eq 'Green'", 9, 'Expected a member of Sample.Marks: Red, Blue'],
-    ['Maker/NS.Other/Name eq 1', 6, 'A cast to this type is not possible here'],
-    ['cast(Name,NS.Other) eq 1', 0, 'There is no type NS.Other'],
+    ['Maker/NS.Other/Name eq 1', 6, 'A cast to this type is not allowed here'],
+    ['cast(Name,NS.Other) eq 1', 0, 'The type NS.Other does not exist'],
     // Operands
-    [
-      `ID eq '${guid}'`,
-      6,
-      'Edm.Guid cannot be compared with Edm.String: a guid is written without apostrophes',
-    ],
+    [`ID eq '${guid}'`, 6, 'Edm.Guid cannot be compared with Edm.String. Write the guid without apostrophes'],
     ['date(Created) gt 2024-02-29T00:00:00Z', 17, 'Edm.Date cannot be compared with Edm.DateTimeOffset'],
     ['Created gt date(Created)', 11, 'Edm.DateTimeOffset cannot be compared with Edm.Date'],
     [
       "Created gt '2024-02-29'",
       11,
-      'Edm.DateTimeOffset cannot be compared with Edm.String: a date is written without apostrophes',
+      'Edm.DateTimeOffset cannot be compared with Edm.String. Write the date without apostrophes',
     ],
     ['Name eq 5', 8, 'Edm.String cannot be compared with Edm.Int32'],
     ['5 eq Name', 0, 'Edm.Int32 cannot be compared with Edm.String'],
@@ -100,13 +96,17 @@ describe('checkFilter', () => {
     ['Parts/any(p:p/Parts eq null)', 12, 'A collection can be used with any, all, in and $count only'],
     ['Name has 1', 9, 'Edm.String cannot be compared with Edm.Int32'],
     ["Name has 'x'", 0, 'Expected an enumeration value, found Edm.String'],
-    ['Size add Name eq 1', 9, 'add does not work on Edm.Int32 and Edm.String'],
-    ['Created add Created eq Created', 12, 'add does not work on Edm.DateTimeOffset and Edm.DateTimeOffset'],
-    ['-Name eq 1', 1, '- does not work on Edm.String'],
+    ['Size add Name eq 1', 9, 'add cannot be applied to Edm.Int32 and Edm.String'],
+    [
+      'Created add Created eq Created',
+      12,
+      'add cannot be applied to Edm.DateTimeOffset and Edm.DateTimeOffset',
+    ],
+    ['-Name eq 1', 1, '- cannot be applied to Edm.String'],
     ['Size div 0 eq 1', 9, 'Division by zero'],
     ['Size mod 0.0 eq 1', 9, 'Division by zero'],
-    ['2024-02-30 eq Day', 0, 'There is no such date'],
-    ['Created gt 2023-02-29T00:00:00Z', 11, 'There is no such date'],
+    ['2024-02-30 eq Day', 0, 'The date does not exist'],
+    ['Created gt 2023-02-29T00:00:00Z', 11, 'The date does not exist'],
     ["Size in ('a')", 9, 'Edm.Int32 cannot be compared with Edm.String'],
     ['Name in Size', 8, 'Expected a list or a collection, found Edm.Int32'],
     ['Size in Tags', 8, 'Edm.Int32 cannot be compared with Edm.String'],
@@ -118,23 +118,23 @@ describe('checkFilter', () => {
     ['Tags', 0, 'Expected a condition, found Collection(Edm.String)'],
     ['Tags/any(t:t)', 11, 'Expected a condition, found Edm.String'],
     // Functions
-    ["startswith(Size,'1')", 11, 'startswith does not work on Edm.Int32'],
-    ['year(Name) eq 1', 5, 'year does not work on Edm.String'],
-    ['length(Tags) eq 1', 7, 'length does not work on Collection(Edm.String)'],
-    ['substring(Name,1.5) eq Name', 15, 'substring does not work on Edm.Decimal'],
+    ["startswith(Size,'1')", 11, 'startswith cannot be applied to Edm.Int32'],
+    ['year(Name) eq 1', 5, 'year cannot be applied to Edm.String'],
+    ['length(Tags) eq 1', 7, 'length cannot be applied to Collection(Edm.String)'],
+    ['substring(Name,1.5) eq Name', 15, 'substring cannot be applied to Edm.Decimal'],
     ['substring(Name,0,-1) eq Name', 17, 'The length must not be negative'],
     ["matchesPattern(Name,'^a')", 0, 'matchesPattern is not supported'],
     ['hassubset(Tags,Tags)', 0, 'hassubset is not supported'],
     // Places
     ['$root/Things/any()', 0, '$root is not supported'],
-    ["Parts(1)/Name eq 'x'", 5, 'A key is not possible here'],
-    ['Parts/S.Best()/Name eq null', 6, 'A function of the service is not possible here'],
-    ['Name/@Core.Lang eq null', 5, 'An annotation is not possible here'],
-    ['Name/any(n:true)', 5, 'any is not possible here'],
+    ["Parts(1)/Name eq 'x'", 5, 'A key is not allowed here'],
+    ['Parts/S.Best()/Name eq null', 6, 'A function of the service is not allowed here'],
+    ['Name/@Core.Lang eq null', 5, 'An annotation is not allowed here'],
+    ['Name/any(n:true)', 5, 'any is not allowed here'],
     ['Parts/$filter(Price gt 1) eq null', 0, 'Expected $count, any or all after $filter'],
-    ['Parts/any()/Name eq null', 6, 'any is not possible here'],
-    ['[1,2] eq null', 0, 'A list is not possible here'],
-    ['{} eq null', 0, 'An object is not possible here'],
+    ['Parts/any()/Name eq null', 6, 'any is not allowed here'],
+    ['[1,2] eq null', 0, 'A list is not allowed here'],
+    ['{} eq null', 0, 'An object is not allowed here'],
   ])('rejects %s at character %i', (text, position, message) => {
     expect(faultOf(() => check(text))).toEqual({ message, position })
   })
@@ -158,18 +158,18 @@ describe('parameter aliases', () => {
 
   test('reports an error inside an alias at the place where the alias is used', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
-      message: 'startswith does not work on Edm.Int32',
+      message: 'startswith cannot be applied to Edm.Int32',
       position: 9,
     })
   })
 
   test.each([
-    [{ a: '@a' }, 'The alias is defined by itself'],
-    [{ a: 'Open and @b', b: '@a' }, 'The alias is defined by itself'],
-    [{ a: '@b', b: '@c', c: '@d', d: '@e', e: 'true' }, 'Aliases are nested too deep'],
+    [{ a: '@a' }, 'The alias refers to itself'],
+    [{ a: 'Open and @b', b: '@a' }, 'The alias refers to itself'],
+    [{ a: '@b', b: '@c', c: '@d', d: '@e', e: 'true' }, 'Aliases are nested more than 4 levels deep'],
     [
       { a: Array(20).fill('@b').join(' and '), b: Array(20).fill('@c').join(' and '), c: 'Open' },
-      'Aliases are used too often',
+      'The query uses aliases more than 100 times',
     ],
   ])('rejects aliases that would expand without bound: %j', (values, message) => {
     expect(faultOf(() => check('@a', { aliases: aliases(values) }))).toEqual({ message, position: 0 })

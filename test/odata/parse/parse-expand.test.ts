@@ -82,7 +82,7 @@ describe('parseExpand', () => {
 
   test('rejects items that are nested 2,000 levels deep', () => {
     expect(faultOf(() => parseExpand('A($expand='.repeat(2_000)))).toEqual({
-      message: 'Nested more than 100 deep',
+      message: 'The query is nested more than 100 levels deep',
       position: 1001,
     })
   })

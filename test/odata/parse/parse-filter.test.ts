@@ -141,7 +141,7 @@ describe('limits of parseFilter', () => {
     ['alternating not and parentheses', `${'not ('.repeat(deep)}a`, 250],
   ])('rejects 3,000 nested %s at the character that exceeds the depth limit', (_name, text, position) => {
     expect(faultOf(() => parseFilter(text))).toEqual({
-      message: 'Nested more than 100 deep',
+      message: 'The query is nested more than 100 levels deep',
       position,
     })
   })

@@ -85,7 +85,7 @@ test('reports all ids that do not exist in one reply', async () => {
     body: {
       error: {
         code: 'ValidationFailed',
-        message: 'The record names entities that do not exist.',
+        message: anyText,
         details: [
           detail('ATT_VAL_1', 'Attendee'),
           detail('ATT_VAL_2', 'Event'),

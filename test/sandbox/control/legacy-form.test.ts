@@ -119,7 +119,7 @@ test('reports every error of an invalid form and changes nothing', async () => {
   const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)
   expect((body as { error: { details: { target: string }[] } }).error).toMatchObject({
-    message: 'The form of V2 cannot be read.',
+    code: 'ADP_USAGE',
     details: [{ target: 'layout' }, { target: 'mismatch' }, { target: '' }],
   })
   expect((await post(sandbox)).layout).toBe('flat')
