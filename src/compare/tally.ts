@@ -132,7 +132,6 @@ export type RunHeader = Pick<
   readonly rules?: readonly DatedRule[]
 }
 
-/** Builds the run document from the counts of a run. */
 export function toDocument(
   { noise, rules = [], services = null, from, to, ...header }: RunHeader,
   counts: readonly Counted[],

@@ -20,7 +20,7 @@ export type DifferenceKind = (typeof differenceKinds)[number]
 
 /** A field that differs. Its classes describe the values without showing them: `code:present`, `length:10-20`, `time:+3600s`. */
 export interface FieldDifference {
-  /** The names of the members, joined by `/`. List elements have the path of the list. `reply/…` and `part/…` belong to the wire format. */
+  /** The names of the members, joined by `/`. Elements have the path of their list. `reply/…` and `part/…` are of the wire format. */
   readonly path: string
   readonly kind: DifferenceKind
   readonly v2Class: string

@@ -166,7 +166,6 @@ export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[
     }))
 }
 
-/** Names the run document of a stage and share. */
 export const liveRunOf = ({ partner, stage, revision }: CountedEvidence['scope']): string =>
   `live-${partner}-${stage}-${revision}`
 

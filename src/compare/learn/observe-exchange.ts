@@ -158,7 +158,6 @@ function isServiceWord(word: string, isFirst: boolean): boolean {
   return isLower && serviceWords.has(word.toLowerCase())
 }
 
-/** Returns an error code if it has the form of one. */
 function safeCode(code: string): string {
   return /^[A-Z]{2,12}(?:_[A-Z]{1,12}){0,3}(?:_\d{1,3})?$/.test(code) ? code : WITHHELD
 }

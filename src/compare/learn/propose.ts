@@ -112,7 +112,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
     .filter(({ layout, client }) => count(`layout/${layout}/${client}`) > 0)
   const layouts = new Set(seen.map(({ layout }) => layout))
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
-  // If the setting is `auto` and gives these clients what V2 gave them, it is correct.
+  // If the setting is `auto` and gives these clients the layout that V2 gave them, the setting is correct.
   const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
   const choices = seen.map(({ layout, client }): Choice => [
     isAuto ? 'auto' : layout,
@@ -190,7 +190,6 @@ export function formatPatch(
   return lines.join('\n')
 }
 
-/** Formats the changed keys below their sections. */
 function patchOf(changes: readonly Proposal[]): readonly string[] {
   const sections = Map.groupBy(changes, ({ path }) => (path.includes('.') ? path.split('.', 1)[0] : ''))
   return [...sections].flatMap(([section = '', own]) => [

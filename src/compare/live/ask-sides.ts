@@ -47,7 +47,6 @@ export interface AskOptions {
   readonly onCall: (client: Client, side: Side, status: number | undefined) => void
 }
 
-/** The time limit of one call. */
 const CALL_MS = 10_000
 
 /** Creates the functions that ask V3, through the adapter's read path, and V2. Each side of a partner gets one call at a time. */

@@ -57,7 +57,6 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
 /** The end of a check. For each partner and check, offered = compared + dropped + skipped. */
 export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
 
-/** The events of one exchange while it is compared. */
 interface ExchangeEvents {
   /** Called when the comparison begins, which frees the place of the exchange in the queue. */
   readonly onBegun: () => void
@@ -80,7 +79,6 @@ interface ComparisonEngineOptions {
 /** A check that waits for a side while other checks run. */
 interface Job {
   readonly check: CheckKind
-  /** The bytes of memory that the job holds. */
   readonly bytes: number
   readonly run: () => Promise<CheckResult>
 }

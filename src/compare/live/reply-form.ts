@@ -237,7 +237,6 @@ function inOrder(entries: readonly unknown[]): readonly Members[] {
     .sort((one, other) => (codeOf(one) < codeOf(other) ? -1 : codeOf(one) > codeOf(other) ? 1 : 0))
 }
 
-/** Returns the error codes in an error array. */
 export function codesOf(body: unknown): readonly string[] {
   return Array.isArray(body) ? body.filter(isMembers).map(codeOf).filter(isCode) : []
 }

@@ -11,7 +11,6 @@ export interface RecordedExchange extends WireExchange {
   readonly reply: WireReply & RecordedMessage
 }
 
-/** The maximum size of a recorded exchange. */
 export const MAX_EXCHANGE_BYTES = 4_194_304
 
 /** Removes the content encoding of the reply. Returns `undefined` if the exchange is too large or a body cannot be read. */

@@ -91,7 +91,6 @@ export async function readRecording(folder: string, key: Uint8Array): Promise<Re
   }
 }
 
-/** Splits a message that `toFiles` wrote. */
 function split(bytes: Buffer): RecordedMessage & { readonly start: string } {
   const end = bytes.indexOf('\r\n\r\n')
   const [start = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')

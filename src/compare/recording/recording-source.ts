@@ -19,10 +19,9 @@ import { readRecording } from './recording-files.ts'
 
 interface RecordingSourceOptions {
   readonly partner: Partner
-  /** The key that decrypts the recordings. */
   readonly key: Uint8Array
   readonly rules: OwnRules | undefined
-  /** V3 through the adapter, to which recorded reads and written marks are compared. If `undefined`, no service is called. */
+  /** V3 through the adapter, for comparing recorded reads and written marks. If `undefined`, no service is called. */
   readonly v3: Pick<AdapterSide, 'ask'> | undefined
   readonly nowMs: () => number
 }
@@ -140,7 +139,6 @@ function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
   return seenMs > ownMs + SLACK_MS && seenMs <= nowMs + SLACK_MS
 }
 
-/** The maximum number of marks in memory. */
 const MAX_MARKS = 50_000
 
 /** Collects the last mark of each learner and event that V2 accepted. */
@@ -148,7 +146,7 @@ function createWrittenMarks() {
   const marks = new Map<string, FollowedMark>()
   let omitted = 0
   return {
-    /** Records a write of these keys, in order, with the marks that V2 is known to have accepted. */
+    /** Registers a write of these keys, in order, with the marks that V2 is known to have accepted. */
     recordWrite: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
       // After a write with an unknown outcome, the state of an earlier mark is unknown too.
       for (const key of keys) if (key !== undefined) marks.delete(key)

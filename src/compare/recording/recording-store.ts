@@ -79,7 +79,6 @@ export async function openRecordingStore(options: StoreOptions) {
   }
 }
 
-/** Returns the disk space of files with these sizes. */
 const spaceOf = (sizes: readonly number[]): number =>
   sizes.reduce((sum, size) => sum + Math.ceil(size / BLOCK) * BLOCK, 0)
 
@@ -90,7 +89,6 @@ async function measure(folder: string, name: string): Promise<StoredRecording> {
   return { name, writtenMs: (await stat(path)).mtimeMs, bytes: spaceOf(sizes) }
 }
 
-/** Deletes drafts that a crash left behind. */
 async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
   for (const name of (await readdir(folder)).filter((own) => own.startsWith(DRAFT))) {
     const path = join(folder, name)

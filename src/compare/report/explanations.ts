@@ -1,4 +1,3 @@
-/** The explanation of a class of differences. */
 export interface Explanation {
   readonly title: string
   readonly meaning: string

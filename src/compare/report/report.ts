@@ -65,7 +65,6 @@ export function createReport(document: RunDocument, { exact, advice }: ReportOpt
   }
 }
 
-/** Numbers that are not counts. */
 const notCounts: ReadonlySet<string> = new Set(['schema', 'upToMs'])
 
 function toPrintable(value: unknown, name: string, exact: boolean): unknown {

@@ -28,13 +28,11 @@ export interface WindowResult {
   readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
-  /** The number of records that were read again. */
   readonly readAgain: number
   /** The reason why the window could not be compared, or `undefined` if it was compared. */
   readonly failure: WindowFailure | undefined
 }
 
-/** The side that could not be read, and why. */
 export interface WindowFailure {
   readonly window: Window
   readonly side: 'V2' | 'V3'

@@ -64,7 +64,6 @@ const anyOf = (conditions: readonly string[]): string =>
 /** Formats whole seconds, since the service refuses dates without a time (service-facts 8). */
 const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
 
-/** The maximum number of faulty lines that the error names. */
 const MAX_NAMED = 10
 
 /**

@@ -19,7 +19,6 @@ interface RunSummary extends Pick<
   readonly outcome: RunOutcome
 }
 
-/** A file in a folder of runs. */
 export interface ListedRun {
   /** The file name without its extension, which is the id of the run unless the file was renamed. */
   readonly run: string

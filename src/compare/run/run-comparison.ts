@@ -47,7 +47,6 @@ export interface RunOptions {
 
 export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
   readonly document: RunDocument
-  /** The path of the document. */
   readonly path: string
 }
 

@@ -115,7 +115,7 @@ function unusable(path: string, what: 'read' | 'written', cause: unknown): Adapt
   })
 }
 
-/** Replaces a file or a symbolic link, even across a power failure, by a file with the whole text that only its owner can read. */
+/** Replaces a file or a symbolic link atomically, even across a power failure. Only the owner can read the new file. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {

@@ -12,7 +12,6 @@ export interface SidePage {
   readonly next: string | undefined
 }
 
-/** One of the two services that a run compares. */
 export interface ComparedSide {
   /**
    * Reads one page within the rate limit and time limit of the side, and retries if the service asks for it. Throws the errors of

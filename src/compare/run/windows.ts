@@ -31,7 +31,6 @@ interface WindowPlanOptions {
   readonly lists: number
   /** True to add one window of registrations per list after the marks. */
   readonly registrations: boolean
-  /** The intended number of rows per window. */
   readonly targetRows: number
   /** The position to start at, or `undefined` for the beginning. */
   readonly start: RunPosition | undefined

@@ -21,7 +21,7 @@ interface BarPart {
 
 export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map(({ count }) => count))
 
-/** Draws a horizontal bar whose full width stands for `most`. No part with a record vanishes. `label` replaces missing figures. */
+/** Draws a horizontal bar whose full width stands for `most`. No part with a record vanishes. A bar without figures needs a `label`. */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(0.4, (count / most) * 100))

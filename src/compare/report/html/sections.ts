@@ -91,7 +91,7 @@ export function verdictSection({ verdicts: counts, compared }: Run): Markup {
 type TrustRow = readonly [level: keyof typeof levels, name: string, value: string, text: string]
 const levels = { good: 'Good', note: 'Note', bad: 'Attention' }
 
-/** Renders what the verdicts are based on and what limits them. */
+/** Renders the evidence behind the verdicts and its limits. */
 export function trustSection({ run, outcome, doubts }: Report): Markup {
   const { complete, offered, compared, dropped, skipped, askedAgain, noise, ownRules } = run
   const isEnough = complete && !doubts.includes('tooFewCompared') && compared > 0
