@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { documentedTypes, type FieldTable } from '../model/documented-types.ts'
 
-/** The part of what a public EDMX reader, as a code generator uses, makes of a type; its own types come from a package that it does not bring along. */
+/**
+ * The part of a type as read by a public EDMX reader such as a code generator uses. The reader's own types come from a package that it does
+ * not include.
+ */
 interface Structured {
   readonly name: string
   readonly fullyQualifiedName: string
@@ -52,7 +55,7 @@ const propertiesOf = ({ entityProperties = [], properties = [] }: Structured): r
   ...properties,
 ]
 
-/** Type names without `Collection()`, of everything in a schema that has a type. */
+/** Returns the type names, without `Collection()`, of everything in a schema that has a type. */
 function typesUsed({ entityTypes, complexTypes }: Schema): Set<string> {
   const names = [...entityTypes, ...complexTypes].flatMap((own) => [
     ...propertiesOf(own).map(({ type }) => type),
@@ -76,7 +79,7 @@ describe.each([
     expect(missing).toEqual([])
   })
 
-  test('gives every entity type a key that it has, and every set a type', async () => {
+  test('gives every entity type a key that the type has, and every set a type', async () => {
     const schema = await read(path)
     const entities = new Set(schema.entityTypes.map(({ fullyQualifiedName }) => fullyQualifiedName))
     for (const type of schema.entityTypes) {
@@ -90,7 +93,7 @@ describe.each([
   })
 })
 
-test('the sub domains of service.md 1.1 are entity sets under their own names', async () => {
+test('the sub-domains of service.md 1.1 are entity sets under their own names', async () => {
   const sets = (await read('/V3/$metadata')).entitySets.map(({ name }) => name)
   expect(sets).toEqual(
     expect.arrayContaining([
@@ -111,7 +114,7 @@ test('the sub domains of service.md 1.1 are entity sets under their own names', 
   )
 })
 
-/** Links that the sandbox adds, so that the expand list of service.md 1.1 for Grants works. */
+/** Links that the sandbox adds so that the expand list of service.md 1.1 for Grants works. */
 const welfareLinksOfGrants = {
   IncareDetails: 'nav Collection(Svc.LearnerInCareDetail)',
   PersonalEducationPlans: 'nav Collection(Svc.PersonalEducationPlan)',

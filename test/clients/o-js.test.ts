@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { marksOf, type Service, startService, toldOf } from './support/start-service.ts'
 
-/** What o.js gives for one part. */
+/** The result that o.js returns for one part. */
 interface Part {
   readonly contentId: number
   readonly status: number
@@ -11,11 +11,11 @@ interface Part {
 }
 
 interface Choices {
-  /** All records in one changeset, else directly under the batch. */
+  /** Puts all records into one changeset. Without it they are directly under the batch. */
   readonly useChangset: boolean
-  /** `AttendanceRecords` instead of the whole address. */
+  /** Uses `AttendanceRecords` instead of the full URL. */
   readonly useRelativeURLs: boolean
-  /** One object of headers for the batch and for what is in it: then every part says multipart/mixed of its JSON. */
+  /** Uses one object of headers for the batch and its contents, so that every part declares its JSON as multipart/mixed. */
   readonly sharedHeaders: boolean
 }
 
@@ -65,7 +65,7 @@ describe('o.js', () => {
     expect(await service.taken()).toEqual(marksOf(service.told))
   })
 
-  it('reads the parts of a partner with both quirks, d by its setting for it', async () => {
+  it('reads the parts of a partner with both quirks, and d when its own setting asks for it', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
     const parts = await post(service, { ...plain, useChangset: true }, 'd')
     expect(parts.map(({ status, body }) => toldOf(status, body))).toEqual(service.told)

@@ -24,7 +24,7 @@ test.each(['flat', 'nested', 'auto'])(
   },
 )
 
-test('@odata/client passes over parts with msgtype=response: that quirk is not for it', async () => {
+test('@odata/client ignores parts with msgtype=response, because that quirk is not meant for it', async () => {
   const service = await startService({ quirks: { msgtypeResponse: true } })
   expect(await post(service)).toEqual(service.register.map(() => undefined))
 })

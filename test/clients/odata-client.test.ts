@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 
-/** A generic OData v4 client on the sandbox, through its own API only. */
+/** Creates a generic OData v4 client on the sandbox, which the tests use only through its own API. */
 interface Identifier {
   readonly ExternalID: string
   readonly Surname: string
@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => sandbox.close())
 
-test('finds current learners, ordered, counted and paged', async () => {
+test('@odata/client finds current learners, ordered, counted and paged', async () => {
   const params = OData.newOptions()
     .filter(OData.newFilter().property('OnRollState').eq('Current'))
     .orderby('Surname', 'asc')
@@ -51,7 +51,7 @@ test('finds current learners, ordered, counted and paged', async () => {
   expect(new Set(page.value.map(({ OnRollState }) => OnRollState))).toEqual(new Set(['Current']))
 })
 
-test('selects fields and expands two levels', async () => {
+test('@odata/client selects fields and expands two levels', async () => {
   const params = OData.newOptions()
     .select(['ExternalID'])
     .expand(['Enrolments($expand=EnrolmentStatuses)'])
@@ -69,7 +69,7 @@ test('selects fields and expands two levels', async () => {
   expect(registration?.Enrolments?.[0]?.EnrolmentStatuses?.length).toBeGreaterThan(0)
 })
 
-test('reads and changes one learner by its key', async () => {
+test('@odata/client reads and changes one learner by its key', async () => {
   const personals = client.getEntitySet<Personal>('LearnerPersonals')
   const [first] = await personals.query(OData.newOptions().top(1))
   const id = first?.ExternalID ?? ''
@@ -78,7 +78,7 @@ test('reads and changes one learner by its key', async () => {
   expect(again).toMatchObject({ ExternalID: id, QuickNote: 'Synthetic note' })
 })
 
-test('gets an error of the service as an error', async () => {
+test('@odata/client reports an error of the service as an error', async () => {
   const params = OData.newOptions().filter('NoSuchField eq 1')
   await expect(client.getEntitySet('LearnerIdentifiers').query(params)).rejects.toThrow(
     /NoSuchField|property/i,

@@ -10,7 +10,7 @@ interface Page {
   readonly '@odata.nextLink'?: string
 }
 
-test('@odata/client pages through two weeks of a school and has what the legacy service has', async () => {
+test('@odata/client pages through two weeks of a school and gets the rows of the legacy service', async () => {
   const service = await startService({}, { scale: 'school' })
   const { from, to } = service.samples
   const params = OData.newOptions().filter(
@@ -32,7 +32,7 @@ test('@odata/client pages through two weeks of a school and has what the legacy 
   const pages = await readAll(service.root)
   expect(pages.map(({ length }) => length)).toEqual([...Array.from({ length: 10 }, () => 1_000), 80])
   expect(pages).toEqual(await readAll(`${service.sandbox.url}/V2/Attendance/`))
-  // Each learner once in each session: no row of one page again on another.
+  // Each learner occurs once in each session, so no page repeats a row of another page.
   const ids = pages
     .flat()
     .map(({ Learner, AttendableEvent }) => `${String(Learner)} ${String(AttendableEvent)}`)

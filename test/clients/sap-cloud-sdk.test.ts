@@ -6,7 +6,7 @@ import { type Mark, marksOf, type Service, startService, type Told, toldOf } fro
 
 const api = new AttendanceRecordApi()
 
-/** The register as create requests in changesets of these sizes. */
+/** Returns the register as create requests in changesets of these sizes. */
 function changesetsOf(marks: readonly Mark[], sizes: readonly number[]) {
   let from = 0
   return sizes.map((size) => {
@@ -27,7 +27,7 @@ function changesetsOf(marks: readonly Mark[], sizes: readonly number[]) {
   })
 }
 
-/** Reads an entity back as the mark that the service has. */
+/** Reads an entity back as the mark that the service stores. */
 function toMark(entity: AttendanceRecord): Mark {
   return {
     Present: entity.present,
@@ -40,7 +40,7 @@ function toMark(entity: AttendanceRecord): Mark {
   }
 }
 
-/** Posts the register in one batch of three changesets; what each part told, read by the SDK, changeset by changeset. */
+/** Posts the register in one batch of three changesets, and returns each part as the SDK reads it, changeset by changeset. */
 async function post(service: Service): Promise<Told[][]> {
   const batch = new ODataBatchRequestBuilder(servicePath, changesetsOf(service.register, [4, 2, 1]))
   const responses = await batch.addCustomHeaders(service.headers).execute({ url: service.adapter.url })
@@ -70,7 +70,7 @@ describe('SAP Cloud SDK', () => {
     expect((await post(service)).flat()).toEqual(service.told)
   })
 
-  it('writes one record, and reads what was written with a query of its own', async () => {
+  it('writes one record, and reads it back with its own query', async () => {
     const service = await startService()
     const [mark] = service.register
     const [changeset] = changesetsOf(service.register, [1])
@@ -90,7 +90,7 @@ describe('SAP Cloud SDK', () => {
     expect(found.map(toMark)).toEqual([mark])
   })
 
-  it('gets the refusal of one record as an error', async () => {
+  it('reports the rejection of one record as an error', async () => {
     const service = await startService()
     const [, , wrong] = service.register
     const [changeset] = changesetsOf(wrong === undefined ? [] : [wrong], [1])

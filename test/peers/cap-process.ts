@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 import express from 'express'
 
-// SAP CAP as V3: its parser of URLs and bodies, $batch, paging, $metadata and errors. CAP keeps no nested objects in a database, so the
-// handlers below move between the nested record of the service and the flat row of the table. Arguments: the file of the database.
+// SAP CAP as V3: its parser of URLs and bodies, $batch, paging, $metadata and errors. CAP stores no nested objects in a database, so the
+// handlers below convert between the nested record of the service and the flat row of the table. Argument: the database file.
 
 const [, , database = ':memory:'] = process.argv
 const folder = fileURLToPath(new URL('./cap/', import.meta.url))
@@ -27,7 +27,7 @@ interface Service {
   before(event: string, entity: string, handle: (request: Request) => void): void
   on(event: string, entity: string, handle: (request: Request) => Promise<unknown>): void
 }
-/** As much of `@sap/cds` as is used; it has no types of its own. */
+/** The part of `@sap/cds` that this program uses. The package has no types of its own. */
 interface Cds {
   root: string
   model: unknown
@@ -48,7 +48,7 @@ interface Cds {
 }
 
 process.env['CDS_CONFIG'] = JSON.stringify({
-  // Nested objects in place of names with underscores.
+  // Rebuilds the nested objects from names with underscores.
   odata: { flavor: 'x4' },
   requires: {
     auth: { kind: 'dummy' },
@@ -56,7 +56,7 @@ process.env['CDS_CONFIG'] = JSON.stringify({
   },
   log: { levels: { odata: 'silent', deploy: 'silent', cds: 'silent' } },
 })
-// It looks for its packages from the working directory.
+// CAP looks for its packages from the working directory.
 process.chdir(folder)
 const loaded: unknown = createRequire(`${folder}package.json`)('@sap/cds')
 const cds = loaded as Cds
@@ -84,7 +84,7 @@ function toRecord(row: Row): Row {
   return record
 }
 
-/** An expression of CAP with the columns of the table. */
+/** Rewrites an expression of CAP to the columns of the table. */
 function toColumns(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(toColumns)
   if (!isObject(expression)) return expression
@@ -119,7 +119,7 @@ async function readMarks({ query: { SELECT } }: Request): Promise<unknown> {
 async function writeMark(request: Request): Promise<Row | undefined> {
   const own = { ...request.data, ExternalID: cds.utils.uuid() }
   await cds.run(cds.ql.INSERT.into('Marks').entries(toRow(own)))
-  // As CAP's own handler: what was written is read again, with null for what is missing.
+  // Like CAP's own handler, this one reads the written row again, with null for missing values.
   const query = cds.ql.SELECT.from('Marks')
   Object.assign(query.SELECT, { where: [{ ref: ['ExternalID'] }, '=', { val: own.ExternalID }] })
   const [row] = await cds.run(query)

@@ -24,8 +24,8 @@ import { type Adapter, clientHeaders, onePartner, startAdapter } from '../suppor
 import { installCap, startCap } from './start-cap.ts'
 
 /*
- * Markbridge in front of SAP CAP, an OData service that nobody here wrote. Marks are counted in CAP's database. What CAP cannot do is in the
- * table `limits` at the end.
+ * Tests Markbridge in front of SAP CAP, an OData service from another project. Marks are counted in CAP's database. The table `limits` at
+ * the end lists what CAP cannot do.
  */
 
 const missing = installCap()
@@ -47,7 +47,7 @@ const modes = [
 const COUNT = 30
 
 let events = 700_000
-/** An event that no other test writes marks of. */
+/** Returns an event for which no other test writes marks. */
 const nextEvent = (): string => guid((events += 1))
 const recordsOf = (event: string, count = COUNT, fields: object = {}): object[] =>
   Array.from({ length: count }, (_, index) =>
@@ -61,7 +61,7 @@ const recordsOf = (event: string, count = COUNT, fields: object = {}): object[] 
 const learnersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => guid(index + 1))
 const isWrite = (head: string): boolean => head.startsWith('POST')
 
-/** Strikes the first writes with these faults; whatever comes later passes. Collects the heads of all requests. */
+/** Applies these faults to the first writes, and lets later requests pass. Collects the heads of all requests. */
 async function strike(port: number, faults: Fault[], heads: string[] = []): Promise<FaultProxy> {
   const proxy = await startFaultProxy({
     targets: [port],
@@ -77,28 +77,36 @@ async function strike(port: number, faults: Fault[], heads: string[] = []): Prom
   return proxy
 }
 
-describe.skipIf(missing !== undefined)('in front of SAP CAP', () => {
+describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
   describe.each(modes)('written %s', (_mode, mode) => {
     const writing = (v3: object = {}) =>
       onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], batchRecordMs: 20, ...v3 } })
     const learnersIn = async (event: string): Promise<string[]> =>
       (await theCap()).marks(event).map((mark) => mark.Attendee_ExternalID)
 
-    it.each([['full'], ['minimal']])('each record is one mark (body profile %s)', async (bodyProfile) => {
-      const heads: string[] = []
-      const { url } = await strike((await theCap()).port, [], heads)
-      const adapter = await startAdapter(url, writing({ bodyProfile }))
-      const event = nextEvent()
-      const parts = await postRecords(adapter, recordsOf(event))
-      expect(failuresOf(parts)).toEqual(created(COUNT))
-      // No reply is unreadable: nothing is read back.
-      expect(heads.filter((head) => !isWrite(head))).toEqual([])
-      expect(await learnersIn(event)).toEqual(learnersOf(COUNT))
-      // CAP shows what is missing as null.
-      expect(parts[1]?.json).toMatchObject({ Present: true, MinutesLate: 1, Comment: null, RecordedBy: null })
-    })
+    it.each([['full'], ['minimal']])(
+      'stores each record as one mark (body profile %s)',
+      async (bodyProfile) => {
+        const heads: string[] = []
+        const { url } = await strike((await theCap()).port, [], heads)
+        const adapter = await startAdapter(url, writing({ bodyProfile }))
+        const event = nextEvent()
+        const parts = await postRecords(adapter, recordsOf(event))
+        expect(failuresOf(parts)).toEqual(created(COUNT))
+        // Every reply is readable, so nothing is read back.
+        expect(heads.filter((head) => !isWrite(head))).toEqual([])
+        expect(await learnersIn(event)).toEqual(learnersOf(COUNT))
+        // CAP returns missing values as null.
+        expect(parts[1]?.json).toMatchObject({
+          Present: true,
+          MinutesLate: 1,
+          Comment: null,
+          RecordedBy: null,
+        })
+      },
+    )
 
-    it('an unknown event and code are V2 errors, and the other records are marks', async () => {
+    it('reports an unknown event and an unknown code as V2 errors, and stores the other records', async () => {
       const adapter = await startAdapter((await theCap()).url, writing())
       const event = nextEvent()
       const none = `ffffffff${guid(1).slice(8)}`
@@ -118,7 +126,7 @@ describe.skipIf(missing !== undefined)('in front of SAP CAP', () => {
       expect(await learnersIn(event)).toEqual(learnersOf(COUNT).slice(3))
     })
 
-    it('ids in upper case are read back where the reply is lost', async () => {
+    it('reads ids in upper case back when the reply is lost', async () => {
       const { port } = await theCap()
       const adapter = await startAdapter((await strike(port, [{ kind: 'resetAfter' }])).url, writing())
       const id = (n: number): string => `abcdef${guid(n).slice(6)}`
@@ -149,7 +157,7 @@ describe.skipIf(missing !== undefined)('in front of SAP CAP', () => {
       await Promise.all([write('full'), write('minimal')])
     })
 
-    it('each record is one mark where the adapter is killed before it has the replies', async () => {
+    it('stores each record as one mark when the adapter is killed before it has the replies', async () => {
       const { port } = await theCap()
       const proxy = await strike(port, Array<Fault>(COUNT).fill({ kind: 'stall', ms: 60_000 }))
       const folder = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))
@@ -220,7 +228,7 @@ async function startReading(): Promise<Adapter> {
   const reads = { needsRecordedBy: false, unmarkedCodes: [] }
   return startAdapter(cap.url, onePartner({ reads }), {}, onEnd)
 
-  /** Writes the marks of so many learners for an event into the table. */
+  /** Writes the marks of this many learners for an event into the table. */
   function fill(event: number, count: number): void {
     cap.execute(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${count})
       INSERT INTO Marks (ExternalID, Present, Absent, RecordedOn, AttendableEventStart, Attendee_ExternalID, Event_ExternalID,
@@ -287,7 +295,7 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
     }
   })
 
-  it('are found by ids in upper case', async () => {
+  it('find marks by ids in upper case', async () => {
     const { json } = await marks(
       ofEvent(1).toUpperCase().replaceAll('ATTENDABLEEVENT EQ', 'AttendableEvent eq'),
     )
@@ -298,7 +306,7 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
     expect((await get(`/V2/Attendance/AttendanceRecords(${guid(7)})`)).status).toBe(404)
   })
 
-  it('give exactly 1,000 marks in one page', async () => {
+  it('return exactly 1,000 marks in one page', async () => {
     expect((await follow(marks(ofEvent(1)))).map((page) => page.length)).toEqual([1_000])
   })
 
@@ -342,7 +350,7 @@ describe.skipIf(missing !== undefined)('requests that are passed through to SAP 
     expect([through.status, through.json]).toEqual([status, await direct.json()])
   })
 
-  it('pages are followed by their next links', async () => {
+  it('follow next links through all pages', async () => {
     const sizes: number[] = []
     for (let path: string | undefined = `AttendanceRecords?$filter=${filter}`; path !== undefined;) {
       const { status, json } = await get(`${root}/${path}`)
@@ -354,7 +362,7 @@ describe.skipIf(missing !== undefined)('requests that are passed through to SAP 
   })
 })
 
-/** What CAP cannot do: its refusal reaches the client of V2, without the place that it names in V3's query. */
+/** Queries that CAP cannot answer. Its rejection reaches the V2 client without the position in V3's query. */
 const limits: readonly (readonly [what: string, filter: string, message: string])[] = [
   ['cast', "cast(MinutesLate,Edm.String) eq '5'", 'Function "cast" is not supported'],
   ['isof', 'isof(Comment,Edm.String)', 'Function "isof" is not supported'],
@@ -370,7 +378,7 @@ describe.skipIf(missing !== undefined)('limits of SAP CAP', () => {
     expect(json.error?.message).toContain(message)
   })
 
-  it('pages of another size than its own: it does not read Prefer: odata.maxpagesize', async () => {
+  it('pages of a requested size are unsupported, because CAP ignores Prefer: odata.maxpagesize', async () => {
     const filter = encodeURIComponent(`Event/ExternalID eq ${eventOf(2)}`)
     const { json } = await get(`/Attendance/V3/AttendanceRecords?$filter=${filter}`, {
       Prefer: 'odata.maxpagesize=10',

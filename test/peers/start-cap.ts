@@ -11,7 +11,7 @@ import type { OnEnd } from '../support/end-of-file.ts'
 
 const folder = fileURLToPath(new URL('./cap/', import.meta.url))
 
-/** Installs CAP where it is missing. Returns why it cannot be used; `undefined` if it can. */
+/** Installs CAP if it is missing. Returns the reason if CAP cannot be used, or `undefined` if it can. */
 export function installCap(): string | undefined {
   try {
     const lock = JSON.parse(readFileSync(`${folder}package-lock.json`, 'utf8')) as {
@@ -40,7 +40,7 @@ export function installCap(): string | undefined {
   }
 }
 
-/** A mark as it stands in CAP's database. */
+/** A mark as stored in CAP's database. */
 export interface CapMark {
   readonly ExternalID: string
   readonly Attendee_ExternalID: string
@@ -51,13 +51,13 @@ export interface CapMark {
 export interface Cap {
   readonly url: string
   readonly port: number
-  /** The marks of an event in CAP's database, by learner. */
+  /** Returns the marks of an event in CAP's database, by learner. */
   marks(event: string): CapMark[]
   /** Runs SQL on CAP's database. */
   execute(sql: string): void
 }
 
-/** Starts CAP in a process of its own, with an empty database. */
+/** Starts CAP in its own process with an empty database. */
 export async function startCap(onEnd: OnEnd): Promise<Cap> {
   const temporary = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))
   const file = join(temporary, 'cap.db')
@@ -78,7 +78,7 @@ export async function startCap(onEnd: OnEnd): Promise<Cap> {
     printed += `${line}\n`
   }
   if (port === undefined || Number.isNaN(port)) throw new Error(`CAP has not started: ${printed}`)
-  // What is printed later is read and dropped: a full pipe would hold CAP up.
+  // Output that CAP prints later is read and dropped, because a full pipe would block CAP.
   child.stdout.resume()
   const database = new DatabaseSync(file)
   onEnd(async () => database.close())

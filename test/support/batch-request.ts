@@ -2,18 +2,18 @@ import { readMultipart, readPart } from '../v2/support/read-multipart.ts'
 import { requestText } from './raw-client.ts'
 import type { Adapter, Reply } from './start-adapter.ts'
 
-/** Path of the batch write; product.md takes any prefix. */
+/** The path of the batch write. product.md allows any prefix. */
 export const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 
 const BATCH = 'batch_0f3c2a10-0000-4000-8000-00000000000b'
 const CHANGESET = 'changeset_0f3c2a10-0000-4000-8000-00000000000c'
 
-/** A guid that shows its number. */
+/** Returns a GUID that shows its number. */
 export function guid(n: number): string {
   return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
 }
 
-/** A flat record of its own learner, as a client posts it. */
+/** Returns a flat record of its own learner, as a client posts it. */
 export function flatRecord(n: number, fields: object = {}): object {
   return {
     Present: true,
@@ -26,7 +26,7 @@ export function flatRecord(n: number, fields: object = {}): object {
   }
 }
 
-/** The flat records of learners 1 to `count`. */
+/** Returns the flat records of learners 1 to `count`. */
 export function flatRecords(count: number): object[] {
   return Array.from({ length: count }, (_, index) => flatRecord(index + 1))
 }
@@ -36,7 +36,7 @@ export interface BatchText {
   readonly body: string
 }
 
-/** How a batch is written. */
+/** Choices for the form of a batch. */
 export interface BatchSpelling {
   readonly inner?: readonly string[]
   readonly batch?: string
@@ -45,8 +45,8 @@ export interface BatchSpelling {
 }
 
 /**
- * A batch of one changeset (service.md 4.2). A string stands for the JSON as it is; `inner` are more headers of every
- * request inside, `batch` and `changeset` the delimiters, `boundary` what the outer header names.
+ * Builds a batch of one changeset (service.md 4.2). A string is used as the JSON unchanged. `inner` are additional headers of every request
+ * inside, `batch` and `changeset` are the delimiters, and `boundary` is the boundary in the outer header.
  */
 export function batchOf(
   records: readonly (object | string)[],
@@ -69,7 +69,7 @@ export function batchOf(
   return { headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` }, body: lines.join('\r\n') }
 }
 
-/** Posts a batch as a client does. */
+/** Posts a batch like a client. */
 export function postBatch(
   adapter: Adapter,
   batch: BatchText,
@@ -82,11 +82,11 @@ export function postBatch(
 export interface ReplyPart {
   readonly contentId: string | undefined
   readonly status: number
-  /** Parsed; undefined without a body. */
+  /** The parsed body, or `undefined` if the part has no body. */
   readonly json: unknown
 }
 
-/** Reads a flat batch reply; whatever is not well-formed throws. */
+/** Reads a flat batch reply. Throws if the reply is not well-formed. */
 export function readBatchReply(reply: Pick<Reply, 'headers' | 'text'>): ReplyPart[] {
   const boundary = /^multipart\/mixed; boundary=(batchresponse_[0-9a-f-]{36})$/.exec(
     String(reply.headers['content-type']),
@@ -102,13 +102,13 @@ function readHttpPart(headers: Readonly<Record<string, string>>, content: string
   return { contentId: headers['Content-ID'], status: Number(status), json }
 }
 
-/** What a part says, without its SequenceID: the status, and the codes of its errors or that it is a record. */
+/** Returns the outcome in a part without its SequenceID: the status, and either the codes of its errors or `record`. */
 export interface PartOutcome {
   readonly status: number
   readonly codes: unknown
 }
 
-/** What each part says. */
+/** Returns the outcome in each part. */
 export function failuresOf(parts: readonly ReplyPart[]): PartOutcome[] {
   return parts.map(({ status, json }) => ({
     status,
@@ -116,15 +116,15 @@ export function failuresOf(parts: readonly ReplyPart[]): PartOutcome[] {
   }))
 }
 
-/** What each part of a batch reply says. */
+/** Returns the outcome in each part of a batch reply. */
 export const outcomesOf = (reply: Pick<Reply, 'headers' | 'text'>): PartOutcome[] =>
   failuresOf(readBatchReply(reply))
 
-/** The status of each part of a batch reply. */
+/** Returns the status of each part of a batch reply. */
 export const statusesOf = (reply: Pick<Reply, 'headers' | 'text'>): number[] =>
   readBatchReply(reply).map(({ status }) => status)
 
-/** What so many parts say whose records were taken. */
+/** Returns the outcomes of this many accepted records. */
 export const created = (count: number): PartOutcome[] =>
   Array.from({ length: count }, () => ({ status: 201, codes: 'record' }))
 
@@ -137,7 +137,7 @@ export async function postRecords(
   return readBatchReply(await postBatch(adapter, batchOf(records), headers))
 }
 
-/** The text of the request that posts a batch, for a bare connection. */
+/** Returns the text of the request that posts a batch, for a raw connection. */
 export const batchText = ({ headers, body }: BatchText): string =>
   requestText(
     `POST ${batchPath}`,

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, it } from 'vitest'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from './start-postgres.ts'
 
-/** A kind of database that a journal may be in. */
+/** A kind of database that can hold a journal. */
 export interface TestDatabase {
-  /** The address of a new one. */
+  /** Returns the URL of a new database. */
   readonly newUrl: () => Promise<string>
-  /** A test with a new one; skipped where the database is not installed. */
+  /** Defines a test with a new database. The test is skipped if the database is not installed. */
   readonly test: (what: string, act: (url: string) => Promise<void>) => void
 }
 
-/** The databases by name, for `describe.each`; to be called once in a file, whose tests share one server of PostgreSQL. */
+/** Returns the databases by name, for `describe.each`. Call this once per file, because the tests of a file share one PostgreSQL server. */
 export function eachDatabase(): readonly [
   sqlite: readonly [name: 'SQLite', database: TestDatabase],
   postgres: readonly [name: 'PostgreSQL', database: TestDatabase],

@@ -1,9 +1,9 @@
 import { afterAll } from 'vitest'
 
-/** Says what is to be closed; `onTestFinished` is one. */
+/** Registers a function that closes a resource, like `onTestFinished`. */
 export type OnEnd = (close: () => Promise<void>) => void
 
-/** Closes what the tests of a file share after the last of them; to be called once, outside of the tests. */
+/** Closes the shared resources of a file after its last test. Call this once, outside of the tests. */
 export function atEndOfFile(): OnEnd {
   const closing: (() => Promise<void>)[] = []
   afterAll(async () => {

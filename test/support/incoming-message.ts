@@ -1,13 +1,13 @@
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 
-/** What a request is made of; names of headers are in lower case. */
+/** The members of a request. Header names are in lower case. */
 export interface MessageParts {
   readonly url?: string
   readonly headers?: Readonly<Record<string, string | undefined>>
-  /** Names and values in turns, as they were sent; default: those of `headers`. */
+  /** Names and values in turns, as they were sent. Default: the values of `headers`. */
   readonly rawHeaders?: readonly string[]
-  /** The address of the peer; undefined for a connection that is gone. */
+  /** The address of the peer, or `undefined` for a closed connection. */
   readonly remoteAddress?: string | undefined
   /** True for a connection with TLS. */
   readonly encrypted?: boolean | undefined
@@ -18,7 +18,7 @@ function pairsOf(headers: Readonly<Record<string, string | undefined>>): string[
   return Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [name, value]))
 }
 
-/** A GET as the server of Node.js hands it over, with its whole body, over a connection that is nowhere. */
+/** Builds a GET with its whole body as the server of Node.js delivers it, without a real connection. */
 export function incomingMessage(parts: MessageParts): IncomingMessage {
   const { url = '/', headers = {}, rawHeaders = pairsOf(headers), body = [] } = parts
   const { remoteAddress, encrypted } = parts
@@ -26,7 +26,7 @@ export function incomingMessage(parts: MessageParts): IncomingMessage {
   const message = new IncomingMessage(encrypted === undefined ? socket : Object.assign(socket, { encrypted }))
   Object.assign(message, { method: 'GET', url, rawHeaders: [...rawHeaders], headers: { ...headers } })
   const left = [...body]
-  // One chunk after another, as they arrive.
+  // Delivers one chunk after another, as over a network.
   message._read = () => void setImmediate(() => message.push(left.shift() ?? null))
   message.complete = true
   return message

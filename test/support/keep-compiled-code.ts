@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
 /**
- * Keeps compiled code from one process to the next, for this process's threads and the programs that it starts: compiling is most
- * of the time of a short process. V8 does not count what runs of such code, so a run with coverage does without.
+ * Shares compiled code between processes, for the threads of this process and the programs that it starts, because a short process spends
+ * most of its time compiling. V8 does not count coverage of such code, so a run with coverage does not use it.
  */
 export function keepCompiledCode(): void {
   if (process.env['NODE_V8_COVERAGE'] !== undefined) return

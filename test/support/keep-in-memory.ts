@@ -1,15 +1,15 @@
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A file system in memory, as Linux has it. */
+/** The in-memory file system of Linux. */
 const MEMORY = '/dev/shm'
-/** A run has less than a quarter of it at a time: mostly databases of PostgreSQL, 8 MB each. */
+/** The free space that a run needs. A run uses less than a quarter of it at a time, mostly for PostgreSQL databases of 8 MB each. */
 const ENOUGH_BYTES = 4 * 2 ** 30
 
 /**
- * Puts the temporary files of this process's threads and of programs that it starts in memory, where the machine has room: creating and
- * removing databases is most of what tests of journals do, and each commit waits for the disk. Until the end of the process; another place
- * that was chosen stays.
+ * Puts the temporary files of this process's threads and of programs that it starts into memory if the machine has room. Journal tests
+ * spend most of their time creating and removing databases, and each commit waits for the disk. The setting lasts until the process ends. A
+ * location that the environment already names is kept.
  */
 export function keepInMemory(): void {
   if (process.env['TMPDIR'] !== undefined || freeBytes() < ENOUGH_BYTES) return

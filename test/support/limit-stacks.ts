@@ -1,2 +1,5 @@
-/** Errors with as many frames as outside of tests, and some for the runner: with its hundred, decoders spend their time on those. */
+/**
+ * Limits error stacks to the usual number of frames plus some for the test runner. With the runner's hundred frames, decoders would spend
+ * most of their time on stacks.
+ */
 Error.stackTraceLimit = 20

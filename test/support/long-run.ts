@@ -1,7 +1,7 @@
-/** True in `npm run test:long`, which draws more of what the other runs draw a few of. */
+/** True in `npm run test:long`, which draws more random cases than the other runs. */
 export const isLongRun = process.env['MARKBRIDGE_LONG_TESTS'] !== undefined
 
-/** How often a test draws something: usually, and in the long run. */
+/** Returns how often a test draws a random case: the first number usually, the second in the long run. */
 export function runs(usual: number, long: number): number {
   return isLongRun ? long : usual
 }

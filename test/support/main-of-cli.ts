@@ -4,10 +4,10 @@ import type { AppOverrides } from '../../src/app.ts'
 
 const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
-/** The program as it was built. */
+/** The path of the built program. */
 export const mainOfCli = pathOf('../../dist/cli/main.js')
 
-/** The same program with the overrides of its adapter that its environment has, as does each process that it forks. */
+/** The path of the same program with the adapter overrides from its environment, which also apply to each process that it forks. */
 export const mainWithOverrides = pathOf('main-with-overrides.mjs')
 
 /** Returns the environment of a process of `mainWithOverrides`. */

@@ -1,11 +1,11 @@
 import type { Clock } from '../../src/clock.ts'
 
 export interface ManualClock extends Clock {
-  /** Lets so much time pass; what is due happens in order, each at its own time. */
+  /** Advances the clock. Due timers run in order, each at its own time. */
   pass(ms: number): Promise<void>
 }
 
-/** A clock that stands until the test turns it. */
+/** Creates a clock that stands still until the test advances it. */
 export function createManualClock(): ManualClock {
   let now = 0
   const due: { atMs: number; act: () => void }[] = []

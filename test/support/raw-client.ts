@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 
 import { onTestFinished } from 'vitest'
 
-/** A bare connection: it sends exactly the bytes of the test and keeps every byte that comes. */
+/** A raw connection, which sends exactly the bytes of the test and keeps every byte that arrives. */
 export class RawClient {
   readonly socket: Socket
   private received = ''
@@ -20,7 +20,7 @@ export class RawClient {
     })
   }
 
-  /** Opens a connection that is destroyed at the end of the test; `first` is sent at once. */
+  /** Opens a connection that is destroyed at the end of the test. `first` is sent at once. */
   static async open(port: number, first?: string | Buffer): Promise<RawClient> {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -32,7 +32,7 @@ export class RawClient {
     return client
   }
 
-  /** Everything that has come so far, one character a byte. */
+  /** Everything that has arrived so far, one character per byte. */
   get text(): string {
     return this.received
   }
@@ -41,7 +41,7 @@ export class RawClient {
     this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text)
   }
 
-  /** Resolves with all that came once `wanted` is in it. */
+  /** Resolves with everything that has arrived once it contains `wanted`. */
   async until(wanted: string | RegExp): Promise<string> {
     const found = (): boolean =>
       typeof wanted === 'string' ? this.received.includes(wanted) : wanted.test(this.received)
@@ -52,14 +52,14 @@ export class RawClient {
     return this.received
   }
 
-  /** Resolves with all that came once the other side has closed the connection. */
+  /** Resolves with everything that has arrived once the other side has closed the connection. */
   async untilClosed(): Promise<string> {
     await this.closing
     return this.received
   }
 }
 
-/** Sends one request and reads until the connection closes; `Connection: close` is for the caller to ask for. */
+/** Sends one request and reads until the connection closes. The caller must ask for `Connection: close`. */
 export async function exchange(port: number, request: string | Buffer): Promise<string> {
   const client = await RawClient.open(port, request)
   return client.untilClosed()
@@ -67,7 +67,7 @@ export async function exchange(port: number, request: string | Buffer): Promise<
 
 const credentials = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
 
-/** The text of a request with the client's credentials; `lines` are more headers, each with its line end. */
+/** Returns the text of a request with the client's credentials. `lines` are additional headers, each with its line end. */
 export function requestText(start: string, lines = '', body = ''): string {
   return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${credentials}${lines}\r\n${body}`
 }

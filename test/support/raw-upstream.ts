@@ -3,17 +3,17 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 
 import { onTestFinished } from 'vitest'
 
-/** A service of bare sockets: it keeps the exact bytes that came, and answers what the test writes. */
+/** A service on raw sockets, which keeps the exact bytes that arrive and answers with the bytes of the test. */
 export interface RawUpstream {
   readonly url: string
   readonly port: number
-  /** The bytes of each connection so far, one character a byte. */
+  /** The bytes of each connection so far, one character per byte. */
   readonly seen: string[]
-  /** Resolves with the bytes of a connection once `wanted` is in them. */
+  /** Resolves with the bytes of a connection once they contain `wanted`. */
   until(wanted: string | RegExp, connection?: number): Promise<string>
 }
 
-/** Starts it; `answer` is called with each piece that comes, and all that came on its connection. */
+/** Starts the service. `answer` is called with each piece that arrives and with everything that arrived on its connection. */
 export async function startRawUpstream(
   answer: (socket: Socket, seen: string, piece: string) => void,
 ): Promise<RawUpstream> {
@@ -52,7 +52,7 @@ export async function startRawUpstream(
   }
 }
 
-/** Answers every request without a body, and those whose last byte is the end of theirs, with these bytes. */
+/** Answers with these bytes to every request without a body, and to requests whose last byte ends their body. */
 export function replyWithBytes(reply: string, ends = false): (socket: Socket, seen: string) => void {
   return (socket, seen) => {
     if (!seen.includes('\r\n\r\n')) return
@@ -62,7 +62,7 @@ export function replyWithBytes(reply: string, ends = false): (socket: Socket, se
   }
 }
 
-/** Writes the text again and again until the other side has gone. */
+/** Writes the text repeatedly until the other side has closed. */
 export function drip(socket: Socket, text: string): void {
   const timer = setInterval(() => {
     if (socket.destroyed) clearInterval(timer)

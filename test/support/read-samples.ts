@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 
 import type { Adapter } from './start-adapter.ts'
 
-/** The samples that the adapter shows, by name and labels. */
+/** Returns the metric samples of the adapter, by name and labels. */
 export async function readSamples(adapter: Pick<Adapter, 'request'>): Promise<Map<string, number>> {
   const { status, text } = await adapter.request('GET', '/metrics')
   expect(status).toBe(200)

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net'
 
 import { onTestFinished } from 'vitest'
 
-/** A request as it reached the upstream, whole. */
+/** A complete request as it reached the upstream. */
 export interface SeenRequest {
   readonly method: string
   readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
   readonly body: string
-  /** Position among the requests, from 0. */
+  /** The position among the requests, from 0. */
   readonly index: number
 }
 
@@ -20,16 +20,16 @@ export type Answer = (seen: SeenRequest, response: ServerResponse) => void | Pro
 export interface Upstream {
   readonly url: string
   readonly port: number
-  /** Every request, in the order in which its last byte came. */
+  /** Every request, in the order in which the last bytes arrived. */
   readonly seen: SeenRequest[]
-  /** Connections that were opened so far. */
+  /** Returns the number of connections that were opened so far. */
   connections(): number
-  /** Resolves once `count` requests have come. */
+  /** Resolves once `count` requests have arrived. */
   arrived(count: number): Promise<void>
   close(): Promise<void>
 }
 
-/** A V3 service whose every answer the test writes; it listens on a port of its own until the end of the test. */
+/** Starts a V3 service whose answers the test writes. It listens on its own port until the end of the test. */
 export async function startUpstream(answer: Answer = echoRecord): Promise<Upstream> {
   return startRawUpstream((request, response, seen, arrive) => {
     const chunks: Buffer[] = []
@@ -45,7 +45,7 @@ export async function startUpstream(answer: Answer = echoRecord): Promise<Upstre
   })
 }
 
-/** As `startUpstream`, but `serve` reads the request itself: for bodies that are not to be kept, and for broken ones. */
+/** Works like `startUpstream`, but `serve` reads the request itself, for bodies that are not kept and for broken requests. */
 export async function startRawUpstream(
   serve: (
     request: IncomingMessage,
@@ -103,8 +103,8 @@ export function replyWith(
 }
 
 /**
- * Answers 201 with the posted record and an id of its own, as the service does (service.md 4). A read of one learner and event
- * finds a row of them.
+ * Answers 201 with the posted record and its own id, as the service does (service.md 4). A read of one learner and event returns one row of
+ * them.
  */
 export const echoRecord: Answer = (seen, response) => {
   if (seen.method === 'GET') {
@@ -117,7 +117,7 @@ export const echoRecord: Answer = (seen, response) => {
   response.writeHead(201, { 'Content-Type': 'application/json' }).end(echoOf(seen))
 }
 
-/** The body that `echoRecord` answers with: the id counts the requests. */
+/** Builds the body of `echoRecord`'s answer, whose id counts the requests. */
 export function echoOf(seen: SeenRequest): string {
   const posted = JSON.parse(Buffer.from(seen.body, 'latin1').toString('utf8')) as object
   const id = `eeeeeeee-0000-4000-8000-${String(seen.index).padStart(12, '0')}`
@@ -129,7 +129,10 @@ export function echoOf(seen: SeenRequest): string {
   })
 }
 
-/** An answer that is kept until it is let go, of those requests that `holds` says; `release` lets so many go, or all. */
+/**
+ * Creates an answer that is held until the test releases it, for the requests that match `holds`. `release` releases a number of answers,
+ * or all.
+ */
 export function holdAnswers(holds: (seen: SeenRequest) => boolean = () => true): {
   answer: Answer
   release: (count?: number) => void
@@ -153,11 +156,11 @@ export function holdAnswers(holds: (seen: SeenRequest) => boolean = () => true):
   }
 }
 
-/** The POSTs among requests. */
+/** Returns the POSTs among requests. */
 export const postsOf = (seen: readonly SeenRequest[]): SeenRequest[] =>
   seen.filter(({ method }) => method === 'POST')
 
-/** Takes every mark, and gives it back when its learner is asked for; `shown` is what the service makes of one. */
+/** Creates a service that accepts every mark and returns it when its learner is read. `shown` changes a mark as the service would. */
 export function keepMarks(shown: (json: string) => string = (json) => json): Answer {
   const marks = new Map<string, string>()
   return (seen, response) => {

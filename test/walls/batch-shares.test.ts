@@ -42,7 +42,7 @@ describe('four half-sent batches of one client', () => {
     expect(read.status).toBe(200)
   })
 
-  it('get 408 with nothing posted, and their bytes are given back', async () => {
+  it('get 408 with nothing posted, and their bytes are released', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -66,7 +66,7 @@ describe('four half-sent batches of one client', () => {
     )
   })
 
-  it('arrive slowly but fast enough, and are answered', async () => {
+  it('are answered when they arrive slowly but fast enough', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -88,7 +88,7 @@ describe('four half-sent batches of one client', () => {
 })
 
 describe('clients that do not read their replies', () => {
-  it('hold their bytes until they are cut off, and no more than their share', async () => {
+  it('hold their bytes until they are disconnected, and no more than their share', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,
@@ -131,7 +131,7 @@ describe('the reply to a batch', () => {
   const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
   const many = batchOf(flatRecords(200))
 
-  it('counts before its records are posted, with the address that each of its records repeats', async () => {
+  it('counts before its records are posted, including the address that each record repeats', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index > 0) await released

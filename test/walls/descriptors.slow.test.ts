@@ -16,7 +16,7 @@ const batch = requestText(
   body,
 )
 
-/** Serves with 256 files at most; `log` is what it has logged. */
+/** Serves with at most 256 files. `log` holds the log so far. */
 async function serveWithFewFiles(v3: string) {
   const command = `ulimit -n 256 && exec "$0" "$@"`
   const args = [process.execPath, mainOfCli, 'serve', '--v3', v3, '--port', '0', '--journal', 'none']
@@ -34,7 +34,7 @@ async function serveWithFewFiles(v3: string) {
   return { port: Number(portOf()), log: () => log }
 }
 
-describe('a process that may open 256 files serves on', () => {
+describe('a process with a limit of 256 open files keeps serving', () => {
   it.each([
     ['600 half-sent heads', 'GET /V3/x HTTP/1.1\r\nHost: x\r\nX-Un'],
     ['600 connections that send nothing', ''],

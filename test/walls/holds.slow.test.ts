@@ -10,7 +10,10 @@ import { type HostileRequest, makeRequest, type NamedRequest } from './holds/hos
 import { hostileWrites, resent, warmUp } from './holds/hostile-writes.ts'
 import { type Hold, openStage, type Stage } from './holds/measure-holds.ts'
 
-/** `npm run test:walls -- --holds` prints the milliseconds; here only proportions count, which no slow machine changes. */
+/**
+ * `npm run test:walls -- --holds` prints the milliseconds. This test checks only proportions, which do not depend on the speed of the
+ * machine.
+ */
 const LARGE_WRITES = [
   '20,000 empty records',
   '31 records of 1 MiB',
@@ -19,7 +22,7 @@ const LARGE_WRITES = [
   '500 parts of folded headers',
 ]
 const LARGE_PAGES = ['V3 answers 32 reads with 5,000 marks each']
-/** The collector of garbage may lengthen one turn. */
+/** The garbage collector may lengthen one turn. */
 const TRIES = 3
 
 async function start(journal: string): Promise<Stage> {
@@ -29,13 +32,13 @@ async function start(journal: string): Promise<Stage> {
   return stage
 }
 
-/** Some of their size shows as much: they are handled in many turns all the same. */
+/** A part of their size is enough, because they still take many turns. */
 const SHARE = isLongRun ? 1 : 0.4
 
 const named = (list: readonly NamedRequest[], names: readonly string[], share = 1): HostileRequest[] =>
   list.filter(([name]) => names.includes(name)).map((one) => makeRequest(one, share))
 
-/** One turn is a small part of the work, and others were answered between the turns. */
+/** One turn is a small part of the work, and other requests were answered between the turns. */
 async function expectSliced(stage: Stage, hostile: HostileRequest): Promise<void> {
   let hold = await stage.measure(hostile)
   expectStatus(hostile, hold)
@@ -56,37 +59,41 @@ function expectStatus({ name, status }: HostileRequest, { replies }: Hold): void
     .toEqual(replies.map(() => status))
 }
 
-describe('what one client sends does not keep others from being answered', { timeout: 120_000 }, () => {
-  it('large requests, and large pages of V3, are handled in many turns', async () => {
-    const stage = await start('none')
-    for (const hostile of [
-      ...named(hostileWrites, LARGE_WRITES, SHARE),
-      ...named(hostileReads, LARGE_PAGES, SHARE),
-    ])
-      await expectSliced(stage, hostile)
-  })
+describe(
+  'what one client sends does not keep other clients from being answered',
+  { timeout: 120_000 },
+  () => {
+    it('handles large requests, and large pages of V3, in many turns', async () => {
+      const stage = await start('none')
+      for (const hostile of [
+        ...named(hostileWrites, LARGE_WRITES, SHARE),
+        ...named(hostileReads, LARGE_PAGES, SHARE),
+      ])
+        await expectSliced(stage, hostile)
+    })
 
-  it('large batches are journaled, and answered from the journal, in many turns', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const stage = await start(`sqlite:${join(folder, 'journal.db')}`)
-    for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2), SHARE)) {
-      const first = await stage.measure(hostile)
-      expectStatus(hostile, first)
-      await expectSliced(stage, resent(hostile))
-    }
-  })
+    it('journals large batches, and answers them from the journal, in many turns', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
+      onTestFinished(() => rm(folder, { recursive: true }))
+      const stage = await start(`sqlite:${join(folder, 'journal.db')}`)
+      for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2), SHARE)) {
+        const first = await stage.measure(hostile)
+        expectStatus(hostile, first)
+        await expectSliced(stage, resent(hostile))
+      }
+    })
 
-  it('heads and pages at their limits cost a fraction of what a large batch costs', async () => {
-    const stage = await start('none')
-    const [large] = named(hostileWrites, ['31 records of 1 MiB'])
-    const most = large === undefined ? 0 : (await stage.measure(large)).totalMs / 2
-    for (const one of hostileReads) {
-      const hostile = makeRequest(one)
-      if (LARGE_PAGES.includes(hostile.name)) continue
-      const hold = await stage.measure(hostile)
-      expectStatus(hostile, hold)
-      expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
-    }
-  })
-})
+    it('handles heads and pages at their limits for a fraction of the cost of a large batch', async () => {
+      const stage = await start('none')
+      const [large] = named(hostileWrites, ['31 records of 1 MiB'])
+      const most = large === undefined ? 0 : (await stage.measure(large)).totalMs / 2
+      for (const one of hostileReads) {
+        const hostile = makeRequest(one)
+        if (LARGE_PAGES.includes(hostile.name)) continue
+        const hold = await stage.measure(hostile)
+        expectStatus(hostile, hold)
+        expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
+      }
+    })
+  },
+)

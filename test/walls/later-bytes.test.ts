@@ -27,7 +27,7 @@ const asOld = (request: string, lines = ''): string =>
 const isRefused = (adapter: Adapter): boolean =>
   adapter.events().some(({ msg }) => msg === 'bytes after a request refused')
 
-/** The adapter in front of services that answer once it has refused the bytes behind the request. */
+/** Starts the adapter in front of services that answer once the adapter has rejected the bytes behind the request. */
 async function startHeld(settings: object = {}, overrides: AppOverrides = {}) {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
@@ -43,7 +43,7 @@ async function startHeld(settings: object = {}, overrides: AppOverrides = {}) {
   return { adapter, upstream, refused, release }
 }
 
-/** All replies of a connection; without a length the last one ends with it, as HTTP/1.0 has it (RFC 9112 6.3). */
+/** Returns all replies of a connection. A last reply without a length ends with the connection, as in HTTP/1.0 (RFC 9112 6.3). */
 function readAll(text: string): RawMessage[] {
   const bytes = Buffer.from(text, 'latin1')
   const replies = readMessages(bytes)
@@ -54,7 +54,7 @@ function readAll(text: string): RawMessage[] {
 }
 const statusOf = ({ startLine }: RawMessage): number => Number(startLine.split(' ')[1])
 
-/** The statuses of all replies, of which the first has a part for each record. */
+/** Returns the statuses of all replies. The first reply has a part for each record. */
 function statusesAfterBatch(text: string, records = RECORDS): number[] {
   const replies = readAll(text)
   const [first] = replies
@@ -67,26 +67,29 @@ function statusesAfterBatch(text: string, records = RECORDS): number[] {
   return replies.map(statusOf)
 }
 
-describe('bytes behind a batch do not replace its reply', () => {
+describe('bytes behind a batch', () => {
   const kept = Object.entries(tails).flatMap(([name, [tail, status]]) =>
     Object.entries({ counted, chunked }).map(
       ([framing, request]) => [name, framing, request + tail, status] as const,
     ),
   )
 
-  it.each(kept)('%s behind a batch that is %s', async (_name, _framing, bytes, status) => {
-    const { adapter, upstream, refused } = await startHeld()
-    const client = await RawClient.open(adapter.port, bytes)
-    await refused()
-    const text = await client.untilClosed()
-    expect(statusesAfterBatch(text)).toEqual([200, status])
-    expect(readAll(text).map((reply) => headerOf(reply, 'connection'))).toEqual(['keep-alive', 'close'])
-    expect(upstream.seen).toHaveLength(RECORDS)
-    expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status, owed: 1 })
-    expect(await metric(adapter, 'later_bytes_refused_total')).toBe(1)
-  })
+  it.each(kept)(
+    'do not replace the reply: %s behind a batch that is %s',
+    async (_name, _framing, bytes, status) => {
+      const { adapter, upstream, refused } = await startHeld()
+      const client = await RawClient.open(adapter.port, bytes)
+      await refused()
+      const text = await client.untilClosed()
+      expect(statusesAfterBatch(text)).toEqual([200, status])
+      expect(readAll(text).map((reply) => headerOf(reply, 'connection'))).toEqual(['keep-alive', 'close'])
+      expect(upstream.seen).toHaveLength(RECORDS)
+      expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status, owed: 1 })
+      expect(await metric(adapter, 'later_bytes_refused_total')).toBe(1)
+    },
+  )
 
-  // The reply of such a request is the last one on its connection: nothing may follow it (RFC 9112 9.6).
+  // The reply to such a request is the last one on its connection, so nothing may follow it (RFC 9112 9.6).
   const last = Object.entries(tails).flatMap(([name, [tail]]) =>
     Object.entries({
       'HTTP/1.0': asOld(counted),
@@ -95,21 +98,24 @@ describe('bytes behind a batch do not replace its reply', () => {
     }).map(([way, request]) => [name, way, request + tail] as const),
   )
 
-  it.each(last)('%s behind a batch that ends its connection: %s', async (_name, _way, bytes) => {
-    const { adapter, refused } = await startHeld()
-    const client = await RawClient.open(adapter.port, bytes)
-    await refused()
-    expect(statusesAfterBatch(await client.untilClosed())).toEqual([200])
-  })
+  it.each(last)(
+    'do not replace the reply of a batch that ends its connection: %s, %s',
+    async (_name, _way, bytes) => {
+      const { adapter, refused } = await startHeld()
+      const client = await RawClient.open(adapter.port, bytes)
+      await refused()
+      expect(statusesAfterBatch(await client.untilClosed())).toEqual([200])
+    },
+  )
 
-  it('a next request that does not end gets 408 after the reply', async () => {
+  it('get a 408 after the reply when they begin a request that never ends', async () => {
     const { adapter, refused } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + unfinished)
     await refused()
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('a next request that is finished after its time is not served', async () => {
+  it('are not served when they complete a request after its time', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -131,7 +137,7 @@ describe('bytes behind a batch do not replace its reply', () => {
     },
   )
 
-  it('all replies that are owed come first, in the order of the requests', async () => {
+  it('are answered after all earlier replies, in the order of the requests', async () => {
     const { adapter, refused } = await startHeld()
     const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
     const client = await RawClient.open(adapter.port, `${counted}${health}${counted}\0`)
@@ -140,7 +146,7 @@ describe('bytes behind a batch do not replace its reply', () => {
     expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status: 400, owed: 3 })
   })
 
-  it('a reply that has begun stays whole', async () => {
+  it('do not cut a reply that has begun', async () => {
     const { promise: refusal, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 16) await refusal
@@ -157,7 +163,7 @@ describe('bytes behind a batch do not replace its reply', () => {
     expect(statusesAfterBatch(await client.untilClosed(), 300)).toEqual([200, 400])
   })
 
-  it('V2 gives its reply at stage legacy', async () => {
+  it('do not replace the reply of V2 at stage legacy', async () => {
     const { adapter, refused } = await startHeld({ partners: [{ id: 'acme', match: { any: true }, stage: 'legacy' }] }) // prettier-ignore
     const client = await RawClient.open(adapter.port, `${counted}\0`)
     await refused()
@@ -166,7 +172,7 @@ describe('bytes behind a batch do not replace its reply', () => {
     expect(replies[0]?.body.toString()).toBe('the reply of V2')
   })
 
-  it('a client that leaves while its reply is owed is noticed', async () => {
+  it('do not hide that the client disconnects while its reply is due', async () => {
     const { adapter, release } = await startHeld()
     const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -177,31 +183,34 @@ describe('bytes behind a batch do not replace its reply', () => {
 })
 
 describe('the other listeners', () => {
-  it.each(Object.entries(tails))('the sandbox answers a batch before %s', async (_name, [tail, status]) => {
-    const sandbox = await startSandbox()
-    const request = counted.replace('client-key', 'sandbox').replace('client-token', 'sandbox')
-    const client = await RawClient.open(Number(new URL(sandbox.url).port), request + tail)
-    const replies = readAll(await client.untilClosed())
-    expect(replies.map(statusOf)).toEqual([200, status])
-    expect(headerOf(replies[0] ?? { headers: [] }, 'content-type')).toMatch(/^multipart\/mixed/)
-  })
+  it.each(Object.entries(tails))(
+    'include the sandbox, which answers a batch before %s',
+    async (_name, [tail, status]) => {
+      const sandbox = await startSandbox()
+      const request = counted.replace('client-key', 'sandbox').replace('client-token', 'sandbox')
+      const client = await RawClient.open(Number(new URL(sandbox.url).port), request + tail)
+      const replies = readAll(await client.untilClosed())
+      expect(replies.map(statusOf)).toEqual([200, status])
+      expect(headerOf(replies[0] ?? { headers: [] }, 'content-type')).toMatch(/^multipart\/mixed/)
+    },
+  )
 
-  it('the recorded report of a client gets its reply from the sandbox', async () => {
+  it('include the sandbox, which answers the recorded report of a client', async () => {
     const sandbox = await startSandbox()
     const bytes = await readFile(new URL('../../fixtures/later-bytes-nul/request.http', import.meta.url))
     const client = await RawClient.open(Number(new URL(sandbox.url).port), bytes)
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it('the sandbox answers a client that has closed its side', async () => {
+  it('include the sandbox, which answers a client that has closed its side', async () => {
     const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
     client.socket.end(counted)
     expect(readAll(await client.untilClosed())).toHaveLength(1)
   })
 })
 
-describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front', () => {
-  // It has no tunnels either, knows HTTP/2, and its own limits for a head.
+describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front of the adapter', () => {
+  // nginx has no tunnels, supports HTTP/2, and has its own limits for a head.
   const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
 
   test.each(shared)('gives the same replies to a batch and %s', async (_name, [tail]) => {

@@ -10,12 +10,12 @@ import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 /** The `maxParts` of the configuration. */
 const RECORDS = 20_000
 
-/** What a batch of many records cost, and what others waited for meanwhile. */
+/** The cost of a batch of many records, and the delays of other writes meanwhile. */
 interface Cost {
   readonly beginMs: number
   readonly settleMs: number
   readonly grownMiB: number
-  /** A write of another partner, begun and settled: the 99th percentile while the large batch was made durable. */
+  /** The 99th percentile of a write of another partner, from its begin to its settlement, while the large batch was made durable. */
   readonly othersMs: number
 }
 
@@ -69,7 +69,7 @@ async function measure(
   )
   const end = performance.now()
   clearInterval(watch)
-  // Others go on for as long again: what they wait for afterwards counts too.
+  // Other writes continue for the same time again, because the delays afterwards count too.
   await new Promise((resolve) => setTimeout(resolve, 100))
   state.isOver = true
   await others
@@ -97,7 +97,9 @@ async function measureStore(store: string, url: string): Promise<void> {
   await journal.close()
 }
 
-/** Prints what batches of one key, of ten and of as many as records cost on both databases: the first two must not cost more. */
+/**
+ * Prints the cost of batches with one key, with ten keys and with one key per record on both databases. The first two must not cost more.
+ */
 export async function printKeys(): Promise<boolean> {
   console.log(
     `${RECORDS} records          outcome                       keys begin ms settle MiB others' p99 ms`,

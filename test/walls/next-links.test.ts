@@ -13,7 +13,7 @@ const RECORDS = '/V2/Attendance/AttendanceRecords'
 const week =
   '$filter=AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
 
-/** The first page that a client reads, five marks of many; its next link as path and query. */
+/** Returns the next link of the first page that a client reads, with five marks of many, as path and query. */
 async function firstLink(adapter: Adapter, key: string): Promise<string> {
   const path = `${RECORDS}?${week.replaceAll(' ', '%20')}`
   const headers = { ...credentialsOf(key), Prefer: 'odata.maxpagesize=5' }
@@ -30,7 +30,7 @@ async function statusOf(adapter: Adapter, path: string, key: string): Promise<nu
   return (await adapter.request('GET', path, { headers: credentialsOf(key) })).status
 }
 
-test('a next link of one client is none of another, also where both are called with one V3 key', async () => {
+test('a next link of one client is invalid for another client, even if both are served with one V3 key', async () => {
   const sandbox = await startSandbox({ keys: ['x', 'y'] })
   const partners = [{ id: 'all', match: { any: true }, clients: 'open', v3: { subscriptionKey: new Secret('sandbox') } }]
   const adapter = await startAdapter(sandbox.url, { partners })
@@ -39,7 +39,7 @@ test('a next link of one client is none of another, also where both are called w
   expect(await statusOf(adapter, link, 'x')).toBe(200)
 }) // prettier-ignore
 
-test('a next link goes on after a restart with the journal', async () => {
+test('a next link works after a restart with the journal', async () => {
   const sandbox = await startSandbox()
   const settings = { journal: journalFile() }
   const first = await startAdapter(sandbox.url, settings)
@@ -49,7 +49,7 @@ test('a next link goes on after a restart with the journal', async () => {
   expect(await statusOf(await startAdapter(sandbox.url), link, 'sandbox')).toBe(400)
 }) // prettier-ignore
 
-test('a made-up next link is 400, and V3 is not asked, whatever the client signs with what it knows', async () => {
+test('an invented next link gets 400 without a call to V3, whatever a client signs it with', async () => {
   const empty: Answer = (_seen, response) => void response.end('{"value":[]}')
   const upstream = await startUpstream(empty)
   const adapter = await startAdapter(upstream.url)

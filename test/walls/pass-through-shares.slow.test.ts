@@ -4,13 +4,13 @@ import { type Answer, startRawUpstream, startUpstream } from '../support/scripte
 import { startAdapter } from '../support/start-adapter.ts'
 import { client, crowd, metric, requestOf, timed, underWay } from './support/crowd.ts'
 
-/** Answers as a service that knows one token. */
+/** Answers like a service that accepts one token. */
 const judge: Answer = ({ headers }, response) => {
   response.statusCode = headers.authorization === 'bearer good' ? 200 : 401
   response.end('{}')
 }
 
-/** As `judge`, and as soon as the head of a request has come. */
+/** Answers like `judge` as soon as the head of a request has arrived. */
 function startJudge(): ReturnType<typeof startRawUpstream> {
   return startRawUpstream((request, response) => {
     request.on('error', () => undefined).resume()
@@ -24,7 +24,7 @@ function startJudge(): ReturnType<typeof startRawUpstream> {
 const a = client('key-a')
 const b = client('key-b')
 
-/** Sends one more byte over each connection again and again, as 1 byte per 5 s does, only faster. */
+/** Repeatedly sends one more byte over each connection: a faster form of 1 byte per 5 s. */
 function dribble(clients: readonly { send(text: string): void }[], everyMs: number): void {
   const timer = setInterval(() => {
     for (const one of clients) one.send('x')
@@ -57,7 +57,7 @@ describe('32 slow uploads of one client', () => {
     expect(write.status).toBe(200)
   })
 
-  it('get 408, and 504 where a part of a write was sent on; their connections become free', async () => {
+  it('get 408, or 504 if part of a write was forwarded, and their connections become free', async () => {
     const upstream = await startJudge()
     const adapter = await startAdapter(
       upstream.url,
@@ -86,7 +86,7 @@ describe('32 slow uploads of one client', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('are as slow as they like while the service is the slow one', async () => {
+  it('may take any time while the service is the slow side', async () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
@@ -107,7 +107,7 @@ describe('32 slow readers', () => {
     else response.end('{}')
   }
 
-  it('leave another its pass-through', async () => {
+  it('leave pass-through working for another client', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(upstream.url, { v3: { connections: 8 } })
     for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
@@ -121,7 +121,7 @@ describe('32 slow readers', () => {
     expect(reply.status).toBe(200)
   })
 
-  it('are cut off, and their connections become free', async () => {
+  it('are disconnected, and their connections become free', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -159,7 +159,7 @@ describe('32 slow readers', () => {
 })
 
 describe('connections', () => {
-  it('serve one client alone nearly all at once, and refuse what waits too long, before anything is sent', async () => {
+  it('are nearly all available to a client alone, and requests that wait too long are refused before anything is sent', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.url === '/V3/x') return judge(seen, response)
@@ -181,7 +181,7 @@ describe('connections', () => {
     expect(replies.filter((text) => text.startsWith('HTTP/1.1 200')).length).toBe(28)
   })
 
-  it('are a quarter for all clients together that V3 has not accepted', async () => {
+  it('are limited to a quarter for all clients together that V3 has not accepted', async () => {
     const upstream = await startUpstream((_seen, response) => void setTimeout(() => response.end('{}'), 300))
     const adapter = await startAdapter(upstream.url)
     await Promise.all(

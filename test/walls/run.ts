@@ -8,21 +8,21 @@ import { printShapes } from './shapes/print-shapes.ts'
 import { runUpstreams } from './upstreams/run-upstreams.ts'
 
 /**
- * `npm run test:walls`: a hundred thousand requests, most of them broken, against the whole listener, for a nightly run.
- * `--requests n` sends more or fewer, `--seed n` draws the same again. Exit status 1 for a 500, a reply that never came, an
- * error that the adapter did not expect, or memory that grows.
+ * `npm run test:walls`: sends a hundred thousand requests, most of them broken, to the whole listener, for a nightly run. `--requests n`
+ * sets the number, and `--seed n` draws the same requests again. The exit status is 1 after a 500, a missing reply, an unexpected error of
+ * the adapter, or growing memory.
  *
- * `--holds` prints instead how long requests at the limits hold the event loop; `--journal url` chooses the journal, `--only
- * text` the requests whose names match. Exit status 1 for a reply with another status than it should have.
+ * `--holds` prints instead how long requests at the limits block the event loop. `--journal url` chooses the journal, and `--only text` the
+ * requests whose names match. The exit status is 1 after a reply with an unexpected status.
  *
- * `--shapes` sets every reader against every shape of text that `--only` names, at four sizes. Exit status 1 where one holds the event loop
- * for more than 50 ms, or costs more than three times as much for twice as much text.
+ * `--shapes` runs every reader on every shape of text that `--only` names, at four sizes. The exit status is 1 if a reader blocks the event
+ * loop for more than 50 ms, or costs more than three times as much for twice as much text.
  *
  * `--upstreams` makes a hundred thousand exchanges with services that answer in odd ways, drawn from the seed: V2, V3 and the token
- * endpoint. Exit status 1 for a crash, a 500, a reply that says more than is known, a balance that does not hold, and a turn of the event
- * loop of more than 50 ms. `--exchange n` makes one of them alone.
+ * endpoint. The exit status is 1 after a crash, a 500, a reply that claims more than is known, a wrong balance, or a turn of the event loop
+ * of more than 50 ms. `--exchange n` makes only that exchange.
  *
- * `--keys` prints what large batches of one learner and event, and of many, cost the journal.
+ * `--keys` prints the cost for the journal of large batches with one learner and event, and with many.
  */
 const { values } = parseArgs({
   options: {
@@ -37,7 +37,7 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
   },
 })
-/** Room for caches that fill and for what the collector has not looked at. */
+/** Allows for caches that fill, and for memory that the garbage collector has not freed yet. */
 const GROWTH_MIB = 64
 
 async function runFuzz(): Promise<boolean> {
@@ -60,7 +60,7 @@ async function runFuzz(): Promise<boolean> {
   return isSound
 }
 
-/** The longest time for which one turn of the event loop may hold up everyone. */
+/** The longest time in milliseconds for which one turn of the event loop may delay all clients. */
 const HOLD_MS = 50
 
 async function runOddServices(): Promise<boolean> {

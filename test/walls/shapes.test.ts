@@ -4,11 +4,11 @@ import { measureGrowth } from './shapes/measure-shapes.ts'
 import { pageReaders, type Reader, readers } from './shapes/readers.ts'
 import { shapes } from './shapes/shapes.ts'
 
-/** `npm run test:walls -- --shapes` has the longest texts, and measures how long a turn of the event loop takes. */
+/** `npm run test:walls -- --shapes` uses the longest texts and measures how long a turn of the event loop takes. */
 const LONGEST = 128 * 1_024
-/** Eight times as much of a text costs eight times as much of a linear reader, and 64 times of one that begins anew for each line. */
+/** Eight times as much text costs a linear reader eight times as much, and 64 times as much if the reader starts again at each line. */
 const MAX_GROWTH = 24
-/** The collector of garbage may lengthen one. */
+/** The garbage collector may lengthen one measurement. */
 const TRIES = 4
 
 async function growthOf(reader: Reader, make: (size: number) => string): Promise<number> {

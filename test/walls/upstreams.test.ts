@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { runUpstreams } from './upstreams/run-upstreams.ts'
 
-it('survives services that answer in odd ways, and tells clients no more than is known', async () => {
+it('the adapter survives services that answer in odd ways, and tells clients no more than is known', async () => {
   const { findings, internalErrors, unbalanced, status, claims, calls } = await runUpstreams({
     seed: 1,
     exchanges: 2_000,
@@ -14,7 +14,7 @@ it('survives services that answer in odd ways, and tells clients no more than is
     unbalanced: [],
     status: 0,
   })
-  // Every kind of call was made, and clients were told each kind of outcome.
+  // Every kind of call was made, and clients got each kind of outcome.
   expect(Object.keys(claims).sort()).toEqual(['applied', 'notApplied', 'unknown'])
   for (const endpoint of ['V2 read', 'V2 write', 'batch', 'JSON batch', 'record', 'read', 'change', 'token'])
     expect(calls[endpoint]).toBeGreaterThan(10)

@@ -17,7 +17,7 @@ const post = (
 })
 
 describe('writes of one client', () => {
-  it('leave another a connection, though V3 answers none of them', async () => {
+  it('leave a connection for another client, though V3 answers none of them', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (!seen.body.includes('stuck')) return echoRecord(seen, response)
       return undefined
@@ -33,7 +33,7 @@ describe('writes of one client', () => {
       1,
       requestOf(`POST ${batchPath}`, headers, `Content-Length: ${body.length}\r\n`, body),
     )
-    // One client alone gets 28 of 32 connections.
+    // A client alone gets 28 of the 32 connections.
     await upstream.arrived(6 + 28)
     const reply = await timed(adapter.request('POST', batchPath, post(b)))
     expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
@@ -41,7 +41,7 @@ describe('writes of one client', () => {
     await upstream.close()
   })
 
-  it('take turns with those of another', async () => {
+  it('take turns with writes of another client', async () => {
     const slowly: Answer = (seen, response) => void setTimeout(() => void echoRecord(seen, response), 20)
     const upstream = await startUpstream(slowly)
     const adapter = await startAdapter(upstream.url, { v3: { connections: 3 } })
@@ -55,16 +55,16 @@ describe('writes of one client', () => {
   })
 })
 
-describe('the line of callsPerSecond', () => {
-  it('keeps a place and a turn for others while wrong tokens fill it', async () => {
+describe('the queue of callsPerSecond', () => {
+  it('keeps a place and a turn for other clients while wrong tokens fill it', async () => {
     const upstream = await startUpstream(({ headers }, response) => {
       response.statusCode = headers.authorization === 'bearer good' ? 200 : 401
       response.end('{}')
     })
     const partners = [{ id: 'acme', match: { any: true }, v3: { callsPerSecond: 5 } }]
-    // Its end does not wait for the line.
+    // The end of the request does not wait for the queue.
     const adapter = await startAdapter(upstream.url, { partners, listen: { port: 0, drainMs: 100 } })
-    // One key, so one rate; the tokens tell the clients apart.
+    // All requests share one key and therefore one rate. The tokens tell the clients apart.
     const good = client('key')
     await adapter.request('GET', '/V3/x', { headers: good })
     const bad = client('key', 'bad')

@@ -13,10 +13,10 @@ import {
   RequestBuilder,
 } from '@sap-cloud-sdk/odata-v4'
 
-/** The path of the V2 service below the address of the destination. */
+/** The path of the V2 service below the URL of the destination. */
 export const servicePath = '/sp-api-write-back-partner-live/V2/Attendance'
 
-/** An attendance record as the generator of the SAP Cloud SDK writes entities. */
+/** An attendance record in the form in which the generator of the SAP Cloud SDK writes entities. */
 export class AttendanceRecord extends Entity {
   static override _entityName = 'AttendanceRecords'
   static override _defaultBasePath = servicePath
@@ -40,7 +40,7 @@ class AttendanceRequestBuilder extends RequestBuilder<AttendanceRecord, DefaultD
   }
 }
 
-/** Its API: what the generator emits beside each entity. */
+/** The API of the entity, which the generator emits beside each entity. */
 export class AttendanceRecordApi implements EntityApi<AttendanceRecord, DefaultDeSerializers> {
   readonly deSerializers: DefaultDeSerializers = defaultDeSerializers
   readonly entityConstructor: Constructable<AttendanceRecord> = AttendanceRecord

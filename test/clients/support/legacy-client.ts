@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 
-/** How the client writes its batch; service.md 4.2 shows both prefixes. */
+/** Choices for the form of a batch. service.md 4.2 shows both prefixes. */
 export interface LegacyChoices {
   readonly prefix?: 'batch' | 'changeset'
   readonly lineEnd?: '\r\n' | '\n'
-  /** The guid of the header's boundary; the changeset's own by default, as the interface asks. */
+  /** The GUID of the header's boundary. Default: the GUID of the changeset, as the interface requires. */
   readonly headerId?: string
-  /** Path of the request inside each part, before `/AttendanceServiceFarm1`. */
+  /** The path of the request inside each part, before `/AttendanceServiceFarm1`. */
   readonly innerPath?: string
 }
 
-/** An answer as it came over the socket. */
+/** An answer as received from the socket. */
 export interface LegacyAnswer {
   readonly status: number
   readonly contentType: string
@@ -26,8 +26,8 @@ export interface LegacyPart {
 }
 
 /**
- * Posts one changeset with the bytes of service.md 4.2: no header and no line beyond those that the interface shows, Content-IDs
- * from 1. `address` is that of `$batch`.
+ * Posts one changeset with the bytes of service.md 4.2: exactly the headers and lines that the interface shows, with Content-IDs from 1.
+ * `address` is the URL of `$batch`.
  */
 export function postLegacy(
   address: string,
@@ -63,7 +63,7 @@ export function postLegacy(
   return send(address, { ...headers, 'Content-Type': contentType }, lines.join(lineEnd))
 }
 
-/** Reads a flat reply line by line, as a program of that time does: by the boundary of the header, part after part. */
+/** Reads a flat reply line by line like a legacy program: part after part, by the boundary of the header. */
 export function readLegacy({ contentType, text }: LegacyAnswer): LegacyPart[] {
   const boundary = `--${contentType.split('boundary=')[1] ?? ''}`
   const parts: string[][] = []

@@ -15,33 +15,33 @@ export interface Mark {
   readonly Comment: string | null
 }
 
-/** What a client was told of one record: the mark that the service has, or the codes of its errors. */
+/** The answer to a client about one record: the stored mark, or the codes of its errors. */
 export interface Told {
   readonly status: number
   readonly mark?: Mark
   readonly codes?: readonly string[]
 }
 
-/** A sandbox and the adapter in front of it, over sockets, with a register to post. */
+/** A sandbox and the adapter in front of it over sockets, with a register to post. */
 export interface Service {
   readonly adapter: Adapter
   readonly sandbox: Awaited<ReturnType<typeof startSandbox>>
   readonly samples: Samples
-  /** Address of the V2 service, which ends in a slash. */
+  /** The URL of the V2 service, which ends in a slash. */
   readonly root: string
-  /** The credentials that the sandbox knows. */
+  /** The credentials that the sandbox accepts. */
   readonly headers: Readonly<Record<string, string>>
-  /** Records of which some are right and some are not. */
+  /** Valid and invalid records. */
   readonly register: readonly Mark[]
-  /** What a client must have been told of each record of the register. */
+  /** The expected answer for each record of the register. */
   readonly told: readonly Told[]
-  /** The marks that the sandbox took, in the order of the register. */
+  /** Returns the marks that the sandbox accepted, in the order of the register. */
   taken(): Promise<readonly Mark[]>
 }
 
 const prefix = '/sp-api-write-back-partner-live/V2/Attendance/'
 
-/** Starts both for one test, for a partner with these choices. */
+/** Starts the sandbox and the adapter for one test, for a partner with these settings. */
 export async function startService(
   partner: object = {},
   options: SandboxOptions = {},
@@ -70,7 +70,7 @@ export async function startService(
   }
 }
 
-/** Reads what a part told: the status, and the body as the client's own API gave it. */
+/** Reads the answer of a part: its status, and its body as the client's own API returned it. */
 export function toldOf(status: number, body: unknown): Told {
   if (Array.isArray(body)) {
     const errors = body as Readonly<Record<string, unknown>>[]
@@ -85,7 +85,7 @@ export function toldOf(status: number, body: unknown): Told {
   }
 }
 
-/** The marks of a register that the service takes. */
+/** Returns the marks of a register that the service accepts. */
 export function marksOf(told: readonly Told[]): readonly Mark[] {
   return told.flatMap(({ mark }) => (mark === undefined ? [] : [mark]))
 }
@@ -112,7 +112,7 @@ function toMark(effect: Effect): Mark {
   }
 }
 
-/** Successes and failures side by side, with texts that a careless reader of multipart or JSON would break. */
+/** Valid and invalid records in turn, with texts that would break a careless reader of multipart or JSON. */
 function registerOf(samples: Samples): readonly { mark: Mark; codes?: readonly string[] }[] {
   const idOf = (wanted: string): string => samples.codes.find(({ code }) => code === wanted)?.id ?? ''
   const marks: [code: string, choices: Partial<Mark>, codes?: readonly string[]][] = [

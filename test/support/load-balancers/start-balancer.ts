@@ -13,15 +13,15 @@ import { onTestFinished } from 'vitest'
 import { findProgram } from '../find-program.ts'
 import { freePort } from '../free-port.ts'
 
-/** A load balancer that `deploy/` has a configuration for. */
+/** A load balancer that has a configuration in `deploy/`. */
 export interface Balancer {
   readonly program: 'nginx' | 'haproxy'
-  /** Name of the file in `deploy/`. */
+  /** The name of the file in `deploy/`. */
   readonly file: string
-  /** The configuration for this machine: as it is in `deploy/`, but for addresses, certificate and folders. */
+  /** Returns the configuration for this machine, which differs from the file in `deploy/` only in addresses, certificate and folders. */
   readonly adapt: (text: string, place: BalancerPlace) => string
   readonly args: (configFile: string, folder: string) => readonly string[]
-  /** Takes the instance out of rotation, or puts it back, as docs/operations.md says. Resolves when requests go by that. */
+  /** Takes the instance out of rotation or puts it back, as docs/operations.md describes. Resolves when requests follow the change. */
   readonly rotate: (running: RotatedBalancer, port: number, isIn: boolean) => Promise<void>
 }
 
@@ -33,9 +33,9 @@ interface RotatedBalancer {
 
 interface BalancerPlace {
   readonly port: number
-  /** The ports of the instances, in the order of the file; with fewer than three, the first is used again. */
+  /** The ports of the instances in the order of the file. If there are fewer than three, the first port is reused. */
   readonly adapterPorts: readonly number[]
-  /** For everything that it writes. */
+  /** The folder for all files that the load balancer writes. */
   readonly folder: string
 }
 
@@ -110,17 +110,20 @@ export const haproxy: Balancer = {
   },
 }
 
-/** Why the tests of this load balancer are skipped, for `describe.skipIf`; undefined where it is installed. Said once on standard error. */
+/**
+ * Returns why the tests of this load balancer are skipped, for `describe.skipIf`, or `undefined` if it is installed. Prints the reason once
+ * on standard error.
+ */
 export function missingBalancer({ program }: Balancer): string | undefined {
   if (findProgram(program) !== undefined) return undefined
   console.warn(`SKIPPED: tests that need ${program} (Debian: apt-get install ${program}).`)
   return `${program} is not installed`
 }
 
-/** A load balancer that runs. */
+/** A running load balancer. */
 export interface RunningBalancer {
   readonly port: number
-  /** What it has logged so far: accesses and errors. */
+  /** Returns the log so far: accesses and errors. */
   readonly logged: () => string
   /** Takes the instance on this port out of rotation, or puts it back. */
   readonly rotate: (port: number, isIn: boolean) => Promise<void>
@@ -141,7 +144,7 @@ export async function startBalancer(
   })
   const exited = once(child, 'exit')
   const kill = (): void => void child.kill('SIGTERM')
-  // A run that is broken off leaves no server behind.
+  // An aborted run must not leave a server behind.
   process.once('exit', kill)
   onTestFinished(async () => {
     process.off('exit', kill)
@@ -160,13 +163,13 @@ export async function startBalancer(
   return { port, logged, rotate }
 }
 
-/** Creates a replacement that gives the ports one after the other, from the first again after the last. */
+/** Creates a replacement that returns the ports in turn and starts again after the last. */
 function inOrder(ports: readonly number[]): () => string {
   let next = 0
   return () => `127.0.0.1:${ports[next++ % ports.length]}`
 }
 
-/** Replaces every match. Error where there is none: the file has changed, and the test must follow. */
+/** Replaces every match. Throws if there is no match, which means that the file has changed and the test must follow. */
 function replaceEach(text: string, changes: readonly (readonly [RegExp, string | (() => string)])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
     const after = before.replaceAll(

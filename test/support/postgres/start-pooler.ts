@@ -11,7 +11,7 @@ import { onTestFinished } from 'vitest'
 import { findProgram } from '../find-program.ts'
 import { freePort } from '../free-port.ts'
 
-/** Why tests of a pooler are skipped; undefined where PgBouncer is installed. Said once on standard error. */
+/** Returns why tests of a pooler are skipped, or `undefined` if PgBouncer is installed. Prints the reason once on standard error. */
 export function missingPooler(): string | undefined {
   if (findProgram('pgbouncer') !== undefined) return undefined
   console.warn('SKIPPED: tests that need pgbouncer (Debian: apt-get install pgbouncer).')
@@ -20,7 +20,7 @@ export function missingPooler(): string | undefined {
 
 const START_MS = 10_000
 
-/** Starts PgBouncer in front of the database of an address, until the end of the test; resolves with the address through it. */
+/** Starts PgBouncer in front of a database until the end of the test, and resolves with the URL through PgBouncer. */
 export async function startPooler(
   url: string,
   mode: 'session' | 'transaction' | 'statement',
@@ -35,7 +35,7 @@ export async function startPooler(
     auth_type: 'any',
     pool_mode: mode,
     unix_socket_dir: '',
-    // As many installations have it: start-up parameters are dropped without a word.
+    // Many installations silently drop start-up parameters like this.
     ignore_startup_parameters: 'options,extra_float_digits',
   }
   const file = join(folder, 'pgbouncer.ini')

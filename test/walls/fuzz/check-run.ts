@@ -4,22 +4,22 @@ import type { Target } from './start-target.ts'
 export interface FuzzRun {
   readonly seed: number
   readonly requests: number
-  /** After so many requests the memory is read. */
+  /** The number of requests between two memory measurements. */
   readonly piece: number
   readonly concurrency: number
   readonly onPiece?: (line: string) => void
 }
 
-/** What a whole run came to. */
+/** The result of a whole run. */
 export interface FuzzReport {
   readonly statuses: Readonly<Record<string, number>>
   readonly findings: readonly Finding[]
   readonly internalErrors: readonly string[]
-  /** Memory of the adapter after each piece, MiB. */
+  /** The memory of the adapter after each piece, in MiB. */
   readonly memoryMiB: readonly number[]
 }
 
-/** Sends all requests of a run to a target, a piece at a time. */
+/** Sends all requests of a run to a target, one piece at a time. */
 export async function runPieces(target: Target, run: FuzzRun): Promise<FuzzReport> {
   const { seed, requests, piece, concurrency, onPiece } = run
   const { port, seeds } = target
@@ -39,7 +39,10 @@ export async function runPieces(target: Target, run: FuzzRun): Promise<FuzzRepor
   return { statuses, findings, internalErrors: target.internalErrors(), memoryMiB }
 }
 
-/** Growth of memory, MiB: the lowest figure of the last third above the highest of the first one; negative where it shrank. */
+/**
+ * Returns the growth of memory in MiB: the lowest figure of the last third minus the highest of the first third. The result is negative if
+ * memory shrank.
+ */
 export function growthMiB(memoryMiB: readonly number[]): number {
   const third = Math.ceil(memoryMiB.length / 3)
   return Math.min(...memoryMiB.slice(-third)) - Math.max(...memoryMiB.slice(0, third))

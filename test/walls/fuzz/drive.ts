@@ -5,7 +5,7 @@ import { createRandom, type Random } from '../../../src/sandbox/random.ts'
 import { readMessage } from '../../e2e/support/raw-message.ts'
 import { drawRequest, drawWithTail, type Seeds } from './requests.ts'
 
-/** What a run of the fuzzer found; `request` is the number to draw the same bytes again with. */
+/** A finding of the fuzzer. `request` is the number that draws the same bytes again. */
 export interface Finding {
   readonly request: number
   readonly what: 'status 500' | 'hang' | 'not HTTP' | 'reply replaced'
@@ -16,10 +16,10 @@ export interface FuzzOptions {
   readonly port: number
   readonly seeds: Seeds
   readonly seed: number
-  /** Numbers of the requests that are sent: from the first up to, without, the last. */
+  /** The numbers of the requests to send, from the first (inclusive) to the last (exclusive). */
   readonly first: number
   readonly last: number
-  /** Connections at the same time. */
+  /** The number of connections at the same time. */
   readonly concurrency: number
 }
 
@@ -28,16 +28,16 @@ export interface FuzzResult {
   readonly findings: readonly Finding[]
 }
 
-/** A reply must be whole, or the connection closed, within this time. */
+/** Time in milliseconds within which a reply must be complete or the connection closed. */
 const HANG_MS = 5_000
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 
-/** Requests that are whole, and are followed by bytes that are none. */
+/** Complete requests that are followed by bytes that are not a request. */
 const TAIL_SHARE = 0.1
-/** What the listener says of the later bytes, in place of the reply to the request. */
+/** The listener's texts about the later bytes, which must not replace the reply to the request. */
 const LISTENERS_ANSWER = /^HTTP\/1\.1 (?:400|405|408) [^\r]*\r\nContent-Type: application\/json\r\n/
 
-/** Sends drawn requests, each over a connection of its own and in pieces, and sets every reply against what must never happen. */
+/** Sends drawn requests, each over its own connection and in pieces, and checks every reply for results that must never occur. */
 export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
   const statuses = new Map<number, number>()
   const findings: Finding[] = []
@@ -68,21 +68,21 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
 
 interface Exchanged {
   readonly reply: string
-  /** False when the server neither answered to the end nor closed the connection in time. */
+  /** False if the server neither answered completely nor closed the connection in time. */
   readonly ended: boolean
 }
 
-/** Time after which a client that sent less than a whole request gives it up. */
+/** Time in milliseconds after which a client gives up an incomplete request. */
 const GIVE_UP_MS = 50
 
 /**
- * Sends bytes in pieces and waits for a whole reply. One connection in twenty goes away without waiting. After bytes that
- * are less than a request the server may rightly wait for more: there the client ends its side after a while.
+ * Sends bytes in pieces and waits for a complete reply. One connection in twenty closes without waiting. After an incomplete request the
+ * server may rightly wait for more, so the client closes its side after a while.
  */
 async function exchange(port: number, bytes: Buffer, random: Random): Promise<Exchanged> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
   const received: Buffer[] = []
-  // Empty lines before a request are passed over (RFC 9112 2.2).
+  // A server skips empty lines before a request (RFC 9112 2.2).
   const isHead = /^[\r\n]*HEAD /.test(bytes.toString('latin1', 0, 64))
   const end = untilEnd(socket, (chunk) => {
     received.push(chunk)
@@ -105,7 +105,7 @@ async function exchange(port: number, bytes: Buffer, random: Random): Promise<Ex
   return { reply: Buffer.concat(received).toString('latin1'), ended }
 }
 
-/** True for bytes after which a server has all that it can wait for, by the plain reading of their head. */
+/** Returns true if a server needs no more bytes, by a simple reading of the head. */
 function isWholeRequest(bytes: Buffer): boolean {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd < 0) return false
@@ -120,7 +120,7 @@ function isWholeReply(bytes: Buffer): boolean {
   return readMessage(bytes) !== undefined && !bytes.subarray(0, 12).toString().endsWith(' 100')
 }
 
-/** Resolves true at the end of the connection or once `onData` says that all has come. */
+/** Resolves with true at the end of the connection, or once `onData` says that everything has arrived. */
 function untilEnd(socket: Socket, onData: (chunk: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), HANG_MS)
@@ -131,7 +131,7 @@ function untilEnd(socket: Socket, onData: (chunk: Buffer) => boolean): Promise<b
     socket.on('data', (chunk: Buffer) => {
       if (onData(chunk)) end()
     })
-    // A reset is an end too: what came before it is looked at.
+    // A reset is an end too. The bytes before it are checked.
     socket
       .once('end', end)
       .once('close', end)

@@ -1,6 +1,6 @@
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** Text that parsers of HTTP, MIME, JSON, URLs and OData are known to stumble over. */
+/** Text that is known to trouble parsers of HTTP, MIME, JSON, URLs and OData. */
 const awkward = [
   '\r\n', '\n', '\r', '\0', '\t', ' ', '"', "'", '\\', '/', '//', '..', '/../', '..;/', '#', '?', '&', '=', ';', ',', ':', '%', '%00',
   '%2e%2e', '%252e', '%2f', '%5c', '%zz', '%u0000', '+', '*', '(', ')', '((((((((', '{', '}', '[', ']', '[[[[[[[[', '--', '--\r\n', 'null',
@@ -65,7 +65,7 @@ export function mutate(bytes: Buffer, random: Random): Buffer {
   return mutated
 }
 
-/** Puts a part of another input into this one. */
+/** Inserts a part of another input into this one. */
 export function splice(bytes: Buffer, other: Buffer, random: Random): Buffer {
   const [from, to] = span(other, random)
   const at = place(bytes, random)

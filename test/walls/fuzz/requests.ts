@@ -6,9 +6,9 @@ import { mutate, splice } from './mutate.ts'
 
 type Ids = readonly [string, ...string[]]
 
-/** What requests are made from. */
+/** The material from which requests are made. */
 export interface Seeds {
-  /** Whole requests as clients send them. */
+  /** Complete requests as clients send them. */
   readonly recorded: readonly [Buffer, ...Buffer[]]
   readonly learners: Ids
   readonly events: Ids
@@ -41,7 +41,7 @@ const credentials = [
   '',
 ] as const
 
-/** Draws the bytes of one request; about one in three is as a client sends it, the others are changed somewhere. */
+/** Draws the bytes of one request. About one in three is as a client sends it, and the others are changed somewhere. */
 export function drawRequest(seeds: Seeds, random: Random): Buffer {
   const base = random.chance(0.35)
     ? ofAnyLearner(random.pick(seeds.recorded), random)
@@ -51,13 +51,13 @@ export function drawRequest(seeds: Seeds, random: Random): Buffer {
   return random.chance(0.5) ? withLength(bytes) : bytes
 }
 
-/** What senders put behind a request (batch-wire F33), and what only an attacker does. */
+/** Bytes that senders put behind a request (batch-wire F33), and bytes that only an attacker sends. */
 const tails = [
   '\0', ' ', '\u001a', '--batch_1--\r\n', 'the end', 'GET\r\n\r\n', 'GET / HTTP/1.1\r\nX', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
   'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', '\u0016\u0003\u0001\u0000',
 ] as const // prettier-ignore
 
-/** Draws a whole request, of any HTTP version, with bytes behind it that are no request. */
+/** Draws a complete request of any HTTP version, followed by bytes that are not a request. */
 export function drawWithTail(seeds: Seeds, random: Random): Buffer {
   const base = ofAnyLearner(random.pick(seeds.recorded), random)
   const old = random.chance(0.2)
@@ -67,7 +67,7 @@ export function drawWithTail(seeds: Seeds, random: Random): Buffer {
   return Buffer.concat([request, Buffer.from(random.pick(tails), 'latin1')])
 }
 
-/** Marks of one learner and event wait for each other: a listener that serves many clients sees many learners. */
+/** Spreads marks over many learners, because marks of one learner and event wait for each other. */
 function ofAnyLearner(request: Buffer, random: Random): Buffer {
   const digits = random.below(0x1_0000).toString(16).padStart(4, '0')
   const text = request.toString('latin1')
@@ -122,7 +122,7 @@ function chunked(body: Buffer, random: Random): Buffer {
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')])
 }
 
-/** Says the length that the body has: most changes would else only be a body that never comes. */
+/** Sets the length to that of the body. Without this, most changes would only produce a body that never arrives. */
 function withLength(bytes: Buffer): Buffer {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return bytes

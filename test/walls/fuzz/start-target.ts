@@ -6,21 +6,21 @@ import { createSandbox } from '../../../src/sandbox/index.ts'
 import { startCli } from '../../cli/run-cli.ts'
 import type { Seeds } from './requests.ts'
 
-/** The adapter as it is served, in a process of its own, in front of the sandbox. */
+/** The adapter as served in production, in its own process, in front of the sandbox. */
 export interface Target {
   readonly port: number
   readonly seeds: Seeds
-  /** Memory of the adapter's process, MiB; undefined where there is no /proc. */
+  /** Returns the memory of the adapter's process in MiB, or `undefined` if there is no /proc. */
   memoryMiB(): Promise<number | undefined>
-  /** Errors that the adapter did not expect, as it logged them. */
+  /** Returns the unexpected errors that the adapter logged. */
   internalErrors(): readonly string[]
-  /** Exit status of the adapter after SIGTERM. */
+  /** Stops the adapter with SIGTERM and resolves with its exit status. */
   close(): Promise<number | null>
 }
 
 const fixtures = new URL('../../../fixtures/', import.meta.url)
 
-/** Starts sandbox and adapter with a journal in a folder that is removed at the end. */
+/** Starts the sandbox and the adapter with a journal in a folder that is removed at the end. */
 export async function startTarget(): Promise<Target> {
   const sandbox = createSandbox({ now: '2026-06-10T10:00:00Z' })
   const { url } = await sandbox.listen()
@@ -69,7 +69,7 @@ const settingsFor = (v3: string, journal: string): object => ({
   partners: [{ id: 'acme', match: { any: true } }],
 })
 
-/** The requests of all fixtures. */
+/** Returns the requests of all fixtures. */
 async function recordedRequests(): Promise<readonly [Buffer, ...Buffer[]]> {
   const entries = await readdir(fixtures, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
@@ -79,7 +79,7 @@ async function recordedRequests(): Promise<readonly [Buffer, ...Buffer[]]> {
   return atLeastOne(requests.filter(({ length }) => length < 65_536).map(asSandboxClient))
 }
 
-/** The sandbox takes other credentials than the service that the fixtures were written for. */
+/** Replaces the credentials, because the sandbox accepts other credentials than the service of the fixtures. */
 function asSandboxClient(request: Buffer): Buffer {
   const text = request.toString('latin1')
   const known = text

@@ -32,7 +32,7 @@ const row = (n: number): object => ({
 const collection = (count: number, make: (n: number) => string): Uint8Array =>
   page(`{"value":[${times(count, make).join()}]}`)
 
-/** Pages that want to take long to parse. */
+/** Pages that are slow to parse. */
 const pages: readonly [name: string, status: number, make: () => Uint8Array, drips?: boolean][] = [
   ['1,000 marks', 200, () => collection(1_000, (n) => JSON.stringify(row(n)))],
   ['5,000 marks', 200, () => collection(5_000, (n) => JSON.stringify(row(n)))],
@@ -50,7 +50,7 @@ const pages: readonly [name: string, status: number, make: () => Uint8Array, dri
 const jwt = (claims: object): string =>
   `bearer ${[{ alg: 'none' }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')}.x`
 
-/** Requests whose head fills what a head may have (128 KiB). */
+/** Requests with a head of the maximum size (128 KiB). */
 const heads: readonly [name: string, status: number, make: () => readonly OutsideRequest[]][] = [
   ['a filter of 5,000 brackets', 400, () => filtered(`${'('.repeat(5_000)}Present eq true${')'.repeat(5_000)}`)],
   ['a filter of 60,000 brackets', 400, () => filtered(`${'('.repeat(60_000)}Present eq true`)],
@@ -87,7 +87,7 @@ const heads: readonly [name: string, status: number, make: () => readonly Outsid
   ['a Forwarded of 60,000 commas', 200, () => [get(`${SET}?$filter=${WEEK}`, { 'X-Forwarded-For': '1,'.repeat(60_000), Forwarded: 'for=1;' })]],
 ] // prettier-ignore
 
-/** Reads at the limits, and replies of V3 that want to hold the event loop. */
+/** Reads at the limits, and replies of V3 that try to block the event loop. */
 export const hostileReads: readonly NamedRequest[] = [
   [
     'V3 answers 32 reads with 5,000 marks each',

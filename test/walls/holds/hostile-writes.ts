@@ -6,7 +6,7 @@ import { credentials, type HostileRequest, type NamedRequest, times } from './ho
 import type { OutsideRequest } from './outside-world.ts'
 
 const MIB = 1_048_576
-/** The parts that one batch may have. */
+/** The maximum number of parts of one batch. */
 const PARTS = 20_000
 
 function post(contentType: string, body: string): OutsideRequest {
@@ -18,7 +18,7 @@ const raw = (boundary: string, body: string): OutsideRequest =>
   post(`multipart/mixed; boundary=${boundary}`, body)
 
 let batches = 0
-/** A batch of one changeset with ids of its own. */
+/** Builds a batch of one changeset with its own ids. */
 function batchOf(records: readonly string[], epilogue = ''): OutsideRequest {
   batches += 1
   const [batch, changeset] = [`batch_${guid(batches)}`, `changeset_${guid(batches)}`]
@@ -87,18 +87,18 @@ const writes: readonly [name: string, status: number, make: (share: number) => O
   ['one record of 90,000 members', 400, () => ({ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' })],
 ] // prettier-ignore
 
-/** Writes at the limits; each is made when it is asked for, since they are large. Some can be had with a share of their size. */
+/** Writes at the limits. Each is built on demand because it is large. Some can be built with a share of their size. */
 export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status, make]) => [
   name,
   (share = 1) => ({ status, requests: [make(share)] }),
 ])
 
-/** The same request once more, which a journal answers. */
+/** Repeats the same request, which a journal answers. */
 export function resent(hostile: HostileRequest): HostileRequest {
   return { ...hostile, name: `${hostile.name}, again` }
 }
 
-/** A class's batch: it loads what the adapter loads with the first one. */
+/** A batch of one class, which makes the adapter load the modules that it loads with its first batch. */
 export function warmUp(): HostileRequest {
   return { name: 'a batch of 30 records', status: 200, requests: [batchOf(times(30, record))] }
 }

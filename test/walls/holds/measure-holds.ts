@@ -6,24 +6,24 @@ import { createLogger } from '../../../src/observability/logger.ts'
 import type { HostileRequest } from './hostile-request.ts'
 import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
 
-/** How the work of this thread was divided among turns of its event loop. */
+/** The distribution of this thread's work over turns of its event loop. */
 interface CallBudget {
-  /** Processor time of the longest turn, ms. */
+  /** Processor time of the longest turn, in milliseconds. */
   readonly longestMs: number
-  /** Processor time of all turns, ms. */
+  /** Processor time of all turns, in milliseconds. */
   readonly totalMs: number
 }
 
-/** What a hostile request did to the others. */
+/** The effect of a hostile request on other clients. */
 export interface Hold extends CallBudget {
   readonly name: string
   readonly replies: readonly OutsideReply[]
-  /** Requests of a neighbour that were answered meanwhile. */
+  /** The number of a neighbour's requests that were answered meanwhile. */
   readonly neighbours: number
   readonly wallMs: number
 }
 
-/** An adapter in this thread; its clients and its service have another one. */
+/** An adapter in this thread. Its clients and its service run in another thread. */
 export interface Stage {
   measure(hostile: HostileRequest): Promise<Hold>
   close(): Promise<void>
@@ -61,9 +61,8 @@ export async function openStage(journal: string, settings: object = {}): Promise
 }
 
 /**
- * Watches the turns of the event loop until the returned function is called. Each is measured in processor time of this thread
- * and not in time that passes, so that other programs on the machine lengthen none. What the collector of garbage does in this
- * thread counts.
+ * Watches the turns of the event loop until the returned function is called. Each turn is measured in processor time of this thread and not
+ * in elapsed time, so that other programs on the machine have no influence. The work of the garbage collector in this thread counts.
  */
 export function watchTurns(): () => CallBudget {
   const startedMs = threadMs()

@@ -1,4 +1,4 @@
-/** A thread that is the service and the clients of an adapter, so that their work is none of the adapter's thread. */
+/** A thread that plays the service and the clients of an adapter, so that their work does not count for the adapter's thread. */
 import { Agent, createServer, request as startRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isMainThread, parentPort } from 'node:worker_threads'
@@ -11,27 +11,27 @@ export interface OutsideRequest {
   readonly body: Uint8Array | undefined
 }
 
-/** What the thread is asked: requests that are sent at once while a neighbour asks for `/healthz` again and again. */
+/** The task of a run: requests that are sent at once while a neighbour repeatedly requests `/healthz`. */
 export interface OutsideRun {
   readonly port: number
   readonly requests: readonly OutsideRequest[]
-  /** What V3 answers to a GET; undefined: an empty page. */
+  /** The answer of V3 to a GET, or `undefined` for an empty page. */
   readonly page: Uint8Array | undefined
-  /** True: V3 sends that in chunks of one byte. */
+  /** True if V3 sends its answer in chunks of one byte. */
   readonly drips: boolean
 }
 
-/** The reply to one request: the text is cut after `MAX_TEXT` characters, the length is that of the whole. */
+/** The reply to one request. The text is cut after `MAX_TEXT` characters, and the length is that of the whole text. */
 export interface OutsideReply {
   readonly status: number
   readonly text: string
   readonly length: number
 }
 
-/** What the thread answers to a run. */
+/** The result of a run. */
 export interface OutsideResult {
   readonly replies: readonly OutsideReply[]
-  /** Requests of the neighbour that were answered meanwhile. */
+  /** The number of the neighbour's requests that were answered meanwhile. */
   readonly neighbours: number
 }
 

@@ -5,16 +5,16 @@ import { type HostileRequest, makeRequest } from './hostile-request.ts'
 import { hostileWrites, resent, warmUp } from './hostile-writes.ts'
 import { openStage, type Stage } from './measure-holds.ts'
 
-/** What no request may take from the others on a quiet machine, ms. */
+/** The longest time in milliseconds that a request may block others on a quiet machine. */
 const LIMIT_MS = 50
 
 /**
- * Prints how long each hostile request holds the event loop of an adapter with this journal: processor time of the longest turn
- * and of all turns, the requests of a neighbour that were answered meanwhile, and the time that passed. `!` stands before more
- * than 50 ms. Resolves false where a reply has another status than it should have.
+ * Prints how long each hostile request blocks the event loop of an adapter with this journal: processor time of the longest turn and of all
+ * turns, the requests of a neighbour that were answered meanwhile, and the elapsed time. `!` marks more than 50 ms. Resolves with false if
+ * a reply has an unexpected status.
  */
 export async function printHolds(journal: string, only: RegExp): Promise<boolean> {
-  // As the command line does.
+  // The command line does the same.
   setFlagsFromString('--no-allocation-site-pretenuring')
   const stage = await openStage(journal)
   console.log(' longest ms   all ms   others  passed ms')

@@ -2,18 +2,18 @@ import { measure } from './measure-shapes.ts'
 import { pageReaders, readers } from './readers.ts'
 import { shapes } from './shapes.ts'
 
-/** What no step may hold the event loop for on a quiet machine, ms. */
+/** The longest time in milliseconds that a step may block the event loop on a quiet machine. */
 const LIMIT_MS = 50
-/** Twice as much of a text may cost this much more, each time. */
+/** The largest allowed cost ratio between a text and one of half its size. */
 const LIMIT_GROWTH = 3
-/** What costs less is not compared with what half of it costs. */
+/** The cost in milliseconds below which a text is not compared with one of half its size. */
 const SHORT_MS = 20
 const TRIES = 3
 
 /**
- * Prints what each reader costs for each shape that `only` names, at an eighth, a quarter, a half and all of the longest text that can reach it,
- * where it holds the event loop for more than 50 ms, or where the cost of twice as much is more than three times as much. Resolves false where
- * there is such a reader.
+ * Prints the cost of each reader for each shape that `only` names, at an eighth, a quarter, a half and all of the longest text that can
+ * reach the reader. Prints only readers that block the event loop for more than 50 ms, or whose cost more than triples when the text
+ * doubles. Resolves with false if there is such a reader.
  */
 export async function printShapes(only: RegExp): Promise<boolean> {
   let isSound = true

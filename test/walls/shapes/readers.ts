@@ -40,20 +40,20 @@ import { readBatchReply } from '../../../src/v3/client/batch-reply.ts'
 import { parsePostReply, readUpstreamError } from '../../../src/v3/outcome.ts'
 import { outcomesOf } from '../../../src/writes/relayed-reply.ts'
 
-/** Something that reads text from outside, with the longest text that can reach it at once. Faults of the text may be thrown. */
+/** A reader of text from outside, with the longest text that can reach the reader at once. The reader may throw faults of the text. */
 export interface Reader {
   readonly name: string
-  /** In characters. */
+  /** The length in characters. */
   readonly longest: number
-  /** True: no client waits for it, since it runs in a thread of the background, or at a start or reload for a file of the operator. */
+  /** True if no client waits for the reader, because it runs in a background thread, or at a start or reload for an operator's file. */
   readonly isOffLoop?: true
-  /** Makes of a text what is read, and returns the reading. */
+  /** Prepares the input from a text, and returns a function that reads it. */
   readonly prepare: (text: string) => () => unknown
 }
 
 const KIB = 1_024
 const MIB = 1_024 * KIB
-/** What a head may have. */
+/** The longest possible head. */
 const HEAD = 128 * KIB
 const TYPE = 'multipart/mixed; boundary=b'
 const slicing = createSlicing()
@@ -69,7 +69,7 @@ const ofBytes =
 const sliced = (toSteps: (bytes: Buffer) => Steps<unknown>): Prepare =>
   ofBytes((bytes) => runInSlices(toSteps(bytes), slicing.open()))
 
-/** A text in pieces of `size`, each in a part of a batch or of a reply. */
+/** Splits a text into pieces of `size`, each in one part of a batch or of a reply. */
 const inParts = (text: string, size: number, wrap: (piece: string) => string): string => {
   const pieces: string[] = []
   for (let at = 0; at < text.length; at += size) pieces.push(wrap(text.slice(at, at + size)))
@@ -112,7 +112,7 @@ const writers: readonly Reader[] = [
   { name: 'check, a request', longest: 4 * MIB, prepare: (text) => checked(`POST /V2/Attendance/$batch HTTP/1.1\nContent-Type: ${TYPE}\n${text}`) },
 ] // prettier-ignore
 
-/** A reply of V2 that is kept, as the journal reads it. */
+/** A stored reply of V2, as the journal reads it. */
 const relayed = (kind: 'batch' | 'record', text: string): (() => unknown) => {
   const fields = ['Content-Type', kind === 'batch' ? TYPE : 'application/json']
   const end = {
@@ -222,7 +222,7 @@ const files: readonly Reader[] = [
 
 export const readers: readonly Reader[] = [...writers, ...replies, ...heads, ...queries, ...files]
 
-/** Pages of the console with long and with many values. They are JSX, so the build has them. */
+/** Returns pages of the console with long values and with many values. They are written in JSX, so they come from the build. */
 export async function pageReaders(): Promise<readonly Reader[]> {
   const load = (name: string): Promise<unknown> =>
     import(new URL(`../../../dist/console/pages/${name}.js`, import.meta.url).href)
@@ -240,7 +240,7 @@ export async function pageReaders(): Promise<readonly Reader[]> {
   ] // prettier-ignore
 }
 
-/** The page of a file whose values are this text. */
+/** Returns the page of a file whose values are this text. */
 async function tryPage(
   { act }: typeof Try.tryIt,
   text: string,

@@ -1,4 +1,4 @@
-/** Makes a text of about `size` characters, all of one shape. */
+/** Builds a text of about `size` characters in one shape. */
 export type Shape = readonly [name: string, make: (size: number) => string]
 
 const filled = (piece: string, before = '', after = ''): Shape => [
@@ -6,7 +6,7 @@ const filled = (piece: string, before = '', after = ''): Shape => [
   (size) => `${before}${piece.repeat(Math.max(1, Math.floor(size / piece.length)))}${after}`,
 ]
 
-/** Items that differ from each other. */
+/** Builds items that differ from each other. */
 const counted = (
   name: string,
   length: number,
@@ -19,7 +19,9 @@ const counted = (
     `${before}${Array.from({ length: Math.max(1, Math.floor(size / length)) }, (_, n) => item(n)).join('')}${after}`,
 ]
 
-/** The shapes of lines and fields that readers meet: runs of what they look for, of what begins like it, and of what never ends. */
+/**
+ * The shapes of lines and fields that are hard for readers: runs of what they search for, runs of prefixes of it, and text that never ends.
+ */
 export const shapes: readonly Shape[] = [
   ...['x', ' ', '\t', '\n', '\r\n', '\n\n', '-', '--', '--\n', 'x--\n', '\n-', '\n--b', '\n--bx', '--b \n', '--b--\n'].map((piece) => filled(piece)),
   ...['a:b\n', 'a: b\r\n', ' folded\n', ':', ',', ';', 'a,', 'a;b=c', 'a=b&', '=', '/', '/a', '/*a', '%25', '%', '%zz', '.', '1,', '1'].map((piece) => filled(piece)),

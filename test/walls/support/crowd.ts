@@ -5,18 +5,18 @@ import { expect } from 'vitest'
 import { RawClient } from '../../support/raw-client.ts'
 import type { Adapter, Reply } from '../../support/start-adapter.ts'
 
-/** The headers of a client that is known by its key. */
+/** Returns the headers of a client that is recognised by its key. */
 export function client(key: string, token = 'good'): Record<string, string> {
   return { 'Ocp-Apim-Subscription-Key': key, Authorization: `bearer ${token}` }
 }
 
-/** The bytes of a request of a client; `lines` are more headers, each with its line end. */
+/** Returns the bytes of a request of a client. `lines` are additional headers, each with its line end. */
 export function requestOf(start: string, headers: Record<string, string>, lines = '', body = ''): string {
   const own = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${own.join('')}${lines}\r\n${body}`
 }
 
-/** Opens connections that send the same bytes each. */
+/** Opens connections that all send the same bytes. */
 export function crowd(adapter: Adapter, count: number, bytes: string): Promise<RawClient[]> {
   return Promise.all(
     Array.from({ length: count }, async () => {
@@ -27,7 +27,7 @@ export function crowd(adapter: Adapter, count: number, bytes: string): Promise<R
   )
 }
 
-/** The reading of a gauge or counter of the adapter, all labels together. */
+/** Returns the sum of a gauge or counter of the adapter over all labels. */
 export async function metric(
   adapter: Adapter,
   name: string,
@@ -44,12 +44,15 @@ export async function metric(
     .reduce((sum, { value }) => sum + value, 0)
 }
 
-/** Resolves once so many requests are being handled. */
+/** Resolves once this many requests are being handled. */
 export async function underWay(adapter: Adapter, count: number): Promise<void> {
   while ((await metric(adapter, 'in_flight_requests')) < count) await delay(5)
 }
 
-/** The reply, which does not wait for the crowd: what waits for it takes as long as the crowd stands, ten seconds and more by default. */
+/**
+ * Returns the reply, which must not wait for the crowd. A reply that waited would take at least as long as the crowd stays, ten seconds by
+ * default.
+ */
 export async function timed(reply: Promise<Reply>): Promise<Reply> {
   const startedMs = performance.now()
   const done = await reply

@@ -1,4 +1,4 @@
-/** What senders put behind a request (batch-wire F33), and the status of what is said about it. */
+/** Bytes that senders put behind a request (batch-wire F33), with the status of the answer to these bytes. */
 export const tails: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
   NUL: ['\0', 400],
   'a blank': [' ', 400],

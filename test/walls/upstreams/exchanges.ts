@@ -7,33 +7,33 @@ import { MARKER } from './odd-reply.ts'
 import type { OddService } from './odd-service.ts'
 import { ways } from './stage.ts'
 
-/** Something that must never happen; `exchange` is the number to draw the same exchange again with. */
+/** A result that must never occur. `exchange` is the number that draws the same exchange again. */
 export interface Finding {
   readonly exchange: number
   readonly what: string
   readonly detail: string
 }
 
-/** What a client was told of a record, or of the change of a learner's data. */
+/** The answer to a client about a record, or about a change of a learner's data. */
 type Claim = 'applied' | 'notApplied' | 'unknown'
 
-/** What an exchange came to: the last claim about each record, to be judged once nothing is under way. */
+/** The result of an exchange: the last claim about each record, which is judged once nothing is in progress. */
 export interface Told {
   readonly exchange: number
   readonly status: number
   readonly claims: readonly { readonly learner: string | undefined; readonly claim: Claim }[]
-  /** True where V2 served: it applies what is sent again, and its own words are sent on. */
+  /** True if V2 served. V2 applies resent records again, and the adapter forwards V2's own texts. */
   readonly isRelayed: boolean
 }
 
-/** A client that waits longer has found a hang. */
+/** Time in milliseconds after which a waiting client reports a hang. */
 const HANG_MS = 30_000
-/** A client of V2 gives up: the adapter waits for V2's bodies longer than a short run lasts. */
+/** Time in milliseconds after which a V2 client gives up, because the adapter waits for V2's bodies longer than a short run lasts. */
 const GIVE_UP_MS = 2_500
-/** A client reads no endless reply. */
+/** The number of bytes after which a client stops reading an endless reply. */
 const MAX_BYTES = 2_097_152
 
-/** A reply; undefined where none came whole. */
+/** A reply, or `undefined` if no complete reply arrived. */
 type Reply =
   { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string } | undefined
 
@@ -48,7 +48,7 @@ interface Sent {
 export function createClients(port: number, seed: number, concurrency: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: concurrency })
   return {
-    /** Draws one exchange, and makes it. `findings` takes what shows at once. */
+    /** Draws and makes one exchange. `findings` receives the findings that show at once. */
     exchange: async (exchange: number, findings: Finding[]): Promise<Told> => {
       const random = createRandom(seed, `exchange ${exchange}`)
       const way = random.pick(ways)(random)
@@ -69,7 +69,7 @@ export function createClients(port: number, seed: number, concurrency: number) {
       let reply = await send()
       let claims = claimsOf(drawn, reply, find)
       const isOpen = claims.some(({ claim }) => claim !== 'applied')
-      // A client sends the same bytes again, as it is told to.
+      // A client resends the same bytes when it is told to.
       if (!isRelayed && drawn.kind === 'batch' && isOpen && random.chance(0.2)) {
         const before = claims
         reply = await send()
@@ -79,7 +79,7 @@ export function createClients(port: number, seed: number, concurrency: number) {
           const { learner, claim } = now[at] ?? earlier
           if (earlier.claim === 'applied' && claim !== 'applied' && !isWhole)
             find('an answer that was taken back', String(learner))
-          // A refusal of the whole request says what became of this request, and not what became of the one before it.
+          // A rejection of the whole request describes this request, and not the one before it.
           const isKept = earlier.claim === 'applied' || (isWhole && claim === 'notApplied')
           return isKept ? earlier : { learner, claim }
         })
@@ -136,11 +136,11 @@ function draw(exchange: number, way: string, random: Random): Drawn {
   return chosen()
 }
 
-/** What a reply says of each record. */
+/** Returns the claim of a reply about each record. */
 function claimsOf(drawn: Drawn, reply: Reply, find: (what: string, detail: string) => void): Told['claims'] {
   const { kind, learners } = drawn
   const ofAll = (claim: Claim): Told['claims'] => learners.map((learner) => ({ learner, claim }))
-  // What the service said is its own affair.
+  // The adapter does not answer for claims of the service itself.
   const isOwn = reply?.headers[MARKER] === undefined
   if (kind === 'change')
     return [
@@ -171,7 +171,7 @@ function claimOf(status: number, text: string): Claim {
   return status >= 200 && status < 300 ? 'applied' : 'notApplied'
 }
 
-/** Sends a request; undefined where no whole reply comes. */
+/** Sends a request. Returns `undefined` if no complete reply arrives. */
 function post(
   agent: Agent,
   port: number,
@@ -213,7 +213,7 @@ function post(
   })
 }
 
-/** Sets what clients were told against what the service has applied, once nothing is under way any more. */
+/** Compares the answers to clients with what the service applied, once nothing is in progress. */
 export function judge(service: OddService, { exchange, claims, isRelayed }: Told): Finding[] {
   return claims.flatMap(({ learner, claim }): Finding[] => {
     const count = learner === undefined ? service.changed(exchange) : service.applied(learner)

@@ -1,13 +1,13 @@
 const hex = (n: number, digits: number): string => n.toString(16).padStart(digits, '0')
 
-/** The learner of a record of an exchange: a service and a client both read from it which exchange it belongs to. */
+/** Returns the learner of a record of an exchange. A service and a client both read from it which exchange the record belongs to. */
 export const learnerOf = (exchange: number, record: number): string =>
   `${hex(exchange, 8)}-0000-4000-8000-${hex(record, 12)}`
 
-/** The event of all records of an exchange; its last block is not that of a learner. */
+/** Returns the event of all records of an exchange. Its last block differs from that of a learner. */
 export const eventOf = (exchange: number): string => `${hex(exchange, 8)}-eeee-4000-8000-${hex(0, 12)}`
 
-/** Any other id. */
+/** An unrelated id. */
 export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n % 2 ** 40, 12)}`
 
 const LEARNER = /([0-9a-f]{8})-0000-4000-8000-[0-9a-f]{12}/

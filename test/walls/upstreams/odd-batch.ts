@@ -2,14 +2,14 @@ import type { Random } from '../../../src/sandbox/random.ts'
 import { oddValue } from './odd-json.ts'
 import type { Said } from './odd-reply.ts'
 
-/** The answer of a service to one record of a batch; `ids` are the values of its id, none where it has none. */
+/** The answer of a service to one record of a batch. `ids` are the values of its id, and the list is empty if the answer has none. */
 interface Part extends Said {
   readonly ids: readonly string[]
 }
 
 /**
- * Puts the answers to the records of a `$batch` together: reordered, missing, repeated, of another number, without ids or with two of
- * them. An answer never stands in the place of another record's.
+ * Combines the answers to the records of a `$batch`: reordered, missing, repeated, of another number, or without ids or with two. An answer
+ * never takes the place of another record's answer.
  */
 function arrange(answers: readonly Said[], random: Random): Part[] {
   const parts = answers.map((said, index): Part => ({ ...said, ids: [String(index + 1)] }))
@@ -34,7 +34,7 @@ function arrange(answers: readonly Said[], random: Random): Part[] {
   return change()
 }
 
-/** A multipart reply to a `$batch`. */
+/** Builds a multipart reply to a `$batch`. */
 export function oddMultipart(answers: readonly Said[], random: Random): Said {
   const boundary = random.pick(['b', 'batchresponse_1', 'x'.repeat(70), "b'()+_,-./:=?"])
   const lineEnd = random.chance(0.1) ? '\n' : '\r\n'
@@ -66,7 +66,7 @@ export function oddMultipart(answers: readonly Said[], random: Random): Said {
 const inChangeset = (parts: string, boundary: string, lineEnd: string): string =>
   `--${boundary}${lineEnd}Content-Type: multipart/mixed; boundary=inner${lineEnd}${lineEnd}${parts.replaceAll(`--${boundary}`, '--inner')}--inner--${lineEnd}`
 
-/** A JSON reply to a `$batch`. */
+/** Builds a JSON reply to a `$batch`. */
 export function oddJsonBatch(answers: readonly Said[], random: Random): Said {
   const responses = arrange(answers, random).map(({ ids, status, contentType, body }) => {
     const id = ids

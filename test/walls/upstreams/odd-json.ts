@@ -3,7 +3,7 @@ import type { Random } from '../../../src/sandbox/random.ts'
 const nested = (open: string, close: string, depth: number): string =>
   open.repeat(depth) + '1' + close.repeat(depth)
 
-/** JSON that parsers and those who walk through its values are known to stumble over. */
+/** JSON that is known to trouble parsers and code that walks through its values. */
 const values: readonly [(random: Random) => string, ...((random: Random) => string)[]] = [
   (random) => nested('[', ']', random.pick([200, 5_000, 100_000])),
   (random) => nested('{"a":', '}', random.pick([200, 5_000, 20_000])),
@@ -24,10 +24,10 @@ const values: readonly [(random: Random) => string, ...((random: Random) => stri
   () => '""',
 ]
 
-/** Draws a value that nobody expects. */
+/** Draws an unexpected value. */
 export const oddValue = (random: Random): string => random.pick(values)(random)
 
-/** Replaces the value of a drawn member by one that nobody expects, or by null, or removes the member. */
+/** Replaces the value of a drawn member by an unexpected value or by null, or removes the member. */
 function oddMember(text: string, random: Random): string {
   const members = Object.entries(JSON.parse(text) as Record<string, unknown>)
   const at = random.below(Math.max(1, members.length))
@@ -42,7 +42,7 @@ function oddMember(text: string, random: Random): string {
 
 const withMember = (text: string, member: string): string => `{${member},${text.slice(1)}`
 
-/** Ways to write the JSON of an object so that it says the same, or can no longer be read. */
+/** Ways to write the JSON of an object with the same meaning, or so that it cannot be read. */
 const spellings: readonly [
   (text: string, random: Random) => string,
   ...((text: string, random: Random) => string)[],
@@ -62,16 +62,16 @@ const spellings: readonly [
   (_text, random) => oddValue(random),
 ]
 
-/** Spells the JSON of an object in a drawn way. Where `keepsMembers`, none of its members is changed: its silence would say something. */
+/** Spells the JSON of an object in a drawn way. With `keepsMembers` no member is changed, because a missing member would have a meaning. */
 export function oddJson(text: string, random: Random, keepsMembers = false): string {
   if (random.chance(0.4)) return text
   if (!keepsMembers && random.chance(0.4)) return oddMember(text, random)
   const spelt = random.pick(spellings)(text, random)
-  // An empty list is the answer to a question for marks: only a service without the mark gives it.
+  // An empty list answers a search for marks. Only a service without the mark may send it.
   return keepsMembers && /^\s*(?:\[\]|\{\}|null|""|)\s*$/.test(spelt) ? '<html>' : spelt
 }
 
-/** The JSON of an error in one of the forms of services and gateways. */
+/** Builds the JSON of an error in one of the forms of services and gateways. */
 export function oddError(random: Random): string {
   const code = random.pick(['ATT_VAL_2', 'ATT_VAL_3', '', 'X', 'x'.repeat(4_000)])
   const message = random.pick([

@@ -2,23 +2,23 @@ import { gzipSync } from 'node:zlib'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** What a reply says, before it is spelt. */
+/** The content of a reply before it is spelt. */
 export interface Said {
   readonly status: number
   readonly contentType: string
   readonly body: string
 }
 
-/** The bytes of a reply, and how its connection goes on. */
+/** The bytes of a reply, and what happens to its connection afterwards. */
 export interface OddReply {
   readonly pieces: readonly Buffer[]
-  /** `endless`: the last piece comes again and again until the other side has gone. */
+  /** `endless`: the last piece is sent repeatedly until the other side has closed. */
   readonly end: 'keep' | 'close' | 'reset' | 'endless'
 }
 
 type Fields = (readonly [name: string, value: string])[]
 
-/** Shows that a reply is the service's own, where the adapter sends it on. */
+/** Marks a reply as the service's own where the adapter forwards it. */
 export const MARKER = 'x-odd-service'
 
 const interims = [
@@ -28,7 +28,7 @@ const interims = [
 
 const waits = ['0', '1', '-1', '1.5', '', 'soon', '99999999', '1'.repeat(400), 'Wed, 21 Oct 2099 07:28:00 GMT', 'Wed, 21 Oct 1999 07:28:00 GMT', '\xe9'] as const // prettier-ignore
 
-/** Fields that are repeated, missing, huge or of another type than anyone expects. */
+/** Fields that are repeated, missing, huge or of an unexpected type. */
 function oddFields(said: Said, random: Random): Fields {
   const fields: Fields = []
   const add = (name: string, ...values: string[]): void =>
@@ -68,7 +68,7 @@ function oddFields(said: Said, random: Random): Fields {
 const chunk = (bytes: Buffer, extension = ''): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}${extension}\r\n`), bytes, Buffer.from('\r\n')])
 
-/** A body with the fields that frame it. */
+/** Builds a body with the fields that frame it. */
 interface Framed {
   readonly fields: Fields
   readonly body: Buffer
@@ -109,7 +109,7 @@ const frames: readonly [Frame, ...Frame[]] = [
 
 const starts = ['HTTP/1.1 {} ', 'HTTP/1.1 {}', 'HTTP/1.0 {} OK', 'HTTP/1.1 {} \xe9\xff', `HTTP/1.1 {} ${'r'.repeat(9_000)}`, 'HTTP/2.0 {} OK', 'HTTP/1.1  {} OK', 'http/1.1 {} ok', 'HTTP/1.1 {}0 OK', '\r\nHTTP/1.1 {} OK', 'garbage'] as const // prettier-ignore
 
-/** Spells what a service says as bytes, about half of the time in an odd way. */
+/** Spells the reply of a service as bytes, in an odd way about half of the time. */
 export function oddReply(said: Said, random: Random): OddReply {
   const isPlain = random.chance(0.45)
   const start = isPlain || random.chance(0.92) ? 'HTTP/1.1 {} Told' : random.pick(starts)
@@ -133,7 +133,7 @@ export function oddReply(said: Said, random: Random): OddReply {
       : framed.end
   if (end === 'endless') return { pieces: [Buffer.concat([Buffer.from(before), head]), framed.body], end }
   const bytes = Buffer.concat([Buffer.from(before), head, isBodiless ? Buffer.alloc(0) : framed.body])
-  // Nothing at all, or the beginning of it, and then silence or the end.
+  // Sends nothing or only the start of the reply, and then stays silent or closes.
   if (!isPlain && random.chance(0.04))
     return {
       pieces: [bytes.subarray(0, random.below(bytes.length))],

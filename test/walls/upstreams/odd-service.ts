@@ -8,7 +8,7 @@ import { oddJsonBatch, oddMultipart } from './odd-batch.ts'
 import { oddError, oddJson } from './odd-json.ts'
 import { type OddReply, oddReply, type Said } from './odd-reply.ts'
 
-/** V2, V3 and the token endpoint of one address, which answer in odd ways and know what they have applied. */
+/** V2, V3 and the token endpoint on one URL. They answer in odd ways and record what they applied. */
 export interface OddService {
   readonly url: string
   /** Returns how often the record of a learner was applied. */
@@ -25,7 +25,7 @@ const APPLIED = [201, 201, 201, 201, 201, 201, 200, 200, 202, 204, 206, 226, 299
 const NOT_APPLIED = [400, 400, 400, 404, 405, 408, 409, 410, 413, 415, 422, 429, 429, 429, 429, 451, 499, 301, 302, 304, 307, 308, 500, 501, 502, 503, 503, 503, 504] as const // prettier-ignore
 const DENIED = [401, 403] as const
 
-/** A status that says that nothing was applied, and one that says nothing. */
+/** Returns a status that says that nothing was applied, and one that says nothing. */
 function statusFor(isApplied: boolean, random: Random): number {
   if (random.chance(0.05)) {
     const any = 200 + random.below(800)
@@ -36,10 +36,13 @@ function statusFor(isApplied: boolean, random: Random): number {
   return random.pick(isApplied ? APPLIED : NOT_APPLIED)
 }
 
-/** A service that takes shorter batches only: the adapter remembers this for ten minutes. */
+/** A service that accepts only shorter batches. The adapter remembers this for ten minutes. */
 const TOO_LONG: readonly number[] = [413, 429]
 
-/** Starts it; batches are too long for it from exchange `longFrom` on. The reply to a call depends on the seed, its exchange, its endpoint and how many calls of these two came before. */
+/**
+ * Starts the service. From exchange `longFrom` on, batches are too long for it. The reply to a call depends on the seed, its exchange, its
+ * endpoint and the number of earlier calls of these two.
+ */
 export async function startOddService(seed: number, longFrom: number): Promise<OddService> {
   const marks = new Map<string, { count: number; json: string }>()
   const changes = new Map<number, number>()
@@ -55,7 +58,7 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
     calls.set(endpoint, (calls.get(endpoint) ?? 0) + 1)
     return createRandom(seed, `${name} ${call}`)
   }
-  /** Applies a record or not, and says something that fits. */
+  /** Applies a record or not, and returns a fitting answer. */
   const post = (posted: string, random: Random): Said => {
     const isApplied = random.chance(0.6)
     const [learner = ''] = learnersIn(posted)
@@ -71,7 +74,7 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
     isJson: boolean,
     mayBeTooLong: boolean,
   ): Said => {
-    // Refused as a whole, before any record was looked at.
+    // The batch is rejected as a whole before any record is processed.
     if (random.chance(0.15)) {
       const drawn = statusFor(false, random)
       const status = TOO_LONG.includes(drawn) && !mayBeTooLong ? 503 : drawn
@@ -164,7 +167,7 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
       if (request === undefined) return
       received = Buffer.alloc(0)
       if (request.startLine.startsWith('GET ')) {
-        // What was sent before a question counts, also on a connection that is not accepted yet.
+        // Bytes that were sent before a request count, even on a connection that is not accepted yet.
         setImmediate(() => setImmediate(() => send(socket, request)))
       } else send(socket, request)
     })
@@ -188,17 +191,17 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
   }
 }
 
-/** The members of a record without its id, up to the end. */
+/** Returns the members of a record without its id, up to the end. */
 const withoutId = (posted: string): string => posted.slice(1).replace(/^"ExternalID":"[^"]*",/, '')
 
-/** The records of a `$batch`, as they were written. */
+/** Returns the records of a `$batch` as they were written. */
 function recordsIn(body: string, isJson: boolean): string[] {
   if (!isJson) return body.split('\r\n').filter((line) => line.startsWith('{'))
   const { requests } = JSON.parse(body) as { requests: { body: unknown }[] }
   return requests.map((request) => JSON.stringify(request.body))
 }
 
-/** Writes a reply piece by piece, each in a turn of the event loop of its own. */
+/** Writes a reply piece by piece, each piece in its own turn of the event loop. */
 function write(socket: Socket, { pieces, end }: OddReply): void {
   const [first, ...others] = pieces
   if (socket.destroyed) return

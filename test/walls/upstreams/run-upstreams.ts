@@ -5,34 +5,36 @@ import { startStage } from './stage.ts'
 export interface UpstreamsRun {
   readonly seed: number
   readonly exchanges: number
-  /** Makes this exchange alone. */
+  /** Makes only this exchange. */
   readonly only?: number | undefined
   readonly concurrency: number
   readonly onPiece?: (line: string) => void
 }
 
-/** What a whole run came to. */
+/** The result of a whole run. */
 export interface UpstreamsReport {
   readonly findings: readonly Finding[]
   readonly internalErrors: readonly string[]
   readonly unbalanced: readonly string[]
-  /** The exit status of the adapter; null where it had to be killed. */
+  /** The exit status of the adapter, or null if it had to be killed. */
   readonly status: number | null
-  /** Processor time of the longest turn of the adapter's event loop, ms. */
+  /** Processor time of the longest turn of the adapter's event loop, in milliseconds. */
   readonly longestTurnMs: number
   readonly statuses: Readonly<Record<string, number>>
   readonly claims: Readonly<Record<string, number>>
   readonly calls: Readonly<Record<string, number>>
 }
 
-/** After so many exchanges the balance is checked. */
+/** The number of exchanges between two checks of the balance. */
 const PIECE = 5_000
-/** In this share of the exchanges, the last ones, a `$batch` may be too long: from then on most records go one by one. */
+/**
+ * The share of the exchanges, at the end of the run, in which a `$batch` may be too long. From then on most records are posted one by one.
+ */
 const TOO_LONG_SHARE = 0.1
-/** The first turns compile the code. */
+/** The number of first turns to ignore, because they compile the code. */
 const WARM_UP = 400
 
-/** Makes all exchanges of a run, and sets what clients were told against what the service knows. */
+/** Makes all exchanges of a run, and compares the answers to clients with what the service recorded. */
 export async function runUpstreams({
   seed,
   exchanges,
@@ -65,7 +67,7 @@ export async function runUpstreams({
     }
     const turnMs = await stage.longestTurnMs()
     if (until > WARM_UP) longestTurnMs = Math.max(longestTurnMs, turnMs)
-    // A single exchange may have no record.
+    // A single exchange may contain no record.
     if (only === undefined) unbalanced.push(...(await stage.unbalanced()))
     onPiece?.(`${until} exchanges, ${findings.length} findings, longest turn ${turnMs} ms`)
   }

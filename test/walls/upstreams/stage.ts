@@ -7,7 +7,7 @@ import type { Random } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
 import { mainWithOverrides, overridesIn } from '../../support/main-of-cli.ts'
 
-/** The partners, each a way that requests take: those with a token of their own are several, since a token is asked for once at a time. */
+/** The partners, one for each way of a request. There are several with their own token, because a token is requested once at a time. */
 const tokens = Array.from({ length: 8 }, (_, n) => `token${n}`)
 export const ways: readonly [() => string, ...((random: Random) => string)[]] = [
   () => 'single',
@@ -18,25 +18,25 @@ export const ways: readonly [() => string, ...((random: Random) => string)[]] = 
   (random) => `token${random.below(tokens.length)}`,
 ]
 
-/** The adapter in a process of its own. */
+/** The adapter in its own process. */
 export interface Stage {
   readonly port: number
-  /** Returns what its process said when it ended by itself; `undefined` while it runs. */
+  /** Returns the output of the process if it ended by itself, or `undefined` while it runs. */
   crash(): string | undefined
-  /** Returns the processor time of the longest turn of its event loop since the last call, ms. */
+  /** Returns the processor time of the longest turn of the event loop since the last call, in milliseconds. */
   longestTurnMs(): Promise<number>
-  /** Returns partners whose received records are not the sum of all states. */
+  /** Returns the partners whose received records are not the sum of all states. */
   unbalanced(): Promise<string[]>
-  /** Errors that the adapter did not expect, as it logged them. */
+  /** Returns the unexpected errors that the adapter logged. */
   internalErrors(): readonly string[]
-  /** Returns the exit status after SIGTERM. */
+  /** Stops the adapter with SIGTERM and returns its exit status. */
   close(): Promise<number | null>
 }
 
-/** An adapter that does not end by itself within this time is killed. */
+/** Time in milliseconds after which an adapter that does not end is killed. */
 const STOP_MS = 30_000
 
-/** Starts the adapter in front of this service, with times that are short enough for many exchanges. */
+/** Starts the adapter in front of this service, with short times that allow many exchanges. */
 export async function startStage(service: string): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-upstreams-'))
   const config = join(folder, 'markbridge.yaml')

@@ -1,5 +1,5 @@
-// Loaded into the adapter by `stage.ts`: prints the processor time of the longest turn of its event loop at each SIGUSR2. Other programs
-// on the machine lengthen none.
+// `stage.ts` loads this module into the adapter. It prints the processor time of the longest turn of the event loop at each SIGUSR2.
+// Processor time does not depend on other programs on the machine.
 const cpuMs = () => {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1_000
