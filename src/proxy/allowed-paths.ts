@@ -4,15 +4,18 @@ import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
 import { createPathTest } from './path-pattern.ts'
 
-/** A path that is passed through: a pattern as `createPathTest` takes it, with the methods of its kind or with its own. */
+/**
+ * An entry of the pass-through list: a path pattern for `createPathTest`, with the default methods of its kind or with methods of its
+ * own.
+ */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
-/** Methods that change nothing: what every path takes that is passed through. */
+/** The methods that change nothing. Every path on the pass-through list accepts them by default. */
 export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 const BATCH = /\/\$batch\/?$/i
 
-/** Kinds of path with other methods (service.md 1.1, 1.2 and 4): everything else of the service is read only. */
+/** The paths that also accept other methods (service.md 1.1, 1.2 and 4). Every other path of the service is read-only. */
 const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] = [
   { pattern: BATCH, methods: ['POST'] },
   { pattern: /\/v3\/(?:attendance\/)?attendancerecords(?:\(\))?\/?$/i, methods: [...readMethods, 'POST'] },
@@ -20,9 +23,9 @@ const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly str
 ]
 
 /**
- * Creates the look-up of the methods that the path of a request takes; undefined for a path that is not on the list. An entry with
- * methods of its own replaces those of the kind. A `$batch` is on the list where an entry names it: this list does not apply to the requests
- * inside a batch. Error: `ADP_PATH`.
+ * Creates a function that returns the methods that a request's path accepts, or `undefined` if the path is not on the list. Methods of
+ * an entry replace the default methods of its kind. Only an entry that names `$batch` allows a `$batch`, because the list is not
+ * applied to the requests inside a batch. Throws `ADP_PATH` if the path of the request cannot be read.
  */
 export function createAllowedMethods(
   allow: readonly AllowedPath[],
@@ -46,8 +49,8 @@ function methodsOfKind(path: string): readonly string[] {
 }
 
 /**
- * The error of a method that a path does not take; `Allow` names those that it takes (RFC 9110 15.5.6). A client whose base address lacks its path
- * is told where batches go.
+ * Returns the error for a method that the path does not accept, and sets `Allow` to the accepted methods (RFC 9110 15.5.6). For a
+ * batch, the error also names the path that batches are posted to.
  */
 export function refuseMethod(
   { method, url = '', headers }: IncomingMessage,
@@ -57,21 +60,25 @@ export function refuseMethod(
   const allowed = methods.join(', ')
   response.setHeader('Allow', allowed)
   const isBatch = method === 'POST' && (/\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url) || isMultipart(headers))
-  const hint = isBatch ? ' Nothing was sent. Batches of V2 are posted to …/V2/Attendance/$batch.' : ''
-  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path takes ${allowed}.${hint}`)
+  const hint = isBatch ? ' Nothing was sent. Post batches of V2 to …/V2/Attendance/$batch.' : ''
+  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path accepts only ${allowed}.${hint}`)
 }
 
 function isMultipart(headers: IncomingHttpHeaders): boolean {
   return /^\s*multipart\/mixed\b/i.test(headers['content-type'] ?? '')
 }
 
-/** What only V2 has: the path in its request lines, the type of its records, and names of their members (service.md 4.2). */
+/**
+ * Matches text that only V2 requests contain: the path of their request lines, the type of their records, and members of those records
+ * (service.md 4.2).
+ */
 const OF_V2 =
   /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
 
 /**
- * Creates the check of the first bytes of a body that goes to V3 as it is; undefined for a request that cannot be a batch of V2. The check
- * throws `ADP_PATH` for a batch of V2: it would be written without the journal. Error: `ADP_CONTENT_ENCODING` for bytes that cannot be checked.
+ * Creates the check of the first bytes of a body that is passed through to V3. Returns `undefined` if the request cannot be a V2 batch.
+ * The check throws `ADP_PATH` for a V2 batch, which would otherwise be written without the journal. Throws `ADP_CONTENT_ENCODING` for a
+ * compressed batch, which cannot be checked.
  */
 export function createBatchCheck({
   method,
@@ -81,23 +88,23 @@ export function createBatchCheck({
   if (headers['content-encoding'] !== undefined)
     throw new AdapterError(
       'ADP_CONTENT_ENCODING',
-      'A multipart batch for V3 is compressed. Nothing was sent. Send the batch without Content-Encoding.',
+      'A multipart batch for V3 must not be compressed. Nothing was sent. Send the batch without Content-Encoding.',
     )
   return (firstBytes) => {
     if (OF_V2.test(firstBytes.toString('latin1')))
       throw new AdapterError(
         'ADP_PATH',
-        'The body is a batch of V2, and the path is one of V3. Nothing was sent. Send the batch to …/V2/Attendance/$batch.',
+        'The body is a batch of V2, but the path belongs to V3. Nothing was sent. Send the batch to …/V2/Attendance/$batch.',
       )
   }
 }
 
-/** Metadata, and the document that lists the sets of a service. */
+/** Matches the paths of metadata and service documents, which services show to everyone. */
 const PUBLIC = /\$metadata|^\/?$|\/v\d+(?:\/(?:attendance|learner))?\/?$/i
 
 /**
- * True for a reply that shows that a service takes the credentials of its request: success, for a request that needs some. Services describe
- * themselves to everyone, gateways answer OPTIONS by themselves, and send who is not known elsewhere.
+ * Returns true if a reply shows that the service accepts the credentials of the request: a 2xx to a request that needs credentials.
+ * Gateways answer OPTIONS themselves, and redirect unknown callers.
  */
 export function showsAcceptance(request: IncomingMessage, status: number): boolean {
   return status >= 200 && status < 300 && request.method !== 'OPTIONS' && !PUBLIC.test(pathOf(request))

@@ -3,20 +3,20 @@ import type { ServerResponse } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import { createQuota, holderOf, type QueueKey } from '../upstream/index.ts'
 
-/** Bytes of request bodies and complete replies that are held at the same time, over all requests. */
+/** Limits how many bytes of request bodies and complete replies all requests together hold in memory. */
 export type ByteBudget = ReturnType<typeof createByteBudget>
 /** The bytes that one request holds in memory. */
 export type HeldBytes = ReturnType<ByteBudget['open']>
 
-/** Releases when the reply has left or its client has: as long as it lasts, request and reply are in memory. */
+/** Releases the bytes when the response closes. Until then the request and its reply stay in memory. */
 export function releaseAfterReply(held: HeldBytes, response: ServerResponse): void {
   if (response.closed) held.release()
   else response.once('close', () => held.release())
 }
 
 /**
- * Creates a budget of `maxBytes`, divided between clients. Refusing early with 503 keeps the memory bounded whatever the
- * clients send; `onRefusal` counts the refusals.
+ * Creates a budget of `maxBytes` that is divided fairly between clients. Requests beyond the budget are refused early with 503, so that
+ * memory stays bounded. Calls `onRefusal` for each refusal.
  */
 export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
   const quota = createQuota(maxBytes)
@@ -29,30 +29,30 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
         held += count
       }
       return {
-        /** Counts bytes that are in memory whatever the budget has left. */
+        /** Counts bytes that are already in memory, even if they exceed the budget. */
         add,
-        /** Takes bytes; error `ADP_OVERLOADED` when the budget, or the share of the client in it, is spent. */
+        /** Takes bytes. Throws `ADP_OVERLOADED` if the budget, or the client's share of it, is exhausted. */
         take: (count: number): void => {
           if (count === 0) return
           if (!quota.mayTake(holder, count)) {
             onRefusal?.()
             throw new AdapterError(
               'ADP_OVERLOADED',
-              'Too many bytes of this client, or of all clients, are being processed. Nothing was sent; try again later.',
+              'Too many bytes of this client, or of all clients, are being processed. Nothing was sent. Try again later.',
             )
           }
           add(count)
         },
-        /** Gives everything back; more than once changes nothing. */
+        /** Releases all bytes of the request. Further calls have no effect. */
         release: (): void => {
           quota.release(holder, held)
           held = 0
         },
       }
     },
-    /** The bytes in use. */
+    /** Returns the number of bytes in use. */
     held: (): number => quota.held(),
-    /** Changes the size; requests under way keep what they hold. */
+    /** Changes the size of the budget. Requests in progress keep the bytes that they hold. */
     resize: (bytes: number): void => quota.resize(bytes),
   }
 }

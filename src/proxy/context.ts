@@ -17,58 +17,56 @@ import type { Exchange, ExchangeObserver, Received } from './exchange.ts'
 import type { Relays } from './forwarder.ts'
 import type { PassThrough } from './pass-through.ts'
 
-/** The parts that the handlers work with; created once by the composition root. */
+/** The dependencies of the handlers. The composition root creates them once. */
 export interface ProxyContext extends WriteContext {
-  /** The client of a request; nothing is asked of a service for it. */
+  /** Identifies the client of a request without calling a service. */
   readonly recognise: (request: IncomingMessage) => Client
-  /** What V3 is asked with for a client. */
+  /** Returns the credentials and limits for calls to V3 on behalf of a client. */
   readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
-  /** Decides which side serves a request. */
   readonly stages: LiveStages
-  /** Count what became of writes on each side. */
+  /** Counts the outcomes of writes on each side. */
   readonly guards: LiveGuards
-  /** Notes what the advice on the next step of a partner counts. */
+  /** Records the writes that the advice on a partner's next step is based on. */
   readonly seen: LiveSeen
-  /** Notes that V2 was sent a write of a partner which the journal does not know. */
+  /** Records that V2 was sent a write of a partner that is not in the journal. */
   readonly noteUnrecorded: (partner: string) => void
-  /** Compares exchanges off the way of their clients. */
+  /** Compares exchanges in the background, without delaying their clients. */
   readonly comparison: LiveComparison
-  /** Observes each exchange beside the adapter's own observers; `undefined` if nothing else observes. */
+  /** Returns an additional observer of an exchange. `undefined` if only the adapter's own observers are used. */
   readonly observe?: ((exchange: Received) => Partial<ExchangeObserver>) | undefined
-  /** Undefined: nothing is traced. */
+  /** `undefined` if tracing is off. */
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
-  /** Sends on what V2 serves. */
+  /** Forwards the requests that V2 serves. */
   readonly relays: Relays
-  /** Reads marks of V2 beside the way of a client's request. */
+  /** Reads marks from V2 with calls that are separate from the client's request. */
   readonly v2Reader: Pick<WholeReader, 'get'>
-  /** Turn absolute links of replies into links of the adapter. */
+  /** True if absolute links in replies are rewritten to the adapter's address. */
   readonly rewriteLinks: boolean
-  /** Counts a request of the partner until the function that is returned is called. */
+  /** Counts a request of the partner until the returned function is called. */
   readonly enterPartner: (partner: Partner) => () => void
   readonly reads: ReadContext
   readonly passThrough: PassThrough
-  /** The limits of a request that begins now; it keeps them. */
+  /** Returns the current limits. A request keeps the limits that applied when it began. */
   readonly limits: () => BatchLimits
   readonly byteBudget: ByteBudget
   readonly slowClients: SlowClients
   readonly inFlight: InFlight
-  /** Proxies whose forwarding headers are believed. */
+  /** The proxies whose forwarding headers are trusted. */
   readonly trustedProxies: AddressList
-  /** The address that clients call, where the configuration has it. */
+  /** The address that clients call, or `undefined` if the configuration does not set it. */
   readonly publicUrl: URL | undefined
 }
 
-/** Answers one exchange that V3 serves. Throws the error that the request as a whole is refused for. */
+/** Answers one exchange that V3 serves. Throws the error with which the whole request is refused. */
 export type Handle = (
   context: ProxyContext,
   exchange: Exchange,
   authorisation: Authorisation,
 ) => void | Promise<void>
 
-/** The requests in flight, including those whose client has disconnected. */
 export type InFlight = ReturnType<typeof createInFlight>
 
-/** Creates the count that a shutdown waits for. */
+/** Creates a counter of the requests in flight, for which a shutdown waits. A request counts even after its client has disconnected. */
 export function createInFlight() {
   let count = 0
   let waiting: (() => void)[] = []
@@ -79,15 +77,15 @@ export function createInFlight() {
     waiting = []
   }
   return {
-    /** Counts a request until the function that is returned is called. */
+    /** Counts a request until the returned function is called. */
     enter: (): (() => void) => {
       count += 1
       return leave
     },
-    /** Resolves when nothing is being handled; ask it only when no new request can come. */
+    /** Resolves when no request is in flight. Call it only once new requests can no longer arrive. */
     idle: (): Promise<void> =>
       count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
-    /** Requests that are being handled now. */
+    /** Returns the number of requests in flight. */
     count: (): number => count,
   }
 }

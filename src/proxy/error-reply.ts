@@ -4,8 +4,8 @@ import { AdapterError, toErrorBody } from '../errors.ts'
 import { type Events, framesOf } from '../observability/events.ts'
 
 /**
- * Answers a request that failed as a whole (batch-wire 5). Missing or invalid credentials are told in the gateway's form
- * (service-facts 12), everything else in OData's. After the reply has begun it can only be broken off.
+ * Answers a request that failed as a whole (batch-wire 5). A 401 or 403 has the gateway's form (service-facts 12); every other error
+ * has OData's form. If the reply has already begun, the connection is closed instead.
  */
 export function sendError(response: ServerResponse, cause: unknown, events: Events, partner?: string): void {
   const error = toAdapterError(cause, events)
@@ -26,7 +26,7 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
   response.end(json)
 }
 
-/** The JSON of such an answer. */
+/** Returns the JSON body of the reply to a failed request. */
 export function encodeError(error: AdapterError): string {
   const isGateways = error.status === 401 || error.status === 403
   return JSON.stringify(
@@ -43,21 +43,21 @@ function toAdapterError(cause: unknown, events: Events): AdapterError {
   })
   return cause instanceof AdapterError
     ? cause
-    : new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause })
+    : new AdapterError('ADP_INTERNAL', 'An unexpected error occurred.', { cause })
 }
 
-/** The code of a write that may have been applied; V2 writes it a second time if it is sent again. */
+/** The code for a write that may have been applied. If the client sends the write to V2 again, V2 applies it a second time. */
 export type UnknownOutcome = 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN'
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
   ADP_OUTCOME_UNKNOWN:
-    'No answer came after the request was sent. It may have been applied: look it up first.',
+    'The service did not answer after the request was sent. The request may have been applied. Look up the result before you send it again.',
   ADP_V2_OUTCOME_UNKNOWN:
-    'V2 gave no answer after the request was sent, and may have applied it. V2 does not recognise a request that is sent again: it writes what it has applied a second time. Look it up first.',
+    'V2 did not answer after the request was sent. V2 may have applied the request, and applies it a second time if it is sent again. Look up the result before you send it again.',
 }
 
-/** The error of a request without a reply: a write that may have reached the service is never a plain failure. */
+/** Returns the error for a request without a reply. A write that may have reached the service gets `code`, never a plain failure. */
 export function lossOf(
   method: string | undefined,
   sent: boolean,
@@ -66,10 +66,14 @@ export function lossOf(
 ): AdapterError {
   return mayBeApplied(method, sent)
     ? new AdapterError(code, LOOK_UP[code], { cause })
-    : new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service cannot be reached.', { cause })
+    : new AdapterError(
+        'ADP_UPSTREAM_UNAVAILABLE',
+        'The service cannot be reached. Nothing was applied. Try again later.',
+        { cause },
+      )
 }
 
-/** The error of a request whose upload is given up because its client is too slow. */
+/** Returns the error for a request whose client uploads the body too slowly. */
 export function slowUploadOf(
   method: string | undefined,
   sent: boolean,
@@ -78,15 +82,15 @@ export function slowUploadOf(
   return mayBeApplied(method, sent)
     ? new AdapterError(
         code,
-        'The body of the request did not arrive whole, and a part of it had been sent on. It may have been applied: look it up first.',
+        'The body of the request did not arrive completely, and a part of it was already sent. The request may have been applied. Look up the result before you send it again.',
       )
     : new AdapterError(
         'ADP_SLOW_CLIENT',
-        'The body of the request arrived too slowly. Nothing was applied; send it again.',
+        'The body of the request arrived too slowly. Nothing was applied. Send the request again.',
       )
 }
 
-/** True for a method that changes nothing (RFC 9110 9.2.1). */
+/** Returns true for a method that changes nothing (RFC 9110 9.2.1). */
 export function isSafeMethod(method: string | undefined): boolean {
   return SAFE_METHODS.has(method ?? '')
 }

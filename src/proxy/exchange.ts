@@ -12,58 +12,60 @@ import type { ReplyReading } from '../writes/relayed-reply.ts'
 import type { Answered } from '../writes/reply.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
-/** One request of a client, on its way to the handler of its route. */
+/** One request of a client, as its route's handler receives it. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: RequestTarget
-  /** The path before the route, as the client wrote it. */
+  /** The path in front of the route, in the client's spelling. */
   readonly prefix: string
   readonly client: Client
   readonly entry: StageEntry
-  /** The side that serves it. */
+  /** The side that serves the request. */
   readonly side: Side
   readonly kind: RequestKind
-  /** The school, as the unit of `canary`. */
+  /** The unit that `canary` assigns to a side: the school that the token or a header names, otherwise the client. */
   readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
   readonly observer: ExchangeObserver
 }
 
-/** An exchange that is not observed yet. */
+/** An exchange before its observer is attached. */
 export type Received = Omit<Exchange, 'observer'>
 
-/** The reply that an exchange got. */
 export type Replied =
-  /** A write that V3 has answered, or the journal with what is kept of it. */
+  /** A write that V3 answered, or that the journal answered with the stored reply. */
   | { readonly kind: 'answered'; readonly planned: PlannedRequest; readonly answered: Answered }
-  /** A write that V2 was sent. */
+  /** A write that was sent to V2. */
   | {
       readonly kind: 'relayed'
-      /** Decompressed; undefined: it cannot be read. */
+      /** The decompressed body, or `undefined` if the body cannot be read. */
       readonly body: Buffer | undefined
       readonly plan: Plan | undefined
       readonly outcome: ForwardOutcome
       readonly reading: ReplyReading
     }
-  /** A read; the reply is undefined where no copy was made. */
+  /** A read. Its reply is `undefined` if no copy was made. */
   | { readonly kind: 'read'; readonly reply: WireReply | undefined }
 
-/** Takes what happens to an exchange. Nothing that it does changes the exchange. */
+/** Receives the events of an exchange. An observer never changes the exchange. */
 export interface ExchangeObserver {
-  /** Bytes of the reply that the copy for the observer may have; 0 if it wants none. With a copy, it is also given the body of a write that V2 serves. */
+  /**
+   * The maximum size in bytes of the copy of a reply, or 0 if the observer needs no copy. With a copy, the observer also receives the
+   * body of a write that V2 serves.
+   */
   readonly copyBytes: number
-  /** A write was read; undefined: it cannot be read, and V2 serves it as it is. */
+  /** Called when a write has been read. `plan` is `undefined` if the write cannot be read and V2 serves it unchanged. */
   decoded(plan: Plan | undefined): void
-  /** A record of a write that V3 serves has its part of the reply. */
+  /** Called when a record of a write that V3 serves has its part of the reply. */
   settled(position: number, part: PartReply): void
   replied(reply: Replied): void | Promise<void>
-  /** The exchange is over; `cause`: why it was refused as a whole. */
+  /** Called when the exchange is over. `cause` is the error with which the whole request was refused, if it was. */
   ended(cause: unknown): void
 }
 
-/** One observer for all of them. */
+/** Combines several observers into one. */
 export function observeAll(observers: readonly Partial<ExchangeObserver>[]): ExchangeObserver {
   return {
     copyBytes: Math.max(0, ...observers.map(({ copyBytes = 0 }) => copyBytes)),
@@ -77,13 +79,14 @@ export function observeAll(observers: readonly Partial<ExchangeObserver>[]): Exc
 }
 
 /**
- * To be called right before a write is made durable for V3, or its first byte is sent to V2. Error `ADP_STAGE_UNKNOWN` where this instance
- * may have been taken for dead since the side of the request was decided.
+ * Checks that the stage of a request still applies. Call this immediately before a write is made durable for V3, or before its first
+ * byte is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request
+ * was decided.
  */
 export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return
   throw new AdapterError(
     'ADP_STAGE_UNKNOWN',
-    'Another instance may serve this client on the other side by now. Nothing was sent; send the request again.',
+    'Another instance may already serve this client on the other side. Nothing was sent. Send the request again.',
   )
 }

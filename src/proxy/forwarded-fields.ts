@@ -6,7 +6,7 @@ import { type AddressList, plainAddress } from '../http/address.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
-/** Header fields that end at each hop (RFC 9110 7.6.1), in lower case; `Connection` may name more. */
+/** Hop-by-hop header fields (RFC 9110 7.6.1) in lower case. `Connection` may name more. */
 const hopByHopHeaders: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -19,25 +19,25 @@ const hopByHopHeaders: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** Clients name two or three; each is compared with every field. */
+/** Clients name two or three options. Each option is compared with every field, so the number must be limited. */
 const MAX_CONNECTION_OPTIONS = 100
 
-/** Refuses a request whose `Connection` names more options than any client needs. Error: `ADP_HEADER`. */
+/** Throws `ADP_HEADER` if `Connection` names more options than any client needs. */
 export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const options = headers.connection?.split(',', MAX_CONNECTION_OPTIONS + 1) ?? []
   if (options.length > MAX_CONNECTION_OPTIONS)
     throw new AdapterError(
       'ADP_HEADER',
-      `The header Connection names more than ${MAX_CONNECTION_OPTIONS} options. Nothing was sent. Name the fields of this connection only.`,
+      `The header Connection names more than ${MAX_CONNECTION_OPTIONS} options. Nothing was sent. Name only the fields of this connection.`,
     )
 }
 
 /**
- * The fields of a message that go on to the next hop, as they were written: name, value, name, value. Those in `kept` go on
- * although `Connection` names them.
+ * Returns the end-to-end fields of a message as a list of alternating names and values, in their original spelling. Fields in `kept`
+ * pass even if `Connection` names them.
  */
 function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
-  // The names in `Connection` end at this hop too (RFC 9110 7.6.1).
+  // The fields that `Connection` names are hop-by-hop too (RFC 9110 7.6.1).
   const named = new Set<string>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
     if (raw[at]?.toLowerCase() !== 'connection') continue
@@ -48,48 +48,52 @@ function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** Fields that name the client of a request, its address, or its hops. */
+/** Matches fields that name the client of a request, its address, or the hops of the request. */
 const FORWARDING =
   /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
-/** Fields that make a server serve another method or path than those of the request line. */
+/** Matches fields that make a server use another method or path than the request line. */
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
 /**
- * Fields by which gateways tell a service behind them who calls, by which way, or what to show of themselves. V3 gets none of a client. V2
- * gets them at the stages at which it serves, as before the adapter.
+ * Matches fields by which a gateway tells the service behind it who the caller is and which way the request took, or asks for internals
+ * of the gateway. They are never passed from a client to V3. V2 receives them while it serves, as it did before the adapter was
+ * installed.
  */
 const OF_GATEWAYS =
   /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/
 
-/** Fields that no request takes along: those about its way, and those that override its method or path. */
+/** Matches the fields that are removed from every request: those about its route, and those that override its method or path. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
-/** Servers that hand headers on as variables read `X_Forwarded_For` and `X-Forwarded-For` as one field. */
+/**
+ * Returns a field name in lower case with hyphens. Servers that expose headers as variables treat `X_Forwarded_For` and
+ * `X-Forwarded-For` as one field.
+ */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower
 }
 
-/** True for a request that a proxy has forwarded, as its added fields show. */
+/** Returns true if the fields of a request show that a proxy forwarded it. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
-/** Who is believed about the address that a client called, and that address where the configuration has it. */
+/** The proxies that are trusted to name the address that a client called, and that address if the configuration sets it. */
 interface ForwardingTrust {
   readonly trustedProxies: AddressList
   readonly publicUrl?: URL | undefined
 }
 
-/** A path before the adapter's own that a proxy takes off: plain segments. It becomes a part of links. */
+/** Matches a path prefix that a proxy strips. Only plain segments are accepted, because the prefix becomes part of links. */
 const PREFIX = /^(?:\/(?!\.)[\w.~!$&'()*+=:@%-]{1,128}){1,8}$/
 
 /**
- * Replaces the fields about the way of a request by the adapter's own, in place: `X-Forwarded-For`, `X-Forwarded-Proto`,
- * `X-Forwarded-Host` and, for links, `X-Forwarded-Prefix`. Every other field of that kind goes, and so does every field that overrides the
- * method or the path. Only a peer in `trustedProxies` is believed, about the scheme, the prefix, and the addresses before it. `publicUrl`
- * takes the place of scheme, host and prefix.
+ * Replaces the forwarding fields of a request in place with the adapter's own: `X-Forwarded-For`, `X-Forwarded-Proto`,
+ * `X-Forwarded-Host` and, for links, `X-Forwarded-Prefix`. Removes all other forwarding fields, and all fields that override the method
+ * or the path. Only a peer in `trustedProxies` may set the scheme, the prefix and the earlier addresses. `publicUrl` overrides the
+ * scheme, the host and the prefix.
  */
 export function replaceForwarding(
   request: IncomingMessage,
@@ -115,7 +119,7 @@ export function replaceForwarding(
     headers['x-forwarded-prefix'] = prefix
 }
 
-/** The hops behind the first one that is not trusted, and that one: earlier hops are claims of that one. */
+/** Returns the last untrusted hop and all hops after it. Earlier hops are only claims of that untrusted hop. */
 function believed(hops: readonly string[], trusted: AddressList): readonly string[] {
   const client = hops.findLastIndex((hop) => !trusted.has(hop))
   return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
@@ -127,23 +131,26 @@ function itemsOf(field: string | string[] | undefined): string[] {
 }
 
 /**
- * What a client cannot have removed by naming it in `Connection`: without the framing, the body would be read as the next
- * request on the upstream's connection.
+ * The fields that pass even if the client names them in `Connection`. Without the framing fields, the upstream would read the body as
+ * the next request on its connection.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
-/** Set anew for the next hop; Node has answered `Expect`. `replaceForwarding` has set the forwarding fields. */
+/** These fields are set again for the next hop. Node answers `Expect`, and `replaceForwarding` sets the forwarding fields. */
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
 const REPLACED: ReadonlySet<string> = new Set([
   ...FORWARDED,
   ...['x-forwarded-port', 'x-forwarded-prefix', 'host', 'expect'],
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
-/** Of these Node reads the first alone: a service that read the last would serve another client, or other records, than are known here. */
+/**
+ * Node uses only the first of these fields. A service that used the last one would see another client, or other records, than the
+ * adapter.
+ */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**
- * The fields of a request for the next hop (RFC 9110 7.6.1), in the client's order and case; `Host` is left to the connection.
- * `credentials` take the place of the client's own; `identity`: ask for a body that is not encoded; `added` take the place of fields of the
+ * Returns the fields of a request for the next hop (RFC 9110 7.6.1), in the client's order and case. The connection sets `Host`.
+ * `credentials` replace the client's own. `identity` asks for a body without content encoding. `added` fields replace fields of the
  * same names.
  */
 export function toUpstreamFields(
@@ -163,7 +170,7 @@ export function toUpstreamFields(
   const seen = (name: string): boolean => ONCE.has(name) && !once.delete(name)
   const fields = passing(endToEndFields(rawHeaders, KEPT), (name) => {
     if (seen(name)) return false
-    // Fields that `replaceForwarding` has removed are not among the parsed ones any more.
+    // The parsed headers no longer contain the fields that `replaceForwarding` removed.
     if (headers[name] === undefined || REPLACED.has(name)) return false
     if ((identity && name === 'accept-encoding') || added.includes(name)) return false
     return credentials === undefined || !(CREDENTIALS.has(name) || isForeignToV3(name))
@@ -181,20 +188,20 @@ export function toUpstreamFields(
   return fields
 }
 
-/** True for a field of gateways, and for another spelling of a field that the adapter sets itself. */
+/** Returns true for a field that only gateways set, and for another spelling of a field that the adapter sets itself. */
 function isForeignToV3(name: string): boolean {
   const plain = plainName(name)
   if (OF_GATEWAYS.test(plain)) return true
   return plain !== name && [CREDENTIALS, REPLACED, KEPT, ONCE, hopByHopHeaders].some((set) => set.has(plain))
 }
 
-/** The port that the client asked for. */
+/** Returns the port that the client addressed. */
 function portOf({ headers }: IncomingMessage): string {
   const port = /:(\d+)$/.exec([headers['x-forwarded-host'] ?? headers.host].join())?.[1]
   return port ?? (headers['x-forwarded-proto'] === 'https' ? '443' : '80')
 }
 
-/** The fields of a reply for the client; those that hold one of the credentials in `withheld` stay behind. */
+/** Returns the fields of a reply for the client, without fields that contain one of the `withheld` credentials. */
 export function toClientFields(head: ReplyHead, withheld: readonly string[]): string[] {
   const own = endToEndFields(head.fields.list())
   return withheld.length === 0
@@ -202,7 +209,7 @@ export function toClientFields(head: ReplyHead, withheld: readonly string[]): st
     : passing(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
 }
 
-/** The fields of a list of names and values that pass; names are compared in lower case. */
+/** Filters a list of alternating names and values. `passes` receives each name in lower case. */
 function passing(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -213,10 +220,10 @@ function passing(raw: readonly string[], passes: (name: string, value: string) =
 }
 
 const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
-/** Layers of encoding that are looked through. */
+/** The number of nested encodings that are searched for a credential. */
 const MAX_LAYERS = 3
 
-/** The credentials of a call that are not the client's own, and that it must not learn from the reply. */
+/** Returns the credentials of a call that are not the client's own, and that the client must not learn from the reply. */
 export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
   const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
   const added: string[] = []
@@ -225,7 +232,7 @@ export function addedCredentials(sent: V3Credentials, client: V3Credentials): st
   return added.filter((credential) => credential !== '')
 }
 
-/** True for a text that holds one of the credentials: as it is, inside a longer text, percent-encoded or in base64. */
+/** Returns true if a text contains one of the credentials: in plain text, percent-encoded or in base64. */
 export function holdsCredential(text: string, credentials: readonly string[]): boolean {
   if (credentials.length === 0) return false
   const wanted = credentials.map((credential) => credential.toLowerCase())
@@ -237,7 +244,7 @@ export function holdsCredential(text: string, credentials: readonly string[]): b
   return false
 }
 
-/** Texts that a text may have been encoded from, other than itself. */
+/** Returns the texts that a text may be an encoding of, except for the text itself. */
 function decodings(text: string): string[] {
   const texts: string[] = []
   if (text.includes('%'))
@@ -246,7 +253,7 @@ function decodings(text: string): string[] {
     )
   if (text.includes('\\')) texts.push(text.replaceAll('\\', ''))
   for (const [run] of text.matchAll(BASE64_RUN)) {
-    // A run may begin with other characters of the alphabet, so that its groups of four are shifted.
+    // Other base64 characters may precede the credential and shift its groups of four.
     for (let shift = 0; shift < 4; shift += 1)
       texts.push(Buffer.from(run.slice(shift), 'base64').toString('latin1'))
   }

@@ -26,50 +26,55 @@ import type { LinkRewriting, ReplyLinks } from './link-rewriter.ts'
 import { type ReplyOptions, ReplyWriter } from './reply-writer.ts'
 import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 
-/** How one request is forwarded. */
 export interface ForwardCall {
-  /** Whose share of connections and bytes it uses. */
+  /** The client whose share of connections and bytes the request uses. */
   readonly queueKey: QueueKey
-  /** In place of those of the client; default: the client's own. */
+  /** Replaces the credentials of the client. Default: the client's own. */
   readonly credentials?: V3Credentials
-  /** Limits the rate and the time; undefined: it waits for nothing but a connection. */
+  /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
-  /** Paths below the upstream's address, and where absolute links to them lead in replies; the last one has the empty path. */
+  /**
+   * Maps paths below the upstream's address to the addresses that replace absolute links to them in replies. The last entry has the
+   * empty path.
+   */
   readonly links?: readonly LinkRewriting[] | undefined
-  /** See `ReplyOptions.queryRewritten`; default false. */
+  /** See `ReplyOptions.queryRewritten`. Default: false. */
   readonly queryRewritten?: boolean
-  /** False: only links in header fields change, and no byte of the body. Default true. */
+  /** True if links in the body are rewritten, as those in header fields are. Default: true. */
   readonly linksInBody?: boolean
   /** Credentials that the client must not learn from the reply. */
   readonly withheld?: readonly string[]
-  /** The body where it was read already: the bytes as they came, without decoding. Any other is sent on as it comes. */
+  /** The raw body if it was already read. If `undefined`, the body is streamed. */
   readonly body?: Buffer | undefined
-  /** Where the body was read already, the reply is also read when the client has gone, for `bodyMs` after its head. Default false. */
+  /**
+   * True if the reply is read to its end after the client has disconnected, for at most `bodyMs` after its head. Applies only if `body`
+   * is given. Default: false.
+   */
   readonly keepGoing?: boolean
-  /** Bytes of a body that the copy of the reply may have; default 0: no copy is made. */
+  /** The maximum size in bytes of a copy of the reply's body. Default: 0, which makes no copy. */
   readonly captureBytes?: number
-  /** Called with the first 64 KiB of a body that is streamed, before the request waits for its turn; nothing is sent where it throws. */
+  /** Called with the first 64 KiB of a streamed body, before the request is queued. If it throws, nothing is sent. */
   readonly checkBody?: ((firstBytes: Buffer) => void) | undefined
-  /** Called once the request has a connection, right before its first byte is sent; nothing is sent where it throws. */
+  /** Called when the request has a connection, immediately before its first byte is sent. If it throws, nothing is sent. */
   readonly beforeSend?: () => void
-  /** True: a reply of 401 is returned in place of being sent on, unless it is long. */
+  /** True if a 401 reply is returned to the caller instead of the client, unless it is longer than `MAX_INTERCEPTED_BYTES`. */
   readonly intercepts401?: boolean
   readonly onReplyHead?: (head: ReplyHead) => void
   /** See `ReplyOptions.onWhole`. */
   readonly onReplyEnd?: ReplyOptions['onWhole'] | undefined
 }
 
-/** What became of a request. The client has been answered, except where its reply was intercepted. */
+/** The outcome of a forwarded request. The client has been answered, unless the reply was intercepted. */
 export type ForwardOutcome =
-  /** The upstream answered, and its whole reply was handed to the client, where it had not gone. */
+  /** The upstream answered, and its whole reply was written to the client if the client was still connected. */
   | { readonly kind: 'answered'; readonly status: number; readonly reply: WireReply | undefined }
-  /** Nothing left for the upstream. */
+  /** Nothing was sent to the upstream. */
   | { readonly kind: 'notSent'; readonly error: AdapterError }
-  /** It left, or a part of it, and no reply came. */
+  /** The request was sent at least in part, and no reply arrived. */
   | { readonly kind: 'lost'; readonly error: AdapterError }
-  /** The reply broke off; the connection of the client was broken off too. */
+  /** The reply ended early. The client's connection was closed too. */
   | { readonly kind: 'brokenReply'; readonly status: number; readonly error: AdapterError }
-  /** `pass` sends the reply on after all. */
+  /** A 401 reply that was withheld. `pass` sends it to the client after all. */
   | {
       readonly kind: 'intercepted'
       readonly status: number
@@ -77,10 +82,10 @@ export type ForwardOutcome =
       readonly pass: () => void
     }
 
-/** Sends requests on to one upstream, and its replies back, both as they are. */
+/** Forwards requests to one upstream, and its replies to the clients, both unchanged. */
 type Forwarder = ReturnType<typeof createForwarder>
 
-/** The requests with a body that are forwarded. */
+/** The uploads in progress, by request. */
 export type Uploads = WeakMap<IncomingMessage, Upload>
 
 interface Upload {
@@ -88,48 +93,47 @@ interface Upload {
   call: OpenCall | undefined
 }
 
-/** What a request with a body that was read, and one that is streamed, have in common while they are on their way. */
+/** The interface that buffered and streamed calls share while they are in progress. */
 type OpenCall = Pick<StreamCall, 'abort' | 'isSent' | 'resume'>
 
 export interface ForwarderOptions {
-  /** The path of a request is added to its own. */
+  /** The base address. The path of each request is appended to its path. */
   readonly baseUrl: URL
   readonly connections: number
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly acquireMs?: number | undefined
-  /** The code of a write that may have been applied. */
   readonly outcomeUnknown: UnknownOutcome
   /**
-   * How long a body is waited for before the request is sent, unless 64 KiB of it are there, ms; undefined: without end. A client
-   * that takes its time holds no connection meanwhile.
+   * How long the forwarder waits for a body, or for its first 64 KiB, before it sends the request, in milliseconds. If `undefined`, it
+   * waits without limit. A slow client does not hold a connection during this time.
    */
   readonly arrivalMs: number | undefined
   readonly uploads: Uploads
   readonly byteBudget: ByteBudget
   readonly clock: Clock
   readonly events: Events
-  /** Called once for every call that left; `status` is undefined where no reply arrived. */
+  /** Called once for every call that was sent. `status` is `undefined` if no reply arrived. */
   readonly onCall: (call: {
     readonly isRead: boolean
     readonly status: number | undefined
     readonly durationMs: number
   }) => void
-  /** Begins the span of a call. */
+  /** Starts the trace span of a call. */
   readonly trace?: (() => CallTrace | undefined) | undefined
-  /** Called where a request has no whole reply. */
+  /** Called when a request gets no complete reply. */
   readonly onFailure: (reason: 'unreachable' | 'lost' | 'brokenReply') => void
-  /** Called where a request gets no connection. */
+  /** Called when a request gets no connection. */
   readonly onRefusal: (reason: Refusal) => void
 }
 
-/** A longer reply of 401 is no error of the gateway. */
+/** A longer 401 reply is not an error of the gateway. */
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder over connections of its own: http-proxy-middleware streams a body, undici carries a request that has none, or whose
- * body was read already. Hop-by-hop fields end here; method, status, end-to-end fields and bytes stay as they are. Where the upstream cannot be reached, the client gets 503
- * `ADP_UPSTREAM_UNAVAILABLE`, for a write that may have left 504 with `outcomeUnknown`; when the upstream dies in the middle of a
- * reply, the client's connection breaks too.
+ * Creates a forwarder with connections of its own. http-proxy-middleware streams bodies; undici sends requests without a body or with a
+ * body that was already read. Hop-by-hop fields are removed. The method, the status, end-to-end fields and bytes stay unchanged. If the
+ * upstream cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`, or 504 with the code `outcomeUnknown` if a write may have
+ * been sent. If the upstream breaks off a reply, the client's connection is closed too.
  */
 export function createForwarder(options: ForwarderOptions) {
   const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options
@@ -138,7 +142,10 @@ export function createForwarder(options: ForwarderOptions) {
   const connections = createConnections(baseUrl.origin, options)
   const streams = createStreamProxy(baseUrl, options.timeouts, clock)
   return {
-    /** Forwards one request and answers it; rejects where the budget, or the share of its client in memory, lets nothing be sent. */
+    /**
+     * Forwards one request and answers it. Rejects without sending anything if the call budget or the client's share of memory is
+     * exhausted.
+     */
     forward: async (
       request: IncomingMessage,
       response: ServerResponse,
@@ -199,7 +206,7 @@ export function createForwarder(options: ForwarderOptions) {
         held.release()
       }
     },
-    /** Connections in use. */
+    /** Returns the number of connections in use. */
     held: (): number => connections.held(),
     close: async (): Promise<void> => {
       await connections.close()
@@ -209,18 +216,18 @@ export function createForwarder(options: ForwarderOptions) {
 }
 
 /**
- * What to answer when the upload of a request is given up, which ends its call: it may have been applied where a part of it was
- * sent on.
+ * Aborts the call of a request whose upload is abandoned, and returns the error for its client. The error says that the request may
+ * have been applied if part of it was sent.
  */
 function giveUpUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
   const error = slowUploadOf(request.method, call?.isSent() === true, outcomeUnknown)
-  // Later: its failure must find the answer that the caller gives now.
+  // Aborting is deferred, so that the failure of the call finds the answer that the caller sends first.
   if (call !== undefined) queueMicrotask(() => call.abort(error))
   return error
 }
 
-/** One request on its way to the upstream, once it may leave. */
+/** Handles the events of one forwarded request. */
 class ForwardedRequest implements ReplySink {
   readonly outcome: Promise<ForwardOutcome>
   private readonly request: IncomingMessage
@@ -260,7 +267,7 @@ class ForwardedRequest implements ReplySink {
     })
   }
 
-  /** Ends the call when its client goes. */
+  /** Aborts the call when its client disconnects. */
   follow(call: OpenCall): OpenCall {
     const { response } = this
     this.call = call
@@ -310,7 +317,7 @@ class ForwardedRequest implements ReplySink {
     const { method } = request
     if (sent) this.count(undefined)
     const error = cause instanceof AdapterError ? cause : lossOf(method, sent, options.outcomeUnknown, cause)
-    // Else the client has gone, or has its answer.
+    // Otherwise the client has disconnected or was already answered.
     const isOpen = !response.destroyed && !response.writableEnded
     if (head !== undefined && (this.intercepted === undefined || response.headersSent)) {
       if (isOpen) options.onFailure('brokenReply')
@@ -328,7 +335,7 @@ class ForwardedRequest implements ReplySink {
     try {
       this.writer.end((reply) => this.settle({ kind: 'answered', status, reply }))
     } catch (cause) {
-      // Its head cannot be sent.
+      // The head of the reply cannot be sent.
       this.head = undefined
       this.onFailure(cause instanceof Error ? cause : CLIENT_CLOSED, true)
     }
@@ -340,7 +347,7 @@ class ForwardedRequest implements ReplySink {
     return this.writer.data(body)
   }
 
-  /** Counts a call that left, once. */
+  /** Counts a call that was sent, once. */
   private count(status: number | undefined): void {
     if (this.isCounted) return
     this.isCounted = true
@@ -358,22 +365,22 @@ class ForwardedRequest implements ReplySink {
     if (this.head !== undefined) this.limitRest()
   }
 
-  /** Gives up a body that nobody waits for and that does not end: each of its bytes would keep the call open for longer. */
+  /** Limits the time for the rest of a reply whose client has gone. Otherwise a reply that never ends would keep the call open. */
   private limitRest(): void {
     const { clock, timeouts } = this.options
     this.cancelRest = clock.after(timeouts.bodyMs, () => this.call?.abort(CLIENT_CLOSED))
   }
 }
 
-/** The forwarders to all base addresses of V2. */
+/** The forwarders to the base addresses of V2. */
 export type Relays = ReturnType<typeof createRelays>
 
-/** With more of them the oldest is forgotten: its calls end as they would, and idle connections close themselves. */
+/** Beyond this limit the oldest forwarder is evicted. Its calls finish normally, and its idle connections time out. */
 const MAX_RELAYS = 1_000
-/** A client that takes longer over its upload than this, or over 64 KiB of it, is streamed to V2 as it comes. */
+/** If a client needs longer for its upload, or for the first 64 KiB of it, the upload is streamed to V2. */
 const ARRIVAL_MS = 100
 
-/** Creates forwarders as they are needed: partners may have a gateway of their own, and a reload may add one. */
+/** Creates forwarders on demand, because each partner may have a gateway of its own and a reload may add one. */
 export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcomeUnknown' | 'arrivalMs'>) {
   const relays = new Map<string, Forwarder>()
   const side = { outcomeUnknown: 'ADP_V2_OUTCOME_UNKNOWN', arrivalMs: ARRIVAL_MS } as const
@@ -387,9 +394,9 @@ export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcom
       relays.set(baseUrl.href, relay)
       return relay
     },
-    /** What to answer when the upload of a request to V2 or V3 is given up, see `giveUpUpload`. */
+    /** Aborts the call of an abandoned upload to V2 or V3, and returns the error for its client. */
     uploadLost: (request: IncomingMessage): AdapterError => giveUpUpload(options.uploads, request),
-    /** Connections in use. */
+    /** Returns the number of connections in use by all forwarders. */
     held: (): number => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
     close: async (): Promise<void> => {
       await Promise.all([...relays.values()].map((relay) => relay.close()))

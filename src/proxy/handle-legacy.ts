@@ -27,23 +27,23 @@ import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
-/** A larger reply of V2 is not kept: should the batch come again when V3 serves, its records are read back. */
+/** A larger reply of V2 is not stored. If the client resends the batch when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
- * How long V2 may be kept waiting for the journal before it is sent a write that the journal does not know. With keys, V3 may have served the
- * same write: a journal that is only slow is then waited for longer.
+ * How long the adapter waits for the journal before it sends V2 a write that the journal has not recorded, in milliseconds. The limit
+ * for `keys` is longer because V3 may have served the same write, and a journal that is only slow should still be asked.
  */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
-/** Sends a request on to V2, and its reply back, both as they are. Error: `ADP_UPSTREAM_UNAVAILABLE` where there is no V2. */
+/** Forwards a request to V2, and the reply to the client, both unchanged. Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
 export async function handleLegacy(context: ProxyContext, exchange: Exchange): Promise<void> {
   const { request, response, client, entry, kind, observer } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
       'ADP_UPSTREAM_UNAVAILABLE',
-      'V2 serves this partner, and no address of V2 is configured. Nothing was sent.',
+      'V2 serves this partner, but no address of V2 is configured. Nothing was sent. Tell the operator of the adapter.',
     )
   const call = toForwardCall(context, exchange)
   if (isWriteKind(kind) && (entry.known !== 'nothing' || observer.copyBytes > 0)) {
@@ -57,7 +57,7 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
     await observer.replied({ kind: 'read', reply: outcome.reply })
 }
 
-/** Next links carry the marker of their side: V2 also serves the page that they lead to. */
+/** Builds the options for a call to V2. Next links carry V2's marker, so that V2 also serves the next page. */
 function toForwardCall(
   { accepted, rewriteLinks, comparison }: ProxyContext,
   { client, request, entry }: Exchange,
@@ -67,7 +67,7 @@ function toForwardCall(
   return {
     queueKey: accepted.queueKey(client),
     links: rewriteLinks ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
-    // The outcomes of a write reach its client as V2 wrote them.
+    // The reply to a write reaches the client exactly as V2 wrote it.
     linksInBody: isRead,
     onReplyHead: ({ status }) => {
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)
@@ -77,11 +77,11 @@ function toForwardCall(
 }
 
 /**
- * Reads a write whole and sends it on to V2. Once the journal knows a write, V3 does not post it again, gives V2's reply if it comes again, and keeps
- * the order of its keys. What this codec cannot read is sent on all the same: V3 could never be sent it. A batch that V3 has served
- * before is answered from the journal, and V2 is not sent it; so is one to which V2 has given its final reply, except at
- * `legacy`. Errors, with nothing sent: those of the journal at `canary`, `ADP_BUDGET_EXCEEDED` where older records
- * of its keys stay unsettled on V3, and those of `replayBatch` and `replayOnV2`.
+ * Reads a write completely and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's
+ * stored reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because V3 could never
+ * be sent it. A batch that V3 served before is answered from the journal and is not sent to V2. Except at `legacy`, neither is a batch
+ * to which V2 gave a final reply. All errors mean that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED`
+ * if older records of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
  */
 async function relayWrite(
   context: ProxyContext,
@@ -129,15 +129,15 @@ async function relayWrite(
   }
 }
 
-/** Sends a write to V2, once. */
+/** Sends a write to V2. Called at most once per request. */
 type Send = (known?: {
-  /** Undefined: the journal does not know it. */
+  /** `undefined` if the journal did not record the write. */
   readonly expectHeld?: RelayedBatch['expectHeld'] | undefined
-  /** The last bytes of the reply wait for it; undefined: nothing is to be kept of the reply. */
+  /** Called with the reply of V2, whose last bytes wait for the returned promise. `undefined` if the reply is not stored. */
   readonly onReplyEnd?: ForwardCall['onReplyEnd']
 }) => Promise<ForwardOutcome>
 
-/** The body of a request without its compression; undefined: it cannot be read, or is larger than `maxBytes`. */
+/** Returns the decompressed body of a request, or `undefined` if it cannot be read or exceeds `maxBytes`. */
 async function decompressed(
   { headers }: IncomingMessage,
   body: Buffer,
@@ -148,17 +148,16 @@ async function decompressed(
   return readBody(Readable.from([body]), { ...limits, contentEncoding }).catch(unlessUnreadable)
 }
 
-/** What is no batch or record for this codec is V2's to judge. */
+/** Ignores errors of decoding, because V2 judges such requests itself. */
 function unlessUnreadable(cause: unknown): undefined {
   if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return undefined
   throw cause
 }
 
-/** A write of V2 that the journal is to know, while it is in memory. */
+/** A write to V2 that the journal is to record. */
 interface KnownWrite {
   readonly planned: PlannedRequest
   readonly known: 'identity' | 'keys'
-  /** For reading V2's reply. */
   readonly reading: ReplyReading
   readonly send: Send
 }
@@ -181,7 +180,7 @@ async function relayKnown(
       resendOf,
       reading,
     })
-  // At `legacy` nothing that V2 was sent is looked up.
+  // At `legacy` earlier writes to V2 are not looked up.
   let begun = await begin(entry.stage === 'legacy' ? undefined : 0)
   while (begun.kind === 'sent') {
     const { batches } = begun
@@ -198,7 +197,7 @@ async function relayKnown(
     const outcome = await send({
       expectHeld: begun.kind === 'new' ? begun.expectHeld : undefined,
       onReplyEnd: async (reply) => {
-        // The end of the reply waits for the journal, but not for long: its client may send a newer mark to V3 then.
+        // The end of the reply waits for the journal, because the client may then send a newer mark to V3. The wait is short.
         const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
         await Promise.race([ended({ kind: 'answered', reply }), late])
       },
@@ -215,7 +214,7 @@ async function relayKnown(
   }
 }
 
-/** Waits for older records of the keys; false where the client left meanwhile. */
+/** Waits for older records of the same keys. Returns false if the client disconnected meanwhile. */
 async function mayBeSent(
   context: ProxyContext,
   exchange: Exchange,
@@ -242,7 +241,7 @@ async function mayBeSent(
     if (!inTime)
       throw new AdapterError(
         'ADP_BUDGET_EXCEEDED',
-        'An earlier mark of one of these learners and events was sent to V3, and nothing says yet what became of it. Nothing was sent; send the request again later.',
+        'An earlier mark of one of these learners and events was sent to V3, and its outcome is not known yet. Nothing was sent. Send the request again later.',
       )
   } finally {
     giveWay?.stop()
@@ -251,7 +250,7 @@ async function mayBeSent(
   return isSent
 }
 
-/** Reads marks of V3 under the credentials of the client of an exchange that V2 serves. */
+/** Creates a reader of marks in V3 with the credentials of a client that V2 serves. */
 function createV3MarkReader(
   context: ProxyContext,
   { request, client }: Exchange,
@@ -268,7 +267,7 @@ function createV3MarkReader(
   }
 }
 
-/** Creates what reads a mark of V2 with a client's own credentials, beside the path of the client's request. */
+/** Creates a reader of marks in V2 with a client's own credentials, in calls that are separate from the client's request. */
 function createV2MarkReader(
   { v2Reader, tracing }: ProxyContext,
   v2: URL,
@@ -298,11 +297,11 @@ function createV2MarkReader(
   }
 }
 
-/** What V2 may deny to some credentials alone. */
+/** Returns true for a status that may depend on the credentials. */
 const isDenied = (status: number): boolean =>
   status >= 400 && status < 500 && status !== 408 && status !== 429
 
-/** A write ends on the side where it began. */
+/** Answers a batch that V3 served before. A write always ends on the side where it began. */
 async function answerFromV3(
   context: ProxyContext,
   exchange: Exchange,

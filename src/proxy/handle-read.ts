@@ -24,7 +24,6 @@ import type { Handle } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { addressOf, nextAddressOf, serviceRoot } from './requested-address.ts'
 
-/** One kind of read of the engine. */
 type Read = (
   context: ReadContext,
   client: Authorisation,
@@ -32,21 +31,21 @@ type Read = (
   session: ReadSession,
 ) => Promise<ReadAnswer>
 
-/** `GET …/V2/Attendance/AttendanceRecords?$filter=…`. */
+/** Handles `GET …/V2/Attendance/AttendanceRecords?$filter=…`. */
 export const handleReadPage = createReadHandler('collection', readPage)
-/** `GET …/V2/Attendance/AttendanceRecords/$count?$filter=…`. */
+/** Handles `GET …/V2/Attendance/AttendanceRecords/$count?$filter=…`. */
 export const handleReadCount = createReadHandler('collection', countMarks)
-/** `GET …/V2/Attendance/AttendanceRecords(<id>)`. */
+/** Handles `GET …/V2/Attendance/AttendanceRecords(<id>)`. */
 export const handleReadMark = createReadHandler('record', readMark)
-/** `GET …/V2/Attendance/AttendanceRecords(<id>)/<field>`. */
+/** Handles `GET …/V2/Attendance/AttendanceRecords(<id>)/<field>`. */
 export const handleReadField = createReadHandler('record', readField)
 
-/** The status in the log of a read whose client disconnected. */
+/** The logged status of a read whose client disconnected. */
 const CLIENT_GONE = 499
 
 /**
- * Creates the handler of one kind of read: within the partner's budget of time, and until the client goes away. Where calls are
- * limited, `Server-Timing` of the reply says how long they stood in the queue, also when it is a refusal. Errors: those of `read`.
+ * Creates the handler of one kind of read. The handler stops when the partner's time budget is spent or the client disconnects. If
+ * calls are rate limited, `Server-Timing` says how long they were queued, also in a refusal. Throws the errors of `read`.
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   return async (context, exchange, authorisation) => {
@@ -119,7 +118,7 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
   }
 }
 
-/** Answers 200 in the way of an OData 4.0 service, or 204 where nothing has a media type; `body` in pieces. */
+/** Answers 200 as an OData 4.0 service, or 204 if there is no content type. `body` is a list of pieces. */
 function sendRead(response: ServerResponse, body: readonly string[], contentType: string | undefined): void {
   if (contentType === undefined) {
     response.writeHead(204, { 'OData-Version': '4.0' })
@@ -131,22 +130,24 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
     'Content-Length': lengthOf(body),
     'OData-Version': '4.0',
   })
-  // Piece by piece: a string of a whole page would be copied once more before it is written.
+  // A single string of the whole page would be copied once more before it is written.
   for (const piece of body) response.write(piece)
   response.end()
 }
 
-/** The length of a body in bytes. */
 const lengthOf = (body: readonly string[]): number =>
   body.reduce((bytes, piece) => bytes + Buffer.byteLength(piece), 0)
 
-/** `GET …/V2/Attendance/$metadata`: the flat type; V3's own names other fields. Error: `ADP_NOT_ACCEPTABLE`. */
+/**
+ * Handles `GET …/V2/Attendance/$metadata` with the flat type of V2, since the metadata of V3 names other fields. Throws
+ * `ADP_NOT_ACCEPTABLE`.
+ */
 export const handleReadMetadata: Handle = (_context, exchange) => {
-  // Accept is disregarded (RFC 9110 12.5.1): clients send that of data with every request.
+  // `Accept` is ignored (RFC 9110 12.5.1), because clients send the value for data with every request.
   if (!/^(application\/)?xml$/i.test(formatOf(exchange) ?? 'xml'))
     throw new AdapterError(
       'ADP_NOT_ACCEPTABLE',
-      '$metadata is offered as application/xml. Leave out $format.',
+      '$metadata is available only as application/xml. Nothing was read. Leave out $format.',
     )
   sendRead(exchange.response, [writeLegacyMetadata()], 'application/xml')
 }
@@ -156,7 +157,7 @@ function formatOf({ target }: Exchange): string | undefined {
   return query.get('$format') ?? query.get('format') ?? undefined
 }
 
-/** `GET …/V2/Attendance/`: the service document. */
+/** Handles `GET …/V2/Attendance/` with the service document. */
 export const handleReadServiceDocument: Handle = (_context, exchange) => {
   const { request, response } = exchange
   const root = addressOf(request).replace(/\/$/, '')
@@ -166,9 +167,9 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
 }
 
 /**
- * `GET …/V2/LearnerRegistations` (spelled so, service.md 1.1) and its correct spelling, alone, with a key, or what is below them:
- * V3's `LearnerRegistrations` with `$expand` and the V3 expand list, passed through; the path must be on the pass-through's list
- * as any other. Links of the reply lead back to the client's own path.
+ * Handles `GET …/V2/LearnerRegistations` (spelt so, service.md 1.1) and its correct spelling, with or without a key or a path below it.
+ * The request is passed through to V3's `LearnerRegistrations` with the V3 expand list in `$expand`. The pass-through list must contain
+ * the path. Links in the reply lead back to the client's own path.
  */
 export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
   const { request, response, target, observer } = exchange
@@ -180,7 +181,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
   const root = serviceRoot(request, rawSegments.slice(0, at).join('/'))
   const below = rawSegments.slice(at + 1, segments.length)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
-  // Next links lead to the path that was called, ids and contexts to the set by its name, as those of the legacy face.
+  // As in V2, next links lead to the path that was called, and ids and contexts lead to the entity set.
   const isEntity = hasKey(segments[at] ?? '') && below.length === 0
   const links = [
     ...(isEntity ? [] : [{ from: resource, to: addressOf(request), nextTo: nextAddressOf(reads, exchange) }]),
@@ -193,11 +194,17 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
-/** The key of a set's segment as V3 writes it, or nothing. Error: `ADP_NOT_FOUND` for a key that no registration has. */
+/**
+ * Returns the key of a path segment as V3 writes it, or an empty string if the segment has no key. Throws `ADP_NOT_FOUND` for a key
+ * that cannot belong to a registration.
+ */
 function keyOf(segment: string): string {
   if (!hasKey(segment)) return ''
   const id = readGuidKey(segment)
   if (id === undefined)
-    throw new AdapterError('ADP_NOT_FOUND', 'There is no learner registration with this key.')
+    throw new AdapterError(
+      'ADP_NOT_FOUND',
+      'There is no learner registration with this key. Use the id of the registration as the key.',
+    )
   return `(${id})`
 }

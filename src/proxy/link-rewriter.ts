@@ -1,59 +1,59 @@
-/** Absolute links to turn into others, in JSON bodies. */
+/** Maps absolute links to other addresses. */
 export interface LinkRewriting {
   readonly from: string
   readonly to: string
-  /** Where links to a next page or a delta lead instead. */
+  /** The target of next links and delta links. Default: `to`. */
   readonly nextTo?: string
 }
 
-/** The links of one reply. */
+/** The link rewriting of one reply. */
 export interface ReplyLinks {
-  /** The first one that fits counts; each `from` begins with that of the last one, the address of the upstream. */
+  /** The first matching entry applies. Each `from` begins with the `from` of the last entry, which is the upstream's address. */
   readonly rewritings: readonly LinkRewriting[]
-  /** The address that was called, without its query: a link to its next page leads there whatever host the link names. */
+  /** The requested address without its query. Links to its next page lead to this address, whatever host they name. */
   readonly requested: string
 }
 
 type LinkKind = 'next' | 'other'
 
-/** A link that changes: the characters at its start that are replaced. */
+/** A replacement for the first `length` characters of a link. */
 interface Rewritten {
   readonly length: number
   readonly to: string
 }
 
-/** Longest name before the `@` of an annotation. */
+/** The maximum length of the name before the `@` of an annotation. */
 const MAX_NAME = 200
 const MAX_BLANKS = 16
-/** Scheme and authority of a link, at most. */
+/** The maximum length of the scheme and authority of a link. */
 const MAX_ORIGIN = 280
-/** Names of links: of OData 4.0 and 4.01, of the light JSON of OData 3, and the next link of OData V2. */
+/** Matches the names of links in OData 4.0 and 4.01, in OData 3 JSON light, and the next link of OData V2. */
 const NAME = `(?:[^"\\\\]{0,${MAX_NAME}}@(?:odata\\.)?|odata\\.)(?:(nextLink|deltaLink)|context|metadata|id|(?:edit|read|navigation|association)Link)|(__next)`
 const COLON = `\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}`
-/** The text before a link, up to its opening quote. */
+/** Matches the text before a link, including its opening quote. */
 const BEFORE_LINK = new RegExp(`"(?:${NAME})"${COLON}"$`)
-/** A name that ends in these bytes may become that of a link, or be followed by one. */
+/** Matches text at the end of the input that may become the name of a link or precede a link. */
 const MAY_BEGIN = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}(?:"\\s{0,${MAX_BLANKS}}(?::\\s{0,${MAX_BLANKS}}(?:"[^"]*)?)?)?$`,
 )
-/** As much of it as decides. */
+/** The number of characters before a link that must be inspected. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const LINK_START = Buffer.from('"http')
-/** What may follow the replaced address; otherwise it is the beginning of another one. */
+/** The characters that may follow a replaced address. Any other character means that the address goes on. */
 const ENDS = '"/?#'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Turns absolute links of the upstream in a JSON body into links of the adapter, so that a client which follows
- * `@odata.nextLink` stays with it. Links under the upstream's address change, and links to the next page of what was called, whatever host
- * they name; another host in a context URL is the service's own habit (service-facts 14). Everything else passes byte for byte, and only
- * what may become such a link is held back.
+ * Rewrites absolute links of the upstream in a JSON body to the adapter's address, so that a client that follows `@odata.nextLink`
+ * keeps calling the adapter. It rewrites links below the upstream's address, and links to the next page of the requested address with
+ * any host. Context URLs with other hosts are a habit of the service (service-facts 14) and stay. All other bytes pass unchanged, and
+ * only bytes that may become a link are held back.
  */
 export class LinkRewriter {
   private readonly links: ReplyLinks
-  /** Bytes of a link, and of the character after its address, that decide what becomes of it; slashes may be escaped. */
+  /** The number of bytes from the start of a link that decide whether it is rewritten. Slashes may be escaped. */
   private readonly decidingBytes: number
-  /** The last bytes so far, where they may be a link or its name. */
+  /** The last bytes of the input if they may begin a link or its name. */
   private held: Buffer = NO_BYTES
 
   constructor(links: ReplyLinks) {
@@ -62,7 +62,7 @@ export class LinkRewriter {
     this.decidingBytes = 2 * (MAX_ORIGIN + longest) + 1
   }
 
-  /** The part of the body that can be forwarded. `isLast`: nothing follows; the rewriter is not used after that. */
+  /** Returns the part of the body that can be forwarded. After a call with `isLast`, the rewriter must not be used again. */
   write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     const out: Buffer[] = []
@@ -84,7 +84,7 @@ export class LinkRewriter {
     return out.length === 1 && out[0] !== undefined ? out[0] : Buffer.concat(out)
   }
 
-  /** Where a name begins that may be that of a link whose address is not whole; else the end of the bytes. */
+  /** Returns the start of an unfinished link or link name, or the length of `bytes` if there is none. */
   private beginOfLink(bytes: Buffer): number {
     const from = Math.max(0, bytes.length - LOOK_BACK - this.decidingBytes)
     const found = MAY_BEGIN.exec(bytes.toString('latin1', from))
@@ -93,8 +93,8 @@ export class LinkRewriter {
 }
 
 /**
- * Returns the address at the adapter for the value of a header field (`Location`), or `undefined` if it leads elsewhere. A path alone is one
- * of the upstream.
+ * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if it leads elsewhere. A path
+ * without a host belongs to the upstream.
  */
 export function rewriteField(links: ReplyLinks, value: string): string | undefined {
   const isPath = value.startsWith('/') && !value.startsWith('//')
@@ -103,7 +103,7 @@ export function rewriteField(links: ReplyLinks, value: string): string | undefin
   return link && link.to + absolute.slice(link.length)
 }
 
-/** As `rewriteLink`, for the text of a JSON string up to its end, which may escape slashes. `length` counts the text as it is written. */
+/** Rewrites a link in a JSON string whose slashes may be escaped. The returned `length` counts the characters as written. */
 function rewriteEscaped(links: ReplyLinks, text: string, kind: LinkKind): Rewritten | undefined {
   const plain = text.replaceAll('\\/', '/')
   const link = rewriteLink(links, plain, kind)
@@ -131,7 +131,10 @@ function endsAt(text: string, end: number): boolean {
   return end >= text.length || ENDS.includes(text.charAt(end))
 }
 
-/** A path as it is compared: services escape other characters than their clients do, and paths of the service have no case. */
+/**
+ * Normalises a path for comparison: services and their clients escape different characters, and paths of the service are
+ * case-insensitive.
+ */
 function comparedPath(path: string): string {
   try {
     return decodeURIComponent(Buffer.from(path, 'latin1').toString()).toLowerCase()
@@ -140,7 +143,7 @@ function comparedPath(path: string): string {
   }
 }
 
-/** What a text at this place is a link to; undefined: it is not a link. */
+/** Returns the kind of the link at an offset, or `undefined` if there is no link. */
 function kindAt(bytes: Buffer, at: number): LinkKind | undefined {
   // latin1 keeps each byte as one character.
   const found = BEFORE_LINK.exec(bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at))

@@ -12,8 +12,9 @@ import type { ExchangeObserver, Received, Replied } from './exchange.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
 /**
- * Counts the records of a write for the advice on the next step of its partner, once the write is over and if a service has accepted the
- * credentials of its client by then; on V3 those that V3 has confirmed or refused. At `complete` nothing is counted, since no step follows.
+ * Counts the records of a write for the advice on the partner's next step. The write counts once it is over, and only if a service has
+ * accepted the client's credentials by then. On V3 only records that V3 confirmed or refused count. At `complete` nothing is counted,
+ * because no step follows.
  */
 export function noteWrite(
   { seen }: Pick<ProxyContext, 'seen'>,
@@ -40,7 +41,7 @@ export function noteWrite(
       count = () => seen.recordWrite({ partner, stage, revision, unit, side, receivedMs, records })
     },
     settled: (position, { status }) => {
-      // 409: a newer mark took the place of the record.
+      // A 409 means that a newer mark replaced the record.
       if (status !== 409 && ['good', 'refused'].includes(ofStatus(status))) settled.add(position)
     },
     ended: () => {
@@ -49,7 +50,7 @@ export function noteWrite(
   }
 }
 
-/** Logs each write that V3 or the journal has answered. */
+/** Logs each write that V3 or the journal answered. */
 export function logWrite(
   { events, nowMs }: Pick<ProxyContext, 'events' | 'nowMs'>,
   partner: string,
@@ -75,12 +76,13 @@ export function logWrite(
   }
 }
 
-/** About what a record of a batch takes with the head of its part. */
+/** The approximate size of a record in a batch, including the head of its part. */
 const RECORD_BYTES = 600
 
 /**
- * Begins the trial of a write, as the guards of its partner count it; other requests do not count. Nor do those of clients that no service
- * has accepted: their schools are invented for nothing. That is decided before the outcome, which would favour one side.
+ * Starts the trial that the partner's guards count for a write. Other requests do not count. Neither do writes of clients that no
+ * service has accepted, because such a client can invent schools at no cost. This is decided before the outcome is known, since
+ * deciding it afterwards would favour one side.
  */
 export function beginTrial(
   { guards, nowMs }: Pick<ProxyContext, 'guards' | 'nowMs'>,
@@ -89,10 +91,10 @@ export function beginTrial(
 ): Partial<ExchangeObserver> {
   if (!isWriteKind(kind) || !isAccepted) return {}
   const { side, stage, revision } = entry
-  // The length is known at the beginning and on both sides; the number of records is not.
+  // The length is known at the beginning and on both sides. The number of records is not.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
   const trial = guards.begin({ partner: client.partner.id, unit, stage, revision, side, receivedMs, records })
-  // Nothing is read for it then, least of all a reply.
+  // Without a trial, nothing needs to be read, least of all a reply.
   if (trial === undefined) return {}
   const end = (result: TrialResult | undefined, queuedMs = 0, endedMs = nowMs()): void => {
     if (result === undefined) trial.drop()
@@ -102,7 +104,7 @@ export function beginTrial(
     replied: async (reply) => {
       if (reply.kind === 'answered' && side === 'v3') {
         const { tally, queuedMs, askedV3 } = reply.answered
-        // Neither what the journal alone has answered, nor what V2 does not show either (batch-wire 3).
+        // Replies from the journal alone do not count, nor do outcomes that V2 does not show either (batch-wire 3).
         const isShown = askedV3 && reply.planned.plan.outcomesShown
         end(isShown ? { outcome: ofTally(tally) } : undefined, queuedMs)
       } else if (reply.kind === 'relayed') {
@@ -111,14 +113,17 @@ export function beginTrial(
         end(isWhole ? await ofRelay(reply.outcome, kind, reply.reading) : undefined, 0, endedMs)
       }
     },
-    // A trial that has ended does not end again.
+    // A trial that has already ended ignores this call.
     ended: (cause) => end(cause === undefined ? undefined : ofFailure(cause, side)),
   }
 }
 
 type Outcome = TrialResult['outcome']
 
-/** `unknown`: it may have been applied. As V3's outcomes (docs/architecture.md), so that both sides are judged alike. */
+/**
+ * Returns the outcome of a write. `unknown` means that V3 may have applied it. The rules are those for V3's outcomes
+ * (docs/architecture.md), so that both sides are judged alike.
+ */
 function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
   if (unknown > 0) return 'unknown'
   if (notApplied > 0) return 'serverError'
@@ -144,15 +149,15 @@ async function ofRelay(
 }
 
 /**
- * The error that a request is refused for as a whole; undefined: neither side is the cause, but its client, the journal or a full adapter, which
- * are the same for both.
+ * Returns the result of a request that was refused as a whole, or `undefined` if the cause is the client, the journal or an overloaded
+ * adapter. These causes affect both sides alike.
  */
 function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { outcome: 'serverError' }
   const { code } = cause
   if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return { outcome: 'unknown' }
   if (code === 'ADP_INTERNAL') return { outcome: 'serverError' }
-  // On V2 it means that V3 has not said what became of an older record.
+  // On V2 this code means that the outcome of an older record on V3 is not known yet.
   if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? { outcome: 'serverError' } : undefined
   if (code === 'ADP_UPSTREAM_REFUSED') return { outcome: 'refused' }
   if (code === 'ADP_SLOW_CLIENT') return undefined
@@ -176,15 +181,15 @@ function ofStatus(status: number): Outcome {
   return status >= 400 ? 'refused' : 'good'
 }
 
-/** Larger answers are not copied. */
+/** Larger replies are not copied. */
 const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
 type Comparison = Pick<ProxyContext, 'comparison' | 'nowMs'>
 
 /**
- * Offers an exchange to be compared once its client has the reply, or the keys of a write that is not: a comparison may read one of its
- * marks. Nothing is offered of a client whose credentials no service has accepted.
+ * Offers an exchange to the comparison once its client has the reply. For a write that is not offered, reports its keys instead,
+ * because a comparison may be reading one of its marks. Exchanges of clients whose credentials no service has accepted are ignored.
  */
 export function offerExchange(
   context: Comparison,
@@ -239,7 +244,7 @@ function offerWrite(
         reply && { ...common, served: 'v2', request: toMessage(exchange, body), keys: keysOf(plan), reply }
       )
     }
-    // A batch that came before was offered then.
+    // A repeated batch was already offered the first time.
     if (replied.kind === 'read' || exchange.side === 'v2' || replied.answered.replayed) return undefined
     const { records } = replied.planned.plan
     const accepted = [...parts].flatMap(([position, part]): ServedRecord[] => {
@@ -251,7 +256,7 @@ function offerWrite(
   return {
     copyBytes: MAX_WRITE_BYTES,
     settled: (position, part) => {
-      // The reply ends after the last part, and a correction may come as soon as it has.
+      // The reply ends after the last part, and a correction may arrive as soon as the reply has ended.
       settledMs = nowMs()
       if (part.status < 300) parts.set(position, part)
     },
@@ -275,7 +280,7 @@ function noteKeys(
     comparison.onWrite(client.partner, entry.stage, () => keysOf(plan))
   }
   return {
-    // Before a service has it where that is possible: a comparison may read one of its marks at once.
+    // If possible, the keys are reported before a service has the write, because a comparison may read one of its marks at any moment.
     decoded: (decoded) => {
       plan = decoded
       note()
@@ -294,13 +299,12 @@ function commonOf<Kind extends ExchangeKind>(exchange: Received, kind: Kind, rep
   }
 }
 
-/** The request as it is compared. */
 const toMessage = ({ request }: Received, body?: Buffer) => ({
   fields: keptFieldsOf({ fields: request.rawHeaders }),
   body,
 })
 
-/** The keys of the records of a write, as far as they are known. */
+/** Returns the key of each record of a write. A key is `undefined` if it is not known. */
 function keysOf(plan: Plan | undefined): readonly (string | undefined)[] {
   return plan?.records.map(({ key }) => (key === '' ? undefined : key)) ?? []
 }

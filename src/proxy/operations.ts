@@ -4,14 +4,13 @@ import { AdapterError } from '../errors.ts'
 import { hostName, isLoopback, isLoopbackAddress } from '../http/address.ts'
 import { isForwarded } from './forwarded-fields.ts'
 
-/** What `/readyz` answers; all but `ready` is 503. */
+/** The status that `/readyz` reports. Every status except `ready` is a 503. */
 export type Readiness =
   'ready' | 'stopping' | 'journal damaged' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'
 
-/** Answers an operational request. */
 type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** The paths of health, readiness and metrics, spelt as they must be: the rules of a load balancer compare text. */
+/** Creates the handlers of health, readiness and metrics. Paths must match exactly, because the rules of load balancers compare text. */
 export function createOperations(
   readiness: () => Readiness,
   metrics: MetricsPage,
@@ -29,7 +28,7 @@ export function createOperations(
   ])
 }
 
-/** The operational path that a decoded path is another spelling of; undefined for every other path. */
+/** Returns the operational path that a decoded path misspells in case or with a trailing slash, or `undefined` for every other path. */
 export function respelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
   const plain = path.toLowerCase().replace(/\/$/, '')
   return operations.has(plain) ? plain : undefined
@@ -45,14 +44,17 @@ function sendStatus(response: ServerResponse, code: number, status: string): Pro
   return Promise.resolve()
 }
 
-/** Who may read the metrics, and where they come from. */
+/** The page of metrics, and the callers that may read it. */
 export interface MetricsPage {
-  /** `loopback`: a caller on this machine that no proxy speaks for. */
+  /** `loopback` allows only callers on this machine that do not connect through a proxy. */
   readonly readers: 'loopback' | 'any'
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** `GET /metrics`: the Prometheus text, without credentials. Error `ADP_FORBIDDEN` for who may not read it. */
+/**
+ * Handles `GET /metrics` with the Prometheus text, without credentials. Throws `ADP_FORBIDDEN` for callers that may not read the
+ * metrics.
+ */
 async function handleMetrics(
   { readers, render }: MetricsPage,
   request: IncomingMessage,
@@ -61,14 +63,17 @@ async function handleMetrics(
   if (readers === 'loopback' && !isLocal(request))
     throw new AdapterError(
       'ADP_FORBIDDEN',
-      'The metrics are for callers on this machine that use a loopback name or address. listen.metrics: any opens them to all who reach this address.',
+      'Only callers on this machine that use a loopback name or address may read the metrics. Nothing was read. To open the metrics to every caller that reaches this address, set listen.metrics: any.',
     )
   const { contentType, text } = await render()
   response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) })
   response.end(text)
 }
 
-/** Behind a proxy the peer is the proxy. A name that is not loopback's was resolved by someone else: DNS rebinding. */
+/**
+ * Returns true for a caller on this machine. Behind a proxy the peer is the proxy. Any name other than that of loopback was resolved
+ * elsewhere, which indicates DNS rebinding.
+ */
 function isLocal({ socket, headers }: IncomingMessage): boolean {
   const isLocalPeer = isLoopbackAddress(socket.remoteAddress ?? '') && !isForwarded(headers)
   return isLocalPeer && isLoopback(hostName(headers.host ?? ''))

@@ -22,25 +22,25 @@ import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
 
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
-  /** Everything else is not served. */
+  /** The paths that are served. All other paths are refused. */
   readonly allow: readonly AllowedPath[]
-  /** Turn the upstream's absolute links in JSON bodies into the adapter's. */
+  /** True if absolute links of the upstream in JSON bodies are rewritten to the adapter's address. */
   readonly rewriteLinks: boolean
   readonly accepted: AcceptedCredentials
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
 export type PassThrough = ReturnType<typeof createPassThrough>
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** The status in the log of a client that disconnected before the reply. */
+/** The logged status of a request whose client disconnected before the reply. */
 const CLIENT_GONE = 499
 
 /**
- * Creates the pass-through: requests go to V3 unchanged, with the partner's credentials. A 401 to a token of the adapter's own
- * renews it: a GET or HEAD without a body then goes out once more, any other request is answered with 502 `ADP_V3_CREDENTIALS`,
- * since its body has been streamed.
+ * Creates the pass-through, which forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of
+ * the adapter, the token is renewed. The adapter then resends a GET or HEAD without a body once. It answers any other request with 502
+ * `ADP_V3_CREDENTIALS`, because the body has already been streamed.
  */
 export function createPassThrough(options: PassThroughOptions) {
   const { accepted, events, clock, nowMs } = options
@@ -51,7 +51,7 @@ export function createPassThrough(options: PassThroughOptions) {
   })
   const methodsOf = createAllowedMethods(options.allow)
 
-  /** Answers a denial: where it is of what the adapter has lent, the client cannot mend it. */
+  /** Answers a denied request. Throws if V3 denied credentials of the adapter, which the client cannot correct. */
   const answerDenial = (
     { partner }: Authorisation,
     { status, body, pass }: Extract<ForwardOutcome, { kind: 'intercepted' }>,
@@ -60,23 +60,26 @@ export function createPassThrough(options: PassThroughOptions) {
     if (own !== undefined) throw own
     pass()
   }
-  /** Pauses the key's calls, as the service asked with a 429, for the budget of a request at the most. */
+  /**
+   * Pauses all calls with the subscription key after a 429, for the time that the service asked for, but at most for the partner's time
+   * budget.
+   */
   const holdBack = ({ rateLimit, partner }: Authorisation, retryAfter: string | undefined): void => {
     const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
     const waitMs = retryWaitMs({ reason: 'throttled', retryAfterMs }, 0)
     if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
   }
   return {
-    /** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take. */
+    /** Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept the method. */
     checkMethod: (request: IncomingMessage, response: ServerResponse): void => {
       const allowed = methodsOf(request) ?? readMethods
       if (!allowed.includes(request.method ?? '')) throw refuseMethod(request, response, allowed)
     },
     /**
-     * Serves an authorised request under its rate limit, GET and HEAD as reads, others as writes. `links` turns paths of V3 into
-     * addresses of the adapter, the first that fits; by default a link keeps its path. `queryRewritten`: the query is not as the client
-     * wrote it, so an error names no place in it. Errors: `ADP_NOT_FOUND` or `ADP_PATH` for
-     * what is not on the list, `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) for what would wait too long.
+     * Serves an authorised request under its rate limit: GET and HEAD as reads, other methods as writes. `links` maps paths of V3 to
+     * addresses of the adapter. The first matching entry applies, and by default a link keeps its path. `queryRewritten` is true if the
+     * query differs from the client's, so that errors must not name a place in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path that
+     * is not on the list, and `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
      */
     handle: async (
       request: IncomingMessage,
@@ -88,7 +91,7 @@ export function createPassThrough(options: PassThroughOptions) {
       if (methodsOf(request) === undefined)
         throw new AdapterError(
           'ADP_NOT_FOUND',
-          'This path is not served: passThrough.allow of the configuration does not list it.',
+          'This path is not served. Nothing was sent. To serve it, add it to passThrough.allow in the configuration.',
         )
       const checkBody = createBatchCheck(request)
       const { partner, client, renew } = authorisation
@@ -138,11 +141,11 @@ export function createPassThrough(options: PassThroughOptions) {
       let outcome = await forward(authorisation.credentials)
       const renewed = outcome.kind === 'intercepted' ? renew?.() : undefined
       if (renewed !== undefined && isRead && !isFramed(request)) outcome = await forward(await renewed)
-      else renewed?.catch(() => undefined) // the next request asks again, and gets the error
+      else renewed?.catch(() => undefined) // The next request renews the token again and gets the error.
       if (outcome.kind === 'intercepted') answerDenial(authorisation, outcome)
       else if (outcome.kind === 'brokenReply') report()
     },
-    /** Connections in use. */
+    /** Returns the number of connections in use. */
     held: (): number => forwarder.held(),
     close: (): Promise<void> => forwarder.close(),
   }

@@ -1,10 +1,10 @@
 /**
- * Creates the test whether a path fits a pattern, in any case. In a pattern `*` stands for any characters of a segment, and alone in a segment for
- * at least one; `**` alone in a segment stands for any number of segments, and at the end for at least one, which may be empty. A slash at the end
- * of a path counts only where the pattern ends in `/` or `**`.
+ * Creates a case-insensitive test for whether a path matches a pattern. Within a segment, `*` stands for any characters. As a whole
+ * segment, `*` stands for at least one character. `**` as a whole segment stands for any number of segments. At the end of a pattern,
+ * `**` stands for at least one segment, which may be empty. A trailing slash of a path matters only if the pattern ends in `/` or `**`.
  *
- * A path costs at most as many steps as its length times the length of the pattern: after a mismatch only the last `*` and the last `**` take more,
- * so that each character meets each character of the pattern once.
+ * The cost is at most the length of the path times the length of the pattern: after a mismatch only the last `*` and the last `**` are
+ * extended, so each character is compared with each pattern character at most once.
  */
 export function createPathTest(pattern: string): (path: string) => boolean {
   const segments = pattern.toLowerCase().split('/')
@@ -27,7 +27,7 @@ const isStars = (segment: string): boolean => segment === '**'
 const isStar = (char: string): boolean => char === '*'
 const equals = (own: string, other: string): boolean => own === other
 
-/** True if `items` fit a pattern of which some members stand for any run of them. */
+/** Returns true if `items` match a pattern in which some members stand for any run of items. */
 function fits(
   pattern: readonly string[],
   items: readonly string[],

@@ -7,16 +7,17 @@ import type { ExchangeObserver } from './exchange.ts'
 
 type Observer = Pick<ExchangeObserver, 'settled'>
 
-/** How long a settled part may wait for others: a write of its own, which wakes the client, costs more than posting a record. */
+/** How long a finished part waits for others, in milliseconds. A separate write wakes the client and costs more than posting a record. */
 const COALESCE_MS = 25
-/** Bytes of one write: more would delay other requests. */
+/** These limits bound a single write, because a longer one would delay other requests. */
 const MAX_PARTS = 1_000
 const MAX_CHARACTERS = 1_048_576
 
 /**
- * Streams a batch reply (batch-wire A7): parts are written in request order as soon as all before them are known, while
- * later records are still being posted. Parts that are settled shortly after each other leave in one write. A client that went away
- * changes nothing but that nothing is written; one that reads slowly has its parts encoded as it reads them. `timing` gives the value of `Server-Timing` at the time when the head is sent.
+ * Creates a streamed batch reply (batch-wire A7). Parts are written in request order as soon as all earlier parts are known, while
+ * later records are still being posted. Parts that finish shortly after each other share one write. If the client disconnects, nothing
+ * more is written, but the records are still posted. If the client reads slowly, parts are encoded as it reads them. `timing` returns
+ * the value of `Server-Timing` when the head is sent.
  */
 export function createBatchReply(
   response: ServerResponse,
@@ -31,7 +32,7 @@ export function createBatchReply(
   let isEnding = false
   let isBlocked = false
   let timer: NodeJS.Timeout | undefined
-  /** The parts that are ready, as many as one turn of the event loop may write. */
+  /** Returns the text of the finished parts, up to the limit of one write. */
   const takeReady = (): string => {
     let text = ''
     const end = next + MAX_PARTS
@@ -83,7 +84,7 @@ export function createBatchReply(
       observer.settled(index, part)
       if (hasBegun) schedule()
     },
-    // Not awaited: the client may take its time over the rest.
+    // The end is not awaited, because the client may read the rest slowly.
     end: () => {
       hasBegun = isEnding = true
       clearTimeout(timer)
@@ -93,7 +94,7 @@ export function createBatchReply(
   }
 }
 
-/** The single 200 of a batch whose ids differ, whatever became of its records (batch-wire 3). */
+/** Creates the reply to a batch whose ids differ: a single 200, whatever the outcomes of its records (batch-wire 3). */
 export function createMismatchReply(
   response: ServerResponse,
   newId: () => string,
@@ -113,7 +114,7 @@ export function createMismatchReply(
   }
 }
 
-/** The answer to one flat record: the status and body that its part would have had. */
+/** Creates the reply to a single flat record, with the status and body that its part in a batch would have. */
 export function createRecordReply(
   response: ServerResponse,
   recordsUrl: string | undefined,

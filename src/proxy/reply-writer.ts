@@ -7,21 +7,21 @@ import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import { withoutPlaces } from '../translate/index.ts'
 import { LinkRewriter, type ReplyLinks, rewriteField } from './link-rewriter.ts'
 
-/** How a reply is sent on. */
+/** Options for forwarding a reply. */
 export interface ReplyOptions {
-  /** Absolute links to change in header fields and JSON bodies; undefined: they stay as they are. */
+  /** The absolute links to rewrite in header fields and JSON bodies. If `undefined`, links stay unchanged. */
   readonly links: ReplyLinks | undefined
-  /** False: links in bodies stay as they are. */
+  /** True if links in bodies are rewritten too. */
   readonly linksInBody: boolean
-  /** The query is not as the client wrote it: an error of the upstream names no place in it. */
+  /** True if the query differs from the client's, so that positions in the query are removed from the upstream's errors. */
   readonly queryRewritten: boolean
-  /** Credentials that the adapter has lent the client: a field that holds one stays behind. Bodies are not searched. */
+  /** Credentials of the adapter. Header fields that contain one are removed. Bodies are not searched. */
   readonly withheld: readonly string[]
-  /** Bytes of a body that a copy of the reply may have; 0: no copy is made. */
+  /** The maximum size in bytes of a copy of the body, or 0 to make no copy. */
   readonly captureBytes: number
-  /** Charged with the copy. */
+  /** The budget that the copy is charged to. */
   readonly held: HeldBytes
-  /** Called with the copy when the whole reply has come; the last bytes go to the client once the promise has settled. */
+  /** Called with the copy once the whole reply has arrived. The last bytes go to the client when the returned promise settles. */
   readonly onWhole: ((reply: WireReply) => void | Promise<void>) | undefined
   /** Called when the client has read the data for which `data` returned false. */
   readonly onDrain: () => void
@@ -30,15 +30,18 @@ export interface ReplyOptions {
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Sends a reply on as it comes: status, end-to-end fields in their order and case, and bytes. Where its copy must be kept before
- * the client has all of it, the last piece is held back until then.
+ * Forwards a reply as it arrives: its status, its end-to-end fields in their order and case, and its bytes. If a copy must be stored
+ * before the client has the whole reply, the last piece is held back until then.
  */
 export class ReplyWriter {
   private readonly response: ServerResponse
   private readonly options: ReplyOptions
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
-  /** A body whose links change, in the turn of the event loop in which its head came: one that ends in it keeps a length. */
+  /**
+   * Buffers a body that is rewritten during the turn of the event loop in which its head arrived. A body that ends within that turn
+   * keeps a `Content-Length`.
+   */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
   private copied = 0
@@ -50,7 +53,7 @@ export class ReplyWriter {
     this.options = options
   }
 
-  /** Throws Node's error for a status line or a field that cannot be sent. */
+  /** Starts the reply. Throws Node's error if the status line or a field cannot be sent. */
   start(head: ReplyHead): void {
     const { response } = this
     const { links, linksInBody, queryRewritten, withheld, captureBytes } = this.options
@@ -61,7 +64,7 @@ export class ReplyWriter {
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }
     if (captureBytes > 0) this.copy = []
-    // Only fields of the upstream go to the client.
+    // The client receives only fields of the upstream.
     response.sendDate = false
     const leavesOutPlaces = queryRewritten && head.status >= 400
     if (leavesOutPlaces) this.rewriter = createPlaceRemover()
@@ -71,24 +74,25 @@ export class ReplyWriter {
       this.rewriter = undefined
       this.writeHead()
     }
-    // A body that has arrived with the head goes out with it, in one write.
+    // A body that arrived together with the head is sent in the same write.
     queueMicrotask(() => this.flush())
   }
 
-  /** Sends a piece of the body; false: no more before `onDrain`. */
+  /** Sends a piece of the body. Returns false if the caller must wait for `onDrain` before the next piece. */
   data(chunk: Buffer): boolean {
     if (this.whole === undefined) this.pass(this.rewriter?.write(chunk) ?? chunk)
     else this.whole.push(chunk)
     return !this.waitsForDrain
   }
 
-  /** Sends the end; `done` is called with the copy once all of it was handed to the client. Throws as `start`. */
+  /** Ends the reply, and calls `done` with the copy once everything was handed to the client. Throws the same errors as `start`. */
   end(done: (captured: WireReply | undefined) => void): void {
     const { response, rewriter, whole } = this
     if (whole !== undefined) {
       this.whole = undefined
       const body = rewriter?.write(Buffer.concat(whole), true) ?? NO_BYTES
-      // Without a body (HEAD, 304) the length is that of another reply, whose links change: it is not known here.
+      // For a reply without a body (HEAD, 304), the field gives the length of another body whose links would change. That length is not
+      // known here.
       setLength(this.head.fields, body.length === 0 ? undefined : body.length)
       this.writeHead()
       this.keep(body)
@@ -106,13 +110,13 @@ export class ReplyWriter {
     else void kept.then(finish, finish)
   }
 
-  /** Lets the upstream go on although the client has gone. */
+  /** Lets the upstream continue after the client has disconnected. */
   drop(): void {
     this.waitsForDrain = false
     this.options.onDrain()
   }
 
-  /** Sends what has come so far; the length of a body whose links change is not known then. */
+  /** Sends the data that has arrived so far. The final length of a rewritten body is not known at this point. */
   private flush(): void {
     const { response, whole } = this
     if (response.destroyed || response.writableEnded) return
@@ -141,7 +145,7 @@ export class ReplyWriter {
     this.heldBack = bytes
   }
 
-  /** Adds to the copy, as far as its bound and the budget of bytes allow. */
+  /** Adds bytes to the copy, within its size limit and the byte budget. */
   private keep(bytes: Buffer): void {
     if (this.copy === undefined) return
     this.copied += bytes.length
@@ -149,7 +153,7 @@ export class ReplyWriter {
       if (this.copied > this.options.captureBytes) this.copy = undefined
       else this.options.held.take(bytes.length)
     } catch {
-      // The reply itself goes on: only its copy is given up.
+      // Only the copy is abandoned. The reply itself continues.
       this.copy = undefined
     }
     this.copy?.push(bytes)
@@ -163,7 +167,7 @@ export class ReplyWriter {
   }
 }
 
-/** The bodies of errors are short; a longer one passes as it is. */
+/** Bodies of errors are short. A longer body passes unchanged. */
 const MAX_ERROR_BYTES = 65_536
 
 function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
@@ -179,24 +183,24 @@ function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
   }
 }
 
-/** Fields with an address that a client may call (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
+/** The header fields whose value is an address that a client may call (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
 const ADDRESS_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'odata-entityid'])
 
-/** Changes addresses in a list of names and values, in place. */
+/** Rewrites the addresses in a list of names and values, in place. */
 function rewriteFields(fields: string[], links: ReplyLinks): void {
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (ADDRESS_FIELDS.has(fields[at]?.toLowerCase() ?? ''))
       fields[at + 1] = rewriteField(links, fields[at + 1] ?? '') ?? fields[at + 1] ?? ''
 }
 
-/** A body that may have links: JSON that is not encoded. */
+/** Returns true if a body may contain links, which means JSON without content encoding. */
 function isPlainJson({ fields }: ReplyHead): boolean {
   if (fields.one('content-length') === '0') return false
   const isPlain = fields.all('content-encoding').every((coding) => /^identity$/i.test(coding))
   return isPlain && /^application\/json\b/i.test(fields.one('content-type') ?? '')
 }
 
-/** Sets the value of `Content-Length` in its place; undefined: removes it. */
+/** Sets the value of `Content-Length` in its place, or removes the field if `length` is `undefined`. */
 function setLength(fields: string[], length: number | undefined): void {
   const at = fields.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-length')
   if (at === -1) return

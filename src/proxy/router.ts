@@ -31,14 +31,14 @@ import { createOperations, type MetricsPage, type Readiness, respelt } from './o
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
 
-/** A path of the V2 interface, under any prefix and in any case (product contract: paths). */
+/** A route of the V2 interface. Its path matches in any case and under any prefix (product contract: paths). */
 interface Route {
   readonly pattern: RegExp
-  /** Segments that the pattern covers. */
+  /** The number of path segments that the pattern covers. */
   readonly segments: number
-  /** The kind of its requests; a POST to the set of records is a `record`. */
+  /** The kind of the route's requests. A POST to the set of records has the kind `record` instead. */
   readonly kind: RequestKind
-  /** The methods that are translated. */
+  /** The handlers by method. */
   readonly handlers: Readonly<Record<string, Handle>>
 }
 
@@ -90,49 +90,48 @@ const routes: readonly Route[] = [
 
 const V2_SEGMENT = /\/v2\//i
 
-/** The route of a decoded path; undefined: it goes to V3 as it is. */
+/** Returns the route of a decoded path, or `undefined` if no route translates the path. */
 function findRoute(path: string): Route | undefined {
   return V2_SEGMENT.test(path) ? routes.find(({ pattern }) => pattern.test(path)) : undefined
 }
 
-/** The kind of a request, by which its stage decides who serves it. */
+/** Returns the kind of a request, by which the partner's stage decides the side. */
 function kindOf(route: Route | undefined, path: string, { method }: IncomingMessage): RequestKind {
   if (route === undefined) return V2_SEGMENT.test(path) ? 'otherV2' : 'v3Path'
   return route.kind === 'readFilter' && method === 'POST' ? 'record' : route.kind
 }
 
-/** The handler of a request's method. HEAD goes where GET does; Node leaves out the body (RFC 9110 9.3.2). */
+/** Returns the handler of a request's method. HEAD uses the handler of GET, since Node omits the body (RFC 9110 9.3.2). */
 function handlerOf({ handlers }: Route, { method = '' }: IncomingMessage): Handle | undefined {
   return handlers[method === 'HEAD' ? 'GET' : method]
 }
 
-/** The methods of a route. */
 function methodsOf({ handlers }: Route): string[] {
   return Object.keys(handlers).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
 }
 
 const operationMethods = ['GET', 'HEAD']
 
-/** What the target of a request says, read once. */
+/** The target of a request, read once. */
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
-  /** The side whose next link the target is. */
+  /** The marker of the side that issued the target as a next link, or `undefined` if the target has no marker. */
   marker: LinkMarker | undefined
 }
 type ProxyResponse = Response<unknown, Locals>
 
-/** The adapter's listener, and the classes of the messages that it takes. */
+/** The adapter's listener, and the classes of the messages that it handles. */
 export interface ProxyApp {
   readonly listener: RequestListener
   readonly messages: MessageClasses
-  /** Answers a request whose body broke off, where a part of it may have been applied. */
+  /** Answers a request whose body broke off after part of it may have been applied. */
   readonly onCutOff: (request: IncomingMessage, response: ServerResponse) => void
 }
 
 /**
- * Creates the adapter's listener, an Express application: health, metrics, the translated V2 paths, and pass-through for the
- * rest. The target of every request is read once, by one rule, and its method is checked before credentials are and before
- * anything leaves. Routes compare that target, not Express's own reading, which takes any case and a slash at the end.
+ * Creates the adapter's listener, an Express application that serves health, metrics, the translated V2 paths, and the pass-through.
+ * The target of every request is read once, by one rule. The method is checked before the credentials and before anything is sent.
+ * Routes compare this target instead of Express's own reading, which ignores case and trailing slashes.
  */
 export function createProxyApp(
   context: ProxyContext,
@@ -144,11 +143,11 @@ export function createProxyApp(
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  // One middleware: each costs a request as much as reading its target.
+  // There is only one middleware, because each costs a request as much time as reading its target.
   app.use(async (request, response: ProxyResponse) => {
     const operation = operations.get(response.locals.target.rawPath)
     if (operation !== undefined) {
-      // Not under way: a reader of the metrics would always see its own request.
+      // Operational requests do not count as in flight, because a reader of the metrics would always see its own request.
       if (!operationMethods.includes(request.method)) throw refuseMethod(request, response, operationMethods)
       await operation(request, response)
       return
@@ -157,7 +156,7 @@ export function createProxyApp(
     if (tracing === undefined) await serveOrRefuse(request, response)
     else await tracing.serve(request, response, () => serveOrRefuse(request, response))
   })
-  // No error reaches Express's own page, which shows stacks. Express knows such a handler by its four parameters.
+  // Errors must not reach Express's own error page, which shows stacks. Express recognises an error handler by its four parameters.
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
   app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
     answerFailure(cause, response, events)
@@ -174,7 +173,7 @@ export function createProxyApp(
       afterReply(response, leave)
     }
   }
-  // Recognises the client once; its stage decides the side, and V3 needs more credentials than V2.
+  // The client is recognised once. Its stage then decides the side, and V3 needs more credentials than V2.
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
@@ -182,7 +181,11 @@ export function createProxyApp(
     checkConnectionOptions(request)
     const { target, marker } = response.locals
     const exact = respelt(operations, target.path)
-    if (exact !== undefined) throw new AdapterError('ADP_NOT_FOUND', `This path is not served; ${exact} is.`)
+    if (exact !== undefined)
+      throw new AdapterError(
+        'ADP_NOT_FOUND',
+        `This path is not served. Nothing was read. Request ${exact} in exactly this spelling.`,
+      )
     const route = findRoute(target.path)
     const kind = kindOf(route, target.path, request)
     if (kind !== 'otherV2') checkMethod(context, route, request, response)
@@ -202,7 +205,7 @@ export function createProxyApp(
     }
   }
   const listener: RequestListener = (request, response) => {
-    // Before Express: its own parser answers a target that it cannot read with a page of its own.
+    // This happens before Express, whose parser answers an unreadable target with a page of its own.
     try {
       const marker = takeSideMarker(request)
       app(request, Object.assign(response, { locals: { target: takeTarget(request), marker } }))
@@ -217,7 +220,10 @@ export function createProxyApp(
   return { listener, messages: createMessageClasses(app), onCutOff }
 }
 
-/** The side of a request for V2's paths. The page that a next link leads to is that of its issuer; V2 is never called at `complete`. */
+/**
+ * Returns the side of a request. The side that issued a next link also serves the page that the link leads to. V2 is never called at
+ * `complete`.
+ */
 function sideOf(
   { reads }: ProxyContext,
   { side, stage }: StageEntry,
@@ -230,7 +236,7 @@ function sideOf(
   return isIssuedTo(marker, () => reads.linkSecret, owner) ? 'v3' : side
 }
 
-/** Serves a request on its side. V3 serves it as it is where no route translates the path. */
+/** Serves a request on its side. V3 gets the request unchanged if no route translates the path. */
 async function serveObserved(
   context: ProxyContext,
   received: Received,
@@ -264,7 +270,7 @@ async function serveObserved(
   }
 }
 
-/** Error `ADP_METHOD_NOT_ALLOWED` for a method that the path does not take, before credentials are read. */
+/** Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept the method, before credentials are read. */
 function checkMethod(
   { passThrough }: ProxyContext,
   route: Route | undefined,
@@ -275,7 +281,10 @@ function checkMethod(
   else if (handlerOf(route, request) === undefined) throw refuseMethod(request, response, methodsOf(route))
 }
 
-/** As `checkMethod`, for a path of V2 that no route translates: V2 is only read there, and V3 takes what pass-through allows. */
+/**
+ * Checks the method for a path of V2 that no route translates. V2 accepts only reads there; V3 accepts the methods that the
+ * pass-through allows.
+ */
 function checkOther(
   { passThrough }: ProxyContext,
   side: Side,
@@ -286,7 +295,10 @@ function checkOther(
   else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(request, response, readMethods)
 }
 
-/** A reply is under way until its last byte has left, or its client. Not awaited: that would keep all that the request held. */
+/**
+ * Calls `leave` once the reply was sent or the client disconnected. A promise is not used, because awaiting it would keep everything
+ * alive that the request holds.
+ */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
     for (const one of leave) one()
@@ -299,15 +311,15 @@ function answerFailure(cause: unknown, response: ServerResponse, events: Events)
   if (!isOver(cause, response)) sendError(response, cause, events)
 }
 
-/** True if there is no reply to send: the client disconnected while its call waited, or was refused for being too slow. */
+/** Returns true if no reply can be sent: the client disconnected while its call waited, or was already refused for being too slow. */
 function isOver(cause: unknown, response: ServerResponse): boolean {
   if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
 }
 
 /**
- * Watches the client of a request until its reply has left. A slow upload is refused with 408, or what is said of one of which
- * a part was sent on; once the reply has begun, or is over, only the connection of a slow client can be closed.
+ * Watches the speed of a client until its reply was sent. A slow upload is refused with 408, or with an unknown outcome if part of it
+ * was already sent. Once the reply has begun or ended, a slow client's connection can only be closed.
  */
 function watchClient(
   { slowClients, events, relays }: ProxyContext,
@@ -319,25 +331,25 @@ function watchClient(
     events.slowClient({ phase })
     if (phase === 'reply' || response.headersSent) {
       response.destroy()
-      // A response that has ended has let go of its connection, on which the rest of the upload still comes.
+      // A response that has ended no longer holds its connection, on which the rest of the upload still arrives.
       socket.destroy()
       return
     }
-    // Node forgets a request whose response has ended: a reader of the body would wait for ever.
+    // Node abandons a request whose response has ended, and a reader of the body would wait forever.
     response.setHeader('Connection', 'close').once('close', () => request.destroy())
     sendError(response, relays.uploadLost(request), events)
   })
 }
 
-/** The classes that a server creates its messages from, as `createServer` takes them. */
+/** The classes of messages that are passed to `createServer`. */
 export interface MessageClasses {
   readonly IncomingMessage: typeof IncomingMessage
   readonly ServerResponse: typeof ServerResponse
 }
 
 /**
- * Creates messages that have the prototypes of an Express application from the start. Express would set them on each request, and
- * V8 then gives both objects another map: that costs more than the rest of Express.
+ * Creates message classes that have the prototypes of an Express application from the start. Otherwise Express sets the prototypes on
+ * each request and V8 changes the hidden class of both objects, which costs more than the rest of Express.
  */
 function createMessageClasses(app: ReturnType<typeof express>): MessageClasses {
   class AppRequest extends IncomingMessage {}

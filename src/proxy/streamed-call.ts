@@ -7,43 +7,49 @@ import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
 import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
 
-/** The hooks of the library find a call at its request: the collector would spend a third of the time on a map of requests. */
+/**
+ * The hooks of the library find a call through this property of its request. A map of requests would cost a third of the time in
+ * garbage collection.
+ */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
 /**
- * Idle connections are dropped after this time, below the idle time of usual gateways: one that closes at the moment of its reuse costs a
- * request whose outcome is unknown.
+ * Idle connections are closed after this time, which is shorter than the idle timeout of common gateways. If a gateway closes a
+ * connection at the moment of its reuse, the outcome of the request is unknown.
  */
 const IDLE_MS = 4_000
 
-/** Creates a proxy over http-proxy-middleware, which opens a connection where none is idle: its caller bounds how many calls it has. */
+/**
+ * Creates a proxy over http-proxy-middleware. It opens a connection whenever none is idle, so the caller must limit the number of
+ * calls.
+ */
 export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
   const fail = (cause: Error, request: CarryingRequest): void => request[CALL]?.abort(cause)
   const middleware = createProxyMiddleware<CarryingRequest>({
     target: baseUrl,
     agent,
-    // The library would write the fields of a reply by their lower-case names, and join its repeated ones.
+    // The library would write reply fields with lower-case names and join repeated ones.
     selfHandleResponse: true,
-    // The default plugins log targets, and show them in a page of their own.
+    // The default plugins log targets and show them on an error page.
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
     on: {
       proxyReq: (upstream, request) => {
         const call = request[CALL]
-        // It ended while its connection was being made.
+        // The call ended while its connection was being opened.
         if (call === undefined) upstream.once('close', () => request.resume()).destroy()
         else call.begin(upstream)
       },
       proxyRes: (reply, request) => request[CALL]?.answer(reply),
       error: fail,
-      // As `error`, where the client has closed its side after its request.
+      // This event replaces `error` if the client closed its side after the request.
       econnreset: fail,
     },
   })
   return {
-    /** Sends a call, of which a request has one at a time; `leave` is called once, when it needs its connection no longer. */
+    /** Sends a call. A request has at most one call at a time. `leave` is called once, when the call no longer needs its connection. */
     send: (call: StreamedCall, response: ServerResponse, leave: () => void): void => {
       const request: CarryingRequest = call.request
       request[CALL] = call
@@ -51,17 +57,19 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
         request[CALL] = undefined
         leave()
       }
-      // The server has answered it; with it, the library calls no hook before it sends the request.
+      // The server has already answered `Expect`. With that field, the library calls no hook before it sends the request.
       if (request.headers.expect !== undefined) Reflect.deleteProperty(request.headers, 'expect')
       const failed = (cause: unknown): void => call.abort(toError(cause))
       middleware(request, response, failed).catch(failed)
     },
-    /** Closes all connections. */
     close: (): void => agent.destroy(),
   }
 }
 
-/** Creates an agent that gives out connections once they are open: the hook `proxyReq` is then right before the first byte. */
+/**
+ * Creates an agent that hands out connections only once they are open, so that the hook `proxyReq` runs immediately before the first
+ * byte.
+ */
 function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAgent {
   const options = { keepAlive: true, timeout: IDLE_MS }
   const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options)
@@ -74,7 +82,7 @@ function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAg
       done?.(cause, socket)
     }
     const cancel = clock.after(connectMs, () => {
-      socket.destroy(lost('No connection was made in time.'))
+      socket.destroy(lost('The connection was not opened in time.'))
     })
     socket.once('error', onError).once(isSecure ? 'secureConnect' : 'connect', () => {
       cancel()
@@ -87,16 +95,16 @@ function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAg
 }
 
 interface StreamedCallOptions {
-  /** The fields of the request for the upstream: name, value, name, value. */
+  /** The fields of the request for the upstream, as alternating names and values. */
   readonly fields: readonly string[]
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly clock: Clock
 }
 
-/** Follows one request through the hooks of a `StreamProxy`, and gives its reply to a sink. Interim responses and trailers end here. */
+/** Follows one request through the hooks of a stream proxy and passes its reply to a sink. Interim responses and trailers are dropped. */
 export class StreamedCall {
   readonly request: IncomingMessage
-  /** Called once, at its end. */
+  /** Called once when the call ends. */
   onDone: (() => void) | undefined
   private readonly sink: ReplySink
   private readonly options: StreamedCallOptions
@@ -120,7 +128,7 @@ export class StreamedCall {
     return this.sent
   }
 
-  /** Ends the call; the sink gets the cause as a failure. */
+  /** Aborts the call and reports the cause to the sink as a failure. */
   abort(cause: Error): void {
     if (this.done) return
     this.finish()
@@ -134,7 +142,7 @@ export class StreamedCall {
     this.reply?.resume()
   }
 
-  /** The call has an open connection, on which nothing was sent yet. */
+  /** Starts the call on an open connection on which nothing was sent yet. */
   begin(upstream: ClientRequest): void {
     this.upstream = upstream
     try {
@@ -145,7 +153,7 @@ export class StreamedCall {
       return
     }
     this.sent = true
-    // The library reports no connection that closes in place of a reply, nor one that is upgraded.
+    // The library does not report a connection that closes before a reply, nor one that is upgraded.
     upstream.once('close', () => {
       if (this.reply === undefined) this.abort(lost('The connection was closed without a reply.'))
     })
@@ -160,10 +168,10 @@ export class StreamedCall {
     this.reply = reply
     request.off('data', this.awaitHead)
     this.awaitBody()
-    // Before the listeners of the library, which break the connection of the client without a word.
+    // This listener must precede those of the library, which close the client's connection without an error.
     reply.once('error', (cause) => this.abort(cause))
     reply.once('close', () => {
-      if (!this.done) this.abort(lost('The connection was closed in the middle of a reply.'))
+      if (!this.done) this.abort(lost('The connection was closed during a reply.'))
     })
     try {
       sink.onHead({ status, reason, fields: new ReplyFields(rawHeaders) })
@@ -177,7 +185,7 @@ export class StreamedCall {
       sink.onEnd()
     }
     if (request.method === 'HEAD') {
-      // What a service sends as a body all the same is no reply to anything.
+      // A body that a service sends in reply to HEAD is ignored.
       reply.resume()
       end()
       return
@@ -195,13 +203,13 @@ export class StreamedCall {
     this.reply?.pause()
   }
 
-  /** A service that reads an upload is waited for. */
+  /** Restarts the timeout for the reply's head. Each piece of an upload restarts it too, because the service is still reading. */
   private readonly awaitHead = (): void => {
-    this.await(this.options.timeouts.headersMs, 'The service sent no status line in time.')
+    this.await(this.options.timeouts.headersMs, 'The service did not send a status line in time.')
   }
 
   private awaitBody(): void {
-    this.await(this.options.timeouts.bodyMs, 'The service paused for too long in its reply.')
+    this.await(this.options.timeouts.bodyMs, 'The service paused for too long during its reply.')
   }
 
   private await(ms: number, message: string): void {
@@ -209,7 +217,10 @@ export class StreamedCall {
     this.cancelTimer = this.options.clock.after(ms, () => this.abort(lost(message)))
   }
 
-  /** Replaces the fields that the library took from the request: it joins repeated ones, and closes the connection after chunks. */
+  /**
+   * Replaces the fields that the library took from the request. The library joins repeated fields, and closes the connection after
+   * chunked bodies.
+   */
   private setFields(upstream: ClientRequest): void {
     const { fields } = this.options
     const { request } = this
@@ -218,7 +229,7 @@ export class StreamedCall {
       upstream.appendHeader(fields[at] ?? '', fields[at + 1] ?? '')
     if (isFramed(request) && request.headers['content-length'] === undefined)
       upstream.setHeader('Transfer-Encoding', 'chunked')
-    // A body that a service sends to HEAD all the same would be taken for the next reply.
+    // If a service sends a body to HEAD, the connection would read that body as the next reply.
     if (request.method === 'HEAD') upstream.setHeader('Connection', 'close')
   }
 
@@ -229,7 +240,7 @@ export class StreamedCall {
     this.onDone?.()
   }
 
-  /** Closes the connection; the rest of an upload is read and dropped, so that its client gets its answer. */
+  /** Closes the connection. The rest of an upload is read and discarded, so that the client receives its answer. */
   private giveUp(): void {
     const { upstream, request } = this
     const drop = (): void => {

@@ -14,9 +14,10 @@ import { createBatchReply, createMismatchReply, createRecordReply } from './repl
 import { addressOf, serviceRoot } from './requested-address.ts'
 
 /**
- * `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record: read, decode and plan; then the
- * engine journals, posts, settles and answers. Nothing is posted before the whole envelope was decoded and is durable; every record is
- * answered. A single record gets 201 with the flat record, or the status and error array that its part would have had.
+ * Handles `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record. Reads, decodes and plans
+ * the request. Then the write engine journals, posts and answers it. Nothing is posted before the whole envelope is decoded and
+ * durable, and every record gets an answer. A single record gets 201 with the flat record, or the status and error array that its part
+ * in a batch would have.
  */
 export const handleWrite: Handle = async (context, exchange, authorisation) => {
   const { request, response, entry, kind, receivedMs, observer } = exchange
@@ -46,21 +47,22 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
   }
 }
 
-/** JSON of a flat record without its context. */
+/** The approximate size in bytes of a flat record in JSON, without its context. */
 const RECORD_BYTES = 512
 
 /**
- * Memory for the parts of a reply, which wait for their client to read them: taken before anything is posted, since the outcome of a
- * record is not refused for lack of memory. Each record has the address of the request in its context.
+ * Returns the memory in bytes for the parts of a reply that wait for their client to read them. The memory is reserved before anything
+ * is posted, because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its
+ * context.
  */
 export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
   return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
 }
 
-/** What decides the posts and the answer of a write, besides its body. */
+/** Returns everything except the body that determines the posts and the reply of a write. */
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
-  // As the client spells the path of its write: that path for a single record, its sibling for a batch.
+  // The address keeps the client's spelling: the path itself for a single record, its sibling for a batch.
   const address = addressOf(request).replace(/(?:\(\)|%28%29)?\/?$/, '')
   const records = kind === 'record' ? address : `${pathBefore(address, 1)}/AttendanceRecords`
   return toWriteRequest(kind, client.partner, request.headers, {
@@ -69,7 +71,7 @@ export function writeRequestOf({ request, kind: asked, prefix, client }: Exchang
   })
 }
 
-/** Opens the reply to a write that was read and planned. */
+/** Returns the function that opens the reply to a planned write. */
 export function openReply({ response, observer }: Exchange, plan: Plan): OpenReply {
   return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
     if (plan.ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)
@@ -79,14 +81,14 @@ export function openReply({ response, observer }: Exchange, plan: Plan): OpenRep
   }
 }
 
-/** Counts the bytes of a reply that is given whatever the budget has left: its batch was applied. */
+/** Counts the bytes of a reply even if they exceed the budget, because its batch was already applied. */
 export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exchange, bytes: number): void {
   const held = byteBudget.open(accepted.queueKey(exchange.client))
   held.add(bytes)
   releaseAfterReply(held, exchange.response)
 }
 
-/** Sends the reply that V2 gave, where that is the answer; notes the end of a write that was answered. */
+/** Sends the stored reply of V2 if that is the answer, and reports the answered write to the journal and the observer. */
 export async function endReply(
   context: ProxyContext,
   exchange: Exchange,
@@ -95,7 +97,7 @@ export async function endReply(
 ): Promise<void> {
   const { response, observer } = exchange
   const { batch, storedReply } = answered
-  // A single record has no ids that another one could use again.
+  // A single record has no ids that another request could reuse.
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
   if (storedReply !== undefined) {
     countReply(context, exchange, storedReply.body.length)
@@ -104,7 +106,10 @@ export async function endReply(
   await observer.replied({ kind: 'answered', planned, answered })
 }
 
-/** Calls back when the reply was written completely; never if the client disconnected before, or closed its side: it may have gone. */
+/**
+ * Calls `onWritten` when the reply was written completely. Never calls it if the client disconnected earlier or closed its side,
+ * because that client may not have received the reply.
+ */
 export function onceWritten(response: ServerResponse, onWritten: () => void): void {
   const { socket } = response.req
   const check = (): void => {

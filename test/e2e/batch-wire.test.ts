@@ -85,7 +85,7 @@ describe('the request around a batch', () => {
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([
       405,
-      expect.stringContaining('Batches of V2 are posted to …/V2/Attendance/$batch.'),
+      expect.stringContaining('…/V2/Attendance/$batch'),
     ])
   }) // prettier-ignore
 
