@@ -1,17 +1,17 @@
 import { type Clock, waitFor } from './clock.ts'
 import { AdapterError } from './errors.ts'
 
-/** Work that an instance does from time to time. */
+/** Periodic work of an instance. */
 export interface Duty {
-  /** The name in the log. */
+  /** The name of the work in the log. */
   readonly name: string
-  /** Time from the end of one turn to the next turn. */
+  /** The time from the end of one turn to the start of the next, in milliseconds. */
   readonly everyMs: number
-  /** Time from the start to the first turn. Default `everyMs`. */
+  /** The time from the start of the instance to the first turn, in milliseconds. Default: `everyMs`. */
   readonly firstMs?: number
-  /** True if a last turn is due when the instance stops. */
+  /** True if the work takes a last turn when the instance stops. */
   readonly atStop?: boolean
-  /** Takes a turn; a rejection is logged, and the next turn takes place all the same. */
+  /** Takes a turn. A rejection is logged, and the next turn takes place regardless. */
   readonly act: () => Promise<unknown>
 }
 
@@ -22,14 +22,14 @@ interface Beat {
   isFailing: boolean
 }
 
-/** A journal that does not answer must not keep the process from its end. */
+/** The limit keeps an unresponsive journal from blocking the end of the process. */
 const STOP_MS = 5_000
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>
 
 /**
- * Creates the heartbeat of an instance, which calls its duties when they are due. Turns of one duty never overlap. `onFailure` is called for the first
- * of several failures in a row.
+ * Creates the heartbeat of an instance, which runs its duties when they are due. Turns of one duty never overlap. Calls `onFailure` for
+ * the first of several failures in a row.
  */
 export function createHeartbeat(
   clock: Pick<Clock, 'after'>,
@@ -55,7 +55,7 @@ export function createHeartbeat(
     })
   }
   return {
-    /** Begins with these duties. */
+    /** Adds duties and schedules their first turns. */
     add: (...duties: readonly Duty[]): void => {
       for (const duty of duties) {
         const beat = { duty, running: Promise.resolve(), cancel: () => undefined, isFailing: false }
@@ -63,7 +63,7 @@ export function createHeartbeat(
         schedule(beat, duty.firstMs ?? duty.everyMs)
       }
     },
-    /** Takes the last turns, and resolves once they are over or 5 s have passed. */
+    /** Takes the last turns. Resolves once they are over, or after 5 s. */
     stop: async (): Promise<void> => {
       isStopped = true
       const ended = new AbortController()
@@ -78,7 +78,7 @@ export function createHeartbeat(
   }
 }
 
-/** Acts on one item after the other, and rejects with the first failure once all items had their turn. */
+/** Acts on one item after another. Rejects with the first failure, but only after every item had its turn. */
 export async function actOnEach<Item>(
   items: Iterable<Item>,
   act: (item: Item) => Promise<void>,

@@ -3,7 +3,7 @@ import { journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 import { Secret } from './secret.ts'
 
-/** Paths of the values that differ between two values of one schema, such as `listen.port`; no value is in them. */
+/** Returns the paths of the values that differ between two values of one schema, such as `listen.port`. The paths contain no value. */
 export function changedPaths(before: unknown, after: unknown, path = ''): readonly string[] {
   if (Array.isArray(before) && Array.isArray(after)) {
     const longer = before.length > after.length ? before : after
@@ -28,25 +28,29 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
-/** The changes of a new configuration to the running one. */
+/** The differences between a new configuration and the running one. */
 export interface ConfigChanges {
-  /** Ids of partners. */
+  /** The ids of the added partners. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly string[]
-  /** Paths of the keys that differ from those in use and take effect with the next start. */
+  /** The paths of the changed keys that take effect only after a restart. */
   readonly needsRestart: readonly string[]
 }
 
-/** The sections of the file that a reload leaves as they are. */
+/** The sections that a reload leaves unchanged. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
-/** Only the commands of `rollout`, which read the file each time, and the console use them. */
+/**
+ * Matches keys that need no restart, because only the console and the `rollout` commands use them. The commands read the file each
+ * time.
+ */
 const commandKeys = /^rollout\.operators\b/
 
 /**
- * Decides what of a new configuration takes effect while the adapter runs: it, with the sections that need a restart as they are in use. Error: `ADP_CONFIGURATION` where the base address of V3
- * differs, since keys and tokens of the new partners are for the service at the new address.
+ * Returns the configuration that takes effect on a reload: the new one, but with the running values of the sections that need a
+ * restart. Throws `ADP_CONFIGURATION` if the base address of V3 differs, since the keys and tokens of the new partners are meant for
+ * the service at the new address, or if a partner's stage moves forward.
  */
 export function planReload(running: Config, next: Config): { config: Config; changes: ConfigChanges } {
   const needsRestart = restartSections.flatMap((section) =>
@@ -66,7 +70,10 @@ export function planReload(running: Config, next: Config): { config: Config; cha
 
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
-/** A step forward has to drain, which a reload does not: the command does. Without a journal there is the file alone. */
+/**
+ * Finds partners whose stage moves forward. Such a step must drain requests first, which only the command does. Without a journal the
+ * file alone sets the stages, so every step is allowed.
+ */
 function raisedStages(
   running: Config,
   next: Config,
@@ -81,13 +88,13 @@ function raisedStages(
   })
 }
 
-/** The error of a configuration that is valid and cannot replace the running one. */
+/** Returns the error for a valid configuration that cannot replace the running one. */
 export function refuseReload(
   faults: readonly { readonly target: string; readonly message: string }[],
 ): AdapterError {
   return new AdapterError(
     'ADP_CONFIGURATION',
-    `The configuration cannot replace the running one:\n${faults.map(({ target, message }) => `  ${target}: ${message}`).join('\n')}`,
+    `The new configuration cannot replace the running one, which stays in effect:\n${faults.map(({ target, message }) => `  ${target}: ${message}`).join('\n')}`,
     { details: faults.map((fault) => ({ code: 'reload', ...fault })) },
   )
 }
@@ -108,19 +115,19 @@ function comparePartners(running: Config, next: Config): Omit<ConfigChanges, 'ne
   }
 }
 
-/** A change after which a partner would no longer own the records that came from it. */
+/** A change that would separate a partner from the records that it sent earlier. */
 interface OwnershipChange {
-  /** The id of the partner as it is running. */
+  /** The id of the partner in the running configuration. */
   readonly partner: string
-  /** The key of the new configuration that changes it. */
+  /** The key in the new configuration that causes the change. */
   readonly target: string
   readonly change: string
 }
 
 /**
- * Finds the partners whose records would have no owner, or another one: removed, renamed, known by something else, or with other
- * rules for who owns a batch. Keys that are added to a list or taken from it are a client's own affair, as long as one of them stays
- * and none goes to another partner.
+ * Finds the partners whose stored records would lose their owner or get another one. This happens if a partner is removed or renamed,
+ * if it is matched in another way, or if its rules for the owner of a batch change. Adding or removing keys of a list is allowed if at
+ * least one key stays and none moves to another partner.
  */
 export function ownershipChanges(running: Config, next: Config): readonly OwnershipChange[] {
   const after = new Map(next.partners.map((partner, index) => [partner.id, { partner, index }]))

@@ -5,8 +5,8 @@ import { Secret } from './secret.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * Finds conflicts between values: duplicate ids, credentials that a path exposes, partners that no request reaches. It reads the
- * configuration as written, so that it finds them even if another part is faulty.
+ * Finds conflicts between values, such as duplicate ids, credentials that a path exposes, and partners that no request can reach. Reads
+ * the configuration as written, so that conflicts are found even if another part is faulty.
  */
 export function findConflicts(input: unknown): ErrorDetail[] {
   const config = membersOf(input)
@@ -19,7 +19,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   return [
     ...usedTwice(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
     ...findTooFewOperators(rollout['approval'], operators, hasJournal),
-    // Names that differ in case only would be two people to the audit trail and one to its reader.
+    // Names that differ only in case would be two people in the audit trail but look like one person to its reader.
     ...usedTwice(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
     ...usedTwice(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
     ...usedTwice(partners.map(({ id }) => id), 'id', 'partners'),
@@ -35,7 +35,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
 
 const fault = (target: string, message: string): ErrorDetail => ({ code: 'conflict', message, target })
 
-/** A value of each entry of the list `path` may be there once. */
+/** Finds entries of the list `path` whose value an earlier entry already has. */
 function usedTwice(values: readonly unknown[], word: string, path: string, member = word): ErrorDetail[] {
   const firsts = new Map<string, number>()
   return values.flatMap((value, index) => {
@@ -68,7 +68,7 @@ function findTooFewOperators(
   return found
 }
 
-/** Without a list of operators a link on the terminal of the adapter is the only way in. */
+/** Finds faults in the access to the console. Without a list of operators, the only way in is a link on the terminal of the adapter. */
 function findOpenConsole(given: unknown, operators: readonly Members[], hasJournal: boolean): ErrorDetail[] {
   if (given === undefined) return []
   const { host, identity, trustedProxies } = membersOf(given)
@@ -87,7 +87,10 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
   ]
 }
 
-/** A path identifies no client, so every caller could use a credential that depends on it. */
+/**
+ * Finds partners that lend a credential to every caller. A path does not identify a client, so every caller could use a credential that
+ * depends on the path.
+ */
 function findLent({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
   const way = membersOf(match)
   const { subscriptionKey, auth } = membersOf(v3)
@@ -99,7 +102,7 @@ function findLent({ match, clients, v3 }: Members, path: string): ErrorDetail[] 
   return [fault(`${path}.match`, message)]
 }
 
-/** The stages at which V2 serves, and those that keep what V2 served in the journal. */
+/** The stages at which V2 serves, and the stages at which the journal records what V2 served. */
 const servedByV2: readonly unknown[] = ['legacy', 'shadow', 'canary']
 const journaled: readonly unknown[] = ['shadow', 'canary']
 
@@ -118,7 +121,7 @@ function findStageFaults(
   return []
 }
 
-/** The members that client credentials require (service-facts 11). */
+/** The settings that client credentials require (service-facts 11). */
 const clientMembers = ['tokenUrl', 'clientId', 'clientSecret', 'scope'] as const
 
 function findIncomplete(auth: Members, path: string): ErrorDetail[] {
@@ -132,7 +135,7 @@ function findIncomplete(auth: Members, path: string): ErrorDetail[] {
     .map((member) => fault(`${path}.${member}`, message))
 }
 
-/** Finds partners whose requests an earlier one takes: the first partner that matches serves a request. */
+/** Finds partners whose requests an earlier partner receives, since the first partner that matches a request serves it. */
 function findHidden(matches: readonly Members[]): ErrorDetail[] {
   const all = matches.map(waysOf)
   return all.flatMap((ways, index) => {
@@ -147,7 +150,10 @@ function findHidden(matches: readonly Members[]): ErrorDetail[] {
 
 const EVERY_PATH = 'path /'
 
-/** The ways by which requests match, as far as they can be read. A path ends with a slash, so that whole segments are compared. */
+/**
+ * Returns the ways in which a partner matches requests, as far as the configuration can be read. A path ends with a slash, so that
+ * whole segments are compared.
+ */
 function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): readonly string[] {
   if (any === true) return [EVERY_PATH]
   if (typeof pathPrefix === 'string') return [`path ${pathPrefix.replace(/\/+$/, '')}/`.toLowerCase()]
@@ -161,7 +167,7 @@ function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): re
     .map((hash) => `hash ${hash.toLowerCase()}`)
 }
 
-/** True where a way matches every request that the other one matches. */
+/** Returns true if a way matches every request that the other way matches. */
 const covers = (way: string, other: string): boolean =>
   way === EVERY_PATH || way === other || (way.startsWith('path ') && other.startsWith(way))
 

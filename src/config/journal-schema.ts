@@ -4,7 +4,7 @@ import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 import { key, keySecret, timeWithin } from './values.ts'
 
-/** For editors, which know no more of an address: `isAddress` decides. */
+/** A pattern for editors, which cannot check more of an address. `isAddress` makes the actual decision. */
 const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
 const url = z
   .union(
@@ -12,7 +12,7 @@ const url = z
     'must be sqlite:<file>, postgres://… or none, or { env: NAME } or { file: path } with such an address',
   )
   .refine(isAddress, JOURNAL_ADDRESS)
-  // Printing the configuration shows no password, wherever it came from.
+  // A password in the address becomes a secret, so that printing the configuration never shows it.
   .transform((address) =>
     typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
   )
@@ -20,7 +20,7 @@ const url = z
 const TEN_YEARS_MS = 3_660 * 86_400_000
 const span = timeWithin(1, TEN_YEARS_MS)
 
-/** The entry without a key, which reads what is not encrypted. */
+/** The id of the entry without a key, which reads rows that are not encrypted. */
 const PLAINTEXT = 'plaintext'
 
 const encryptionKey = z.strictObject({
@@ -34,7 +34,7 @@ const encryptionKey = z.strictObject({
   ),
 })
 
-/** Where writes are kept before they are sent, and for how long. */
+/** The configuration of the journal: where writes are stored before they are sent, and for how long. */
 export const journalSchema = z
   .strictObject({
     url: key(
@@ -66,15 +66,15 @@ export const journalSchema = z
       refuse('keepRecordsMs', 'must not be shorter than replayForMs')
   })
 
-/** The journal of a checked configuration. */
+/** The journal section of a validated configuration. */
 export type JournalConfig = z.infer<typeof journalSchema>
 
-/** The address of the journal, secret or not. */
+/** Returns the address of the journal, whether or not it is a secret. */
 export function journalUrlOf({ url: address }: Pick<JournalConfig, 'url'>): string {
   return address instanceof Secret ? address.reveal() : address
 }
 
-/** The keys as bytes. */
+/** Returns the encryption keys as bytes. */
 export function journalKeysOf({
   keys,
 }: Pick<JournalConfig, 'keys'>): readonly { readonly id: string; readonly key: Uint8Array }[] {
@@ -84,12 +84,15 @@ export function journalKeysOf({
   })
 }
 
-/** True: rows that are not encrypted are accepted although there are keys. */
+/** Returns true if unencrypted rows are accepted although there are keys. */
 export function acceptsPlaintext({ keys }: Pick<JournalConfig, 'keys'>): boolean {
   return keys.some(({ id, key: own }) => id === PLAINTEXT && own === undefined)
 }
 
-/** The fault of an empty secret was reported when it was resolved. */
+/**
+ * Returns true if a value is the address of a journal. An empty secret passes, because its fault was already reported when the secret
+ * was resolved.
+ */
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
   if (address instanceof Secret && text === '') return true

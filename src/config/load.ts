@@ -9,32 +9,31 @@ import type { Config } from './schema.ts'
 import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
 import type { YamlFile } from './yaml.ts'
 
-/** Values of the command line; they override the file. */
+/** The values of the command line, which override the file. */
 interface ConfigFlags {
   readonly v3?: string | undefined
   readonly v2?: string | undefined
   readonly port?: number | undefined
   readonly host?: string | undefined
-  /** Never printed, since it may contain a password. */
+  /** The address of the journal. It is never printed, since it may contain a password. */
   readonly journal?: string | undefined
-  /** Port of the console. */
+  /** The port of the console. */
   readonly console?: number | undefined
 }
 
-/** How a configuration is loaded. */
 interface LoadOptions {
   readonly onRead?: OnRead | undefined
-  /** The only sections whose secrets are read, for a command that needs no others; those of the others are made up. */
+  /** The sections whose secrets are read. Secrets of other sections become placeholders. Default: all sections. */
   readonly secretsOf?: readonly string[]
 }
 
-/** Called with a file and its text; undefined: it cannot be read. */
+/** Called with the path of each file and its text, which is `undefined` if the file cannot be read. */
 export type OnRead = (path: string, text: string | undefined) => void
 
 /**
- * Loads the configuration: a YAML file, then flags over it. `{ env: NAME }` and `{ file: path }` stand for a secret and are
- * resolved here; nothing else reads the environment. Error: `ADP_CONFIGURATION` with every fault of the file, each with line
- * and column where it has them. `onRead` is called for each file that is read, secrets among them.
+ * Loads the configuration from a YAML file, and then applies the flags. Secrets that the file gives as `{ env: NAME }` or `{ file: path
+ * }` are resolved here; no other code reads them. Throws `ADP_CONFIGURATION` with every fault of the file, including its line and
+ * column if they are known. Calls `onRead` for each file that is read, including the files of secrets.
  */
 export async function loadConfig(
   path: string | undefined,
@@ -51,8 +50,8 @@ export async function loadConfig(
 }
 
 /**
- * Loads a file of another schema by the same rules, without its defaults; references to secrets become plain text. Error:
- * `ADP_CONFIGURATION` as above.
+ * Loads a file of another schema by the same rules, but without defaults. References to secrets become plain text. Throws
+ * `ADP_CONFIGURATION` like `loadConfig`.
  */
 export async function loadValues<Schema extends z.ZodType>(
   path: string,
@@ -77,7 +76,7 @@ const secretSources = (onRead?: OnRead): SecretSources => ({
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
-/** The YAML parser takes longer to load than most commands without a file run. */
+/** The YAML parser is loaded only for a file, because loading it takes longer than most commands without a file run. */
 async function readFileAt(path: string, onRead?: OnRead): Promise<YamlFile> {
   const text = await readText(path, onRead)
   const { readYaml } = await import('./yaml.ts')
@@ -116,7 +115,7 @@ function withFlags(input: unknown, flags: ConfigFlags): unknown {
   }
 }
 
-/** Merges the given values into the section; anything that is not a mapping is kept for validation to reject. */
+/** Merges the given values into a section. A section that is not a mapping stays as it is, for validation to reject. */
 function over(section: unknown, values: Record<string, unknown>): unknown {
   if (!isObject(section) && section !== undefined && section !== null) return section
   const given = Object.entries(values).filter(([, value]) => value !== undefined)
@@ -127,7 +126,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A checked configuration as plain values, secrets among them: for another process of the adapter and for nothing else. */
+/** A validated configuration as plain values, including its secrets. Only another process of the adapter may receive it. */
 export interface PackedConfig {
   readonly packed: unknown
 }
@@ -137,12 +136,12 @@ export function packConfig(config: Config): PackedConfig {
   return { packed: mapValues(config, packValue) }
 }
 
-/** The configuration that was packed, by the same version of the program. */
+/** Returns the configuration that the same version of the program packed. */
 export function unpackConfig({ packed }: PackedConfig): Config {
   return mapValues(packed, unpackValue) as Config
 }
 
-/** What stands for a value in place of its members; undefined: its members are mapped. */
+/** Returns the replacement of a value, or `undefined` if the members of the value are mapped instead. */
 type Replace = (value: object) => unknown
 
 const packValue: Replace = (value) => {

@@ -6,9 +6,9 @@ import { type Config, configSchema } from './schema.ts'
 import type { FileFault, FilePosition } from './yaml.ts'
 
 /**
- * Validates a configuration and fills in defaults. Error: `ADP_CONFIGURATION` with all faults, each with its path; the fault of an
- * unknown key names the nearest known one. `earlier` are faults found before. No fault repeats a value, which could be a
- * misplaced secret. `place` is the file, if any.
+ * Validates a configuration and fills in defaults. Throws `ADP_CONFIGURATION` with all faults, including `earlier`, each with its path.
+ * The fault of an unknown key suggests the nearest known key. No fault repeats a value, because the value could be a misplaced secret.
+ * `place` describes the file, if there is one.
  */
 export function parseConfig(
   input: unknown,
@@ -18,21 +18,21 @@ export function parseConfig(
   return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
-/** The source file of the values, and the positions of keys in it. */
+/** The source file of the values, and the positions of its keys. */
 interface FilePlace {
   readonly path?: string | undefined
   readonly positionOf?: (target: string) => FilePosition | undefined
 }
 
-/** Number of faults in the message of an error; its details have all. */
+/** The maximum number of faults in the message of an error. The details of the error list all faults. */
 const maxShown = 100
 
-/** Validates values of any schema: the faults, each with its path, or the values with their defaults. */
+/** Validates values against a schema. Returns the values with their defaults, or the faults with their paths. */
 export function readValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
 ): { readonly value: z.output<Schema> | undefined; readonly faults: readonly ErrorDetail[] } {
-  // The input is used for hints only: no message repeats it.
+  // The input is used only for hints. No message repeats it.
   const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
   return result.success
     ? { value: result.data, faults: [] }
@@ -65,7 +65,7 @@ function inOrder(faults: readonly FileFault[]): FileFault[] {
   )
 }
 
-/** The error of a configuration with these faults; `path` is its file, where it has one. */
+/** Returns the error for a configuration with these faults. `path` is its file, if there is one. */
 export function refuseConfig(found: readonly FileFault[], path?: string): AdapterError {
   const faults = inOrder(found)
   const count = `${faults.length} fault${faults.length === 1 ? '' : 's'}`
@@ -76,7 +76,10 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
   )
 }
 
-/** One line for each of the first faults: place and cause; `whole` names the place of a fault without a path or position. */
+/**
+ * Lists the first `maxShown` faults, one per line, with place and cause. `whole` names the place of a fault without a path or a
+ * position.
+ */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
@@ -103,7 +106,7 @@ function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
   })
 }
 
-/** The nearest of the names that a schema allows for a value, which it lists in `params.known`. */
+/** Returns a hint with the nearest of the names that a schema lists in `params.known`, or an empty text. */
 function hintOf(issue: z.core.$ZodIssue): string {
   const known: unknown = issue.code === 'custom' ? issue.params?.['known'] : undefined
   if (!Array.isArray(known) || typeof issue.input !== 'string') return ''
@@ -114,7 +117,7 @@ function hintOf(issue: z.core.$ZodIssue): string {
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** `partners[0].v3.budgetMs` */
+/** Formats a path, such as `partners[0].v3.budgetMs`. */
 function formatPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`
@@ -122,15 +125,15 @@ function formatPath(path: readonly PropertyKey[]): string {
   }, '')
 }
 
-/** Undefined: zod's message is used, or that of the schema. None of them contains the value. */
+/** Returns the message of an issue, or `undefined` if zod's or the schema's own message applies. No message contains the value. */
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
-  // For `toDetails`, which writes a message for each of the unknown keys.
+  // `toDetails` uses this list to write a message for each unknown key.
   if (issue.code === 'unrecognized_keys')
     return issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape).join(' ') : ''
   return issue.input === undefined && issue.code === 'invalid_type' ? 'is required' : undefined
 }
 
-/** The known key with the smallest edit distance, if that is small enough for a typing error. */
+/** Returns the known key with the smallest edit distance, or `undefined` if that distance is too large for a typing error. */
 function nearest(key: string, known: readonly string[]): string | undefined {
   const ranked = known
     .filter((name) => Math.abs(name.length - key.length) <= slipsIn(name))
@@ -140,7 +143,7 @@ function nearest(key: string, known: readonly string[]): string | undefined {
   return best !== undefined && best.distance <= slipsIn(best.name) ? best.name : undefined
 }
 
-/** Largest edit distance of a hint. Texts whose lengths differ by more are not compared: a key may be very long. */
+/** Returns the largest edit distance for a hint. Texts whose lengths differ by more are not compared, since a key may be very long. */
 const slipsIn = (name: string): number => Math.max(2, name.length / 3)
 
 function editDistance(one: string, other: string): number {

@@ -5,7 +5,7 @@ import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
 import { fieldSecret, httpUrl, key, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
 
-/** One hash, or the hashes of keys that one client changes between. */
+/** One hash, or the hashes of several keys that one client alternates between. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
 const keyHashes = z
   .union([keyHash, z.array(keyHash).min(1).max(32)])
@@ -15,13 +15,13 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
-/** A credential: every caller that knows it writes as the partner, so it is never printed. */
+/** A header value is a credential: every caller that knows it writes as the partner, so it is never printed. */
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =
   'must be a path as it is after decoding: no escapes, dot segments, parameters, blanks or empty segments'
 
-/** True for a prefix that paths can have; requests with any other are refused. */
+/** Returns true if a request path can have this prefix. Requests with any other form of path are refused. */
 function isPlainPath(prefix: string): boolean {
   try {
     const { query, authority } = readTarget(encodeURI(prefix))
@@ -121,7 +121,7 @@ const partnerV3 = z.strictObject({
   auth: key('Source of the bearer token for V3.', auth.prefault({})),
 })
 
-/** Codes have up to three characters (service-facts 7); a guid that lost a digit must not pass for one. */
+/** Codes have up to three characters (service-facts 7). A guid that lost a digit must not pass as a code. */
 const codeOrGuid = z
   .string()
   .regex(
@@ -147,7 +147,7 @@ const reads = z.strictObject({
   ),
 })
 
-/** A host name as URLs have it, so that it can be compared: lower case, no port, IPv6 in brackets. */
+/** A host name in the form that URLs use, so that names can be compared: lower case, without a port, and IPv6 in brackets. */
 const hostName = z
   .string()
   .refine(
@@ -158,7 +158,7 @@ const hostName = z
 
 const stage = z.enum(['legacy', 'shadow', 'canary', 'v3', 'complete'])
 
-/** Schools as a token or a header names them. */
+/** Schools in the form in which a token or a header names them. */
 const schools = z
   .array(z.string().min(1).max(255))
   .max(10_000)
@@ -176,7 +176,7 @@ const canary = z.strictObject({
   never: key('Schools that V2 serves whatever the share is.', schools),
 })
 
-/** The rules that Markbridge has itself (docs/comparison.md); a rule of a partner's own has another name. */
+/** The names of the built-in rules (docs/comparison.md). A partner's own rule must have another name. */
 export const builtInRules: readonly string[] = [
   'instant-form',
   'guid-case',
@@ -257,10 +257,10 @@ const compare = z.strictObject({
   ),
 })
 
-/** Of the service: codes of the adapter begin ADP_. */
+/** An error code of the service. Codes of the adapter begin with `ADP_`. */
 const serviceErrorCode = z.string().regex(/^(?!ADP_)[A-Z][A-Z0-9_]{1,39}$/)
 
-/** One entry of `partners`. */
+/** The schema of an entry in `partners`. */
 export const partnerSchema = z.strictObject({
   id: key(
     'Unique name of the partner in logs, metrics and the journal.',

@@ -8,7 +8,7 @@ import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
 
-/** No colon: `os:<user>` is the name of a user of the system, who is not in the file. */
+/** An operator name contains no colon, because `os:<user>` names a user of the operating system who is not in the file. */
 const operatorName = z
   .string()
   .regex(
@@ -20,7 +20,7 @@ const operatorName = z
     'is a name that Markbridge itself acts under in the audit trail',
   )
 
-/** Printing the configuration does not show it: a token that was chosen badly could be guessed from its hash. */
+/** The hash is never printed, because a weak token could be guessed from its hash. */
 const tokenSha256 = z
   .string()
   .meta({ pattern: '^[0-9a-fA-F]{64}$' })
@@ -63,7 +63,7 @@ const evidence = z.strictObject({
   ),
 })
 
-/** Who may change the stage of a partner, and how a change takes place. */
+/** The rollout section: who may change the stage of a partner, and how. */
 const rolloutSchema = z.strictObject({
   approval: key(
     'two: a step forward waits for the approval of a second operator, and a partner without a stored stage begins at legacy.',
@@ -92,7 +92,7 @@ const hostName = z
   .regex(/^(?:[\w.-]+|\[[0-9a-f:.]+\])$/i, 'must be a name or an address, without a port')
   .transform((name) => name.toLowerCase())
 
-/** The web console of operators. */
+/** The console section: the web console of operators. */
 const consoleSchema = z.strictObject({
   port: key('TCP port of the console; 0 selects a free one.', z.int().min(0).max(65_535)),
   host: key(
@@ -124,7 +124,7 @@ const consoleSchema = z.strictObject({
   ),
 })
 
-/** Paths that are passed through by default: learners and attendance of service.md 1.1 and 4, lookups and metadata. */
+/** The paths that are passed through by default: learners and attendance (service.md 1.1 and 4), lookups and metadata. */
 const defaultAllow: readonly string[] = [
   '/**/Learner/**',
   '/**/V1',
@@ -136,9 +136,15 @@ const defaultAllow: readonly string[] = [
   '/**/$metadata',
 ]
 
-/** TRACE echoes a request with the credentials in it, and CONNECT opens a tunnel: neither can be listed. */
+/**
+ * The methods that can be listed. TRACE is excluded because it echoes a request with its credentials, and CONNECT because it opens a
+ * tunnel.
+ */
 const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-/** The wildcards are `*` and `**`. Signs of other patterns are refused, since they would be taken for themselves. */
+/**
+ * A path pattern with the wildcards `*` and `**`. Characters of other pattern languages are refused, because they would be matched
+ * literally.
+ */
 const servedPattern = z
   .string()
   .max(512)
@@ -184,7 +190,7 @@ const listen = z.strictObject({
     'Callers that may read /metrics: those on this machine (loopback), or any.',
     z.enum(['loopback', 'any']).default('loopback'),
   ),
-  // Longer than a batch has by default: a stop then cuts no batch off.
+  // The default is longer than the default time budget of a batch, so that stopping does not cut a batch off.
   drainMs: key('Time that clients have to read their replies when the adapter stops.', ms.prefault('100s')),
 })
 
@@ -204,7 +210,7 @@ const upstreams = z.strictObject({
           .strictObject({
             connectMs,
             headersMs: headersMsOf('20s'),
-            // As long as headersMs: undici keeps one timer for both then.
+            // The default equals that of headersMs, because undici then needs only one timer for both.
             bodyMs: key('Time between two pieces of a reply.', ms.prefault('20s')),
           })
           .prefault({}),
@@ -221,7 +227,7 @@ const upstreams = z.strictObject({
           z
             .strictObject({
               connectMs,
-              // V2 answers a whole batch at once, after its last record.
+              // The default is long because V2 answers a batch only after its last record.
               headersMs: headersMsOf('100s'),
             })
             .prefault({}),
@@ -246,7 +252,7 @@ const limits = z.strictObject({
   ),
 })
 
-/** The configuration file; every key has a default except the address of V3. */
+/** The schema of the configuration file. Every key has a default except for the address of V3. */
 export const configSchema = z.strictObject({
   listen: key(
     'The address that the adapter listens on, and how it stops; a change needs a restart.',
@@ -290,16 +296,15 @@ export const configSchema = z.strictObject({
   ),
 })
 
-/** A checked configuration. */
+/** A validated configuration. */
 export type Config = z.infer<typeof configSchema>
 
-/** The settings of the web console. */
 export type ConsoleConfig = NonNullable<Config['console']>
 
-/** One partner: how it is recognised, and its settings. */
+/** The settings of one partner. */
 export type PartnerConfig = Config['partners'][number]
 
-/** The members of a JSON Schema that the configuration's uses. */
+/** The JSON Schema members that the schema of the configuration uses. */
 export interface JsonSchemaNode {
   $schema?: string
   title?: string
@@ -322,16 +327,16 @@ const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode
   additionalProperties: false,
 })
 
-/** The reference to a secret in the file; loading replaces it before validation. */
+/** The forms in which the file refers to a secret. Loading replaces them before validation. */
 const secretForms: readonly JsonSchemaNode[] = [
   secretSource('env', 'Name of the environment variable that holds the secret.'),
   secretSource('file', 'Path of the file that holds the secret.'),
 ]
 
 /**
- * The configuration file as a JSON Schema (draft-07, which the YAML language server and most editors read), with the meaning
- * and the default of every key. It covers single values; conflicts between them, such as a partner whose requests an earlier one takes, are
- * found by `config check` only.
+ * Returns the JSON Schema of the configuration file, with the meaning and the default of every key. Its version is draft-07, which the
+ * YAML language server and most editors read. The schema covers single values. Only `config check` finds conflicts between values, such
+ * as a partner whose requests an earlier partner receives.
  */
 export function createConfigJsonSchema(): JsonSchemaNode {
   const schema = z.toJSONSchema(configSchema, {
@@ -342,7 +347,7 @@ export function createConfigJsonSchema(): JsonSchemaNode {
       // Secret is the only custom type of the configuration.
       if (zodSchema._zod.def.type === 'custom')
         Object.assign(jsonSchema, { anyOf: structuredClone(secretForms) })
-      // Validators reject this name of zod's; the pattern beside it has the same meaning.
+      // Validators reject zod's name for this format. The pattern beside it has the same meaning.
       if (jsonSchema.format === 'starts_with') delete jsonSchema.format
     },
   }) as JsonSchemaNode

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 
 import type { ErrorDetail } from '../errors.ts'
 
-/** A value that is used and never shown: printing, logging or serialising it gives `[secret]`. */
+/** A value that must never be shown. Printing, logging or serialising it yields `[secret]`. */
 export class Secret {
   readonly #value: string
 
@@ -11,7 +11,7 @@ export class Secret {
     this.#value = value
   }
 
-  /** The value itself, for the one place that sends it. */
+  /** Returns the value. Only the code that sends the value may call this. */
   reveal(): string {
     return this.#value
   }
@@ -29,24 +29,24 @@ export class Secret {
   }
 }
 
-/** The bytes of a key of 32 bytes, which is written as 64 hexadecimal digits or in base64; undefined: it has another length. */
+/** Returns the bytes of a 32-byte key written as 64 hexadecimal digits or in base64, or `undefined` if the key has another length. */
 export function decodeKey(secret: Secret): Uint8Array | undefined {
   const text = secret.reveal()
   const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64')
   return bytes.byteLength === 32 ? bytes : undefined
 }
 
-/** Sources of secrets; both return undefined for a missing one. */
+/** The sources of secrets. Each returns `undefined` for a missing secret. */
 export interface SecretSources {
   readonly env: (name: string) => string | undefined
   readonly file: (path: string) => Promise<string | undefined>
-  /** The only sections whose secrets are read; undefined: all are. */
+  /** The sections whose secrets are read, or `undefined` for all sections. */
   readonly sections?: readonly string[] | undefined
 }
 
 /**
- * Replaces each `{ env: NAME }` and `{ file: path }` by a `Secret`. A faulty reference becomes an empty secret, so that the rest can
- * be validated. Faults name the variable or file, never a value.
+ * Replaces each `{ env: NAME }` and `{ file: path }` with a `Secret`. A faulty reference becomes an empty secret, so that the rest can
+ * be validated. Faults name the variable or file, never its value.
  */
 export async function resolveSecrets(
   input: unknown,
@@ -56,7 +56,7 @@ export async function resolveSecrets(
   const take = (text: string | undefined, missing: string, target: string): Secret => {
     const value = text?.trim() ?? ''
     if (value === '') faults.push({ code: 'secret', message: missing, target })
-    // It is sent in a header, and a header with one cannot be sent.
+    // The secret is sent in a header field, which cannot carry control characters.
     else if (/[\u0000-\u001f\u007f]/.test(value)) {
       faults.push({ code: 'secret', message: 'holds a line end or another control character', target })
     }
@@ -85,5 +85,5 @@ export async function resolveSecrets(
   return { value: await resolve(input, ''), faults }
 }
 
-/** Stands for a secret that is not read: each is another one, and fits wherever one may be. */
+/** Returns a placeholder for a secret that is not read. Each placeholder is different and valid wherever a secret is allowed. */
 const placeholderOf = (path: string): Secret => new Secret(createHash('sha256').update(path).digest('hex'))

@@ -3,11 +3,11 @@ import * as z from 'zod'
 import { hasWholeHost } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 
-/** A key of the file with its meaning: one sentence, which the JSON schema and docs/configuration.md show beside its default. */
+/** Adds the meaning of a key to its schema, as one sentence that the JSON Schema and docs/configuration.md show beside the default. */
 export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
   schema.describe(meaning)
 
-/** A whole number, or a text with a number and one of the units; `rule` is the message for anything else. */
+/** Accepts a whole number, or a text that consists of a number and a unit. `rule` is the message for anything else. */
 function amount(units: Readonly<Record<string, number>>, rule: string, min: number, max: number) {
   const number = z.int().min(min).max(max)
   const text = z
@@ -17,18 +17,18 @@ function amount(units: Readonly<Record<string, number>>, rule: string, min: numb
   return z.union([number, text.pipe(number)], rule)
 }
 
-/** Node's timers fire at once for more. */
+/** Node's timers fire immediately for longer times. */
 const MAX_TIMER_MS = 2_147_483_647
 const timeUnits = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A time in milliseconds, or a text such as `15s`. */
+/** Accepts a time in milliseconds, or a text such as `15s`. */
 export const timeWithin = (min: number, max: number) =>
   amount(timeUnits, 'must be a time such as 500ms, 15s, 10m, 24h or 30d', min, max)
 export const ms = timeWithin(1, MAX_TIMER_MS)
 
 const sizeUnits = { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }
 
-/** A size in bytes, or a text such as `500MB`. */
+/** Accepts a size in bytes, or a text such as `500MB`. */
 export const bytes = amount(
   sizeUnits,
   'must be a size such as 64KiB, 500MB or 1GB',
@@ -37,7 +37,6 @@ export const bytes = amount(
 )
 export const percent = z.number().min(0).max(100)
 
-/** The address of a service. */
 export const httpUrl = z
   .string()
   .meta({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?:' })
@@ -52,12 +51,12 @@ export const httpUrl = z
     'must have no user, password, query or fragment, and no @ in its path (%40 stands for one)',
   )
 
-/** A secret is never written into the file: loading resolves `{ env: NAME }` or `{ file: path }` to one. */
+/** A secret, which the file never contains in plain text. Loading resolves `{ env: NAME }` or `{ file: path }` to its value. */
 export const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
 })
 
-/** A secret that is the value of a header field: letters beyond Latin-1 cannot be sent in one. */
+/** A secret that is sent as the value of a header field, which cannot carry characters beyond Latin-1. */
 export const fieldSecret = secret.refine(
   (value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value.reveal()),
   'has a character that no header field can carry: check how the value was copied',
@@ -69,11 +68,11 @@ export const textOrSecret = z.union(
   'must be a text, { env: NAME } or { file: path }',
 )
 
-/** A key is 32 bytes, written as 64 hexadecimal digits or in base64. */
+/** An encryption key of 32 bytes, written as 64 hexadecimal digits or in base64. */
 export const keySecret = z
   .instanceof(Secret, { error: 'must be { env: NAME } or { file: path }, never the key itself' })
   .refine(
-    // The fault of an empty secret was reported when it was resolved.
+    // An empty secret passes, because its fault was already reported when the secret was resolved.
     (own) => own.reveal() === '' || decodeKey(own) !== undefined,
     'must be 32 bytes: 64 hexadecimal digits, or base64',
   )

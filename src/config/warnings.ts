@@ -2,8 +2,8 @@ import { journalKeysOf, journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
 /**
- * Warnings about valid but risky settings: one line each, with the consequence and the remedy. `workers` share the port; `today` is
- * `YYYY-MM-DD`.
+ * Returns warnings about valid but risky settings. Each warning is one line with the consequence and the remedy. `workers` is the
+ * number of processes that share the port. `today` has the form `YYYY-MM-DD`.
  */
 export function warningsOf(config: Config, workers: number, today: string): readonly string[] {
   return [
@@ -16,7 +16,7 @@ export function warningsOf(config: Config, workers: number, today: string): read
   ]
 }
 
-/** An expired rule stays in the file until it is noticed. */
+/** Warns about expired rules, which stay in the file until somebody notices them. */
 function ruleWarnings({ partners }: Config, today: string): readonly string[] {
   return partners.flatMap(({ id, compare }) =>
     compare.rules
@@ -40,7 +40,10 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
   ]
 }
 
-/** A partner that V2 can serve will change its stage; the trail of these changes gets its key with the first one. */
+/**
+ * Warns about an audit trail without a key. The stage of a partner that V2 can serve will change, and the audit trail gets its key with
+ * the first change.
+ */
 function trailWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
   const isKept = journalUrlOf(journal) !== 'none' && partners.some((partner) => hasV2(config, partner))
@@ -51,7 +54,7 @@ function trailWarnings(config: Config): readonly string[] {
   ]
 }
 
-/** With two people for a step forward, the file cannot take one on its own. */
+/** Warns about stages in the file that have no effect, because with two approvals the file alone cannot move a partner forward. */
 function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   if (rollout.approval !== 'two') return []
   const further = partners
@@ -64,7 +67,7 @@ function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   ]
 }
 
-/** Schools that nothing names cannot be told apart. */
+/** Warns if nothing in a request names its school, because schools then cannot be told apart. */
 function unitWarnings(config: Config): readonly string[] {
   return config.partners
     .filter(({ canary }) => canary.header === undefined)
@@ -76,7 +79,7 @@ function unitWarnings(config: Config): readonly string[] {
     )
 }
 
-/** An SQLite journal keeps the stages beside its file. */
+/** Warns about a missing state folder. An SQLite journal needs none, because it stores the stages beside its file. */
 function stateDirWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
   const url = journalUrlOf(journal)
@@ -96,7 +99,7 @@ const isPastCanary = ({ stage }: PartnerConfig): boolean => stage === 'v3' || st
 const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>
   percent > 0 || always.length + never.length > 0
 
-/** True where writes are finished with the credentials of a client: the partner has no token or key of its own. */
+/** Returns true if writes can be finished only with a client's credentials, because the partner lacks a token or a key of its own. */
 function needsItsClient({ v3 }: PartnerConfig): boolean {
   return v3.auth.mode !== 'clientCredentials' || v3.subscriptionKey === undefined
 }

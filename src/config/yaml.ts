@@ -14,41 +14,40 @@ import {
 import type { ErrorDetail } from '../errors.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
-/** The configuration as a file with every default; secrets show as `[secret]`, addresses as text. */
+/** Prints the configuration as a file with every default. Secrets appear as `[secret]`, and addresses as text. */
 export function printConfig(config: Config): string {
   return stringify(JSON.parse(JSON.stringify(config)))
 }
 
-/** One partner in the same way. */
+/** Prints one partner in the same way. */
 export function printPartner(partner: PartnerConfig): string {
   return stringify(JSON.parse(JSON.stringify(partner)))
 }
 
-/** Where in the file, from 1. */
+/** A position in the file. Lines and columns count from 1. */
 export interface FilePosition {
   readonly line: number
   readonly column: number
 }
 
-/** A fault of the file, with its place where it is known. */
+/** A fault of the file, with its position if it is known. */
 export type FileFault = ErrorDetail & Partial<FilePosition>
 
-/** A YAML file that was read. */
 export interface YamlFile {
-  /** Undefined where the faults leave nothing to read. */
+  /** The value of the file, or `undefined` if its faults leave nothing to read. */
   readonly value: unknown
   readonly faults: readonly FileFault[]
-  /** The position of a key such as `partners[0].v3.budgetMs`, or of the mapping that would contain it. */
+  /** Returns the position of a key such as `partners[0].v3.budgetMs`, or of the mapping that would contain the key. */
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
-/** What the parser calls a fault, such as `missing char`: its messages quote the line, which may hold a secret. */
+/** Returns the parser's name for a fault, such as `missing char`. The parser's own messages quote the line, which may hold a secret. */
 const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
-/** Faults that leave the rest readable, so that its faults can be listed as well. */
+/** The faults that leave the rest of the file readable, so that its other faults can be listed as well. */
 const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
 
-/** Reads YAML. Every fault has its line, its column and its cause in words; none quotes a value of the file. */
+/** Reads YAML. Every fault has its line, its column and its cause in words. No fault quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
   const at = (offset = 0): FilePosition => {
@@ -56,7 +55,7 @@ export function readYaml(text: string): YamlFile {
     return { line, column: col }
   }
   try {
-    // The parser compares each key with all before it.
+    // `uniqueKeys` is off because the parser would compare each key with all earlier keys.
     const options = {
       lineCounter: lines,
       prettyErrors: false,
@@ -65,7 +64,7 @@ export function readYaml(text: string): YamlFile {
       merge: true,
     } as const
     const document = parseDocument(text, options)
-    // How often and where depends on the stack of the parser.
+    // The number and positions of these errors depend on the stack of the parser.
     if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return unreadable(TOO_DEEP)
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
@@ -112,7 +111,7 @@ export function readYaml(text: string): YamlFile {
       },
     }
   } catch (error) {
-    // An alias that expands exponentially.
+    // The parser throws this error for an alias that expands exponentially.
     if (error instanceof ReferenceError)
       return unreadable('its aliases expand it to more than 100 times its size')
     return unreadable(
@@ -129,7 +128,7 @@ const unreadable = (message: string): YamlFile => ({
   positionOf: () => undefined,
 })
 
-/** Keeps one fault per position: further ones there are consequences of it. */
+/** Keeps one fault per position. Further faults at a position are consequences of the first one. */
 function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {
   const places = new Map<string, FileFault>()
   for (const fault of faults) {
