@@ -57,62 +57,63 @@ import { createEchoLearning } from './writes/context.ts'
 import { createPredecessorWatch } from './writes/predecessors.ts'
 import { createRecovery } from './writes/recovery.ts'
 
-/** Parts that a caller may replace, mostly to observe or to fix the time. */
+/** The parts that a caller may replace, mostly to observe the adapter or to fix the time. */
 export interface AppOverrides {
   readonly logger?: Logger
   readonly logLevel?: string
   readonly nowMs?: () => number
   readonly openJournal?: () => Promise<Journal>
-  /** Decides which side serves a request, in place of the stages of the partners. */
+  /** Decides which side serves a request. Default: the stages of the partners. */
   readonly stages?: LiveStages
-  /** The number of this process among those that share a port: in every line of the log. */
+  /** The number of this process among those that share a port. Every log line carries it. */
   readonly worker?: number
-  /** The nice value of the thread that compares, on Linux. Default 19: it gets the processor time that the others leave. */
+  /** The nice value of the comparison thread, on Linux. Default: 19, which leaves it only spare processor time. */
   readonly backgroundNice?: number
-  /** Observes what live comparisons find. */
+  /** Observes the results of live comparisons. */
   readonly onCompared?: OnCompared
-  /** Observes each exchange; a copy of the reply is made where the observer names `copyBytes`. */
+  /** Returns an observer of an exchange. A copy of the reply is made if the observer sets `copyBytes`. */
   readonly observe?: ProxyContext['observe']
-  /** Traces of the requests, which the app closes at its end. Default: none. */
+  /** The tracing of requests. The app closes it at the end. Default: none. */
   readonly tracing?: Tracing | undefined
-  /** What `/metrics` shows instead of this process's own: those of all that share a port. */
+  /** Renders the metrics of all processes that share a port. Default: the metrics of this process. */
   readonly renderMetrics?: () => Promise<MetricsText>
-  /** Time without a renewal after which other instances take over the batches of this one. Default 10 s. */
+  /** The time in milliseconds without a renewal after which other instances take over the batches of this instance. Default: 10 s. */
   readonly leaseMs?: number
-  /** The longest wait for a free connection to an upstream. Default 10 s. */
+  /** The longest wait for a free connection to an upstream, in milliseconds. Default: 10 s. */
   readonly acquireMs?: number
-  /** How slow clients may be before they are disconnected. */
+  /** The minimum speed of clients. Slower clients are disconnected. */
   readonly slowClients?: Partial<typeof usualPace>
 }
 
-/** The running adapter. */
+/** The adapter. */
 export interface App {
-  /** Starts to listen; resolves with the address in use (port 0 in the configuration takes a free one). */
+  /** Starts to listen. Resolves with the address in use, since port 0 in the configuration selects a free port. */
   listen(): Promise<{ readonly url: string; readonly port: number }>
   /**
-   * Loads another configuration and makes it the running one for requests that come from now on; no request fails. Partners and
-   * limits change, what needs a restart is named in the result. One at a time: of several calls during a reload the last one counts,
-   * and all of them get its result. Rejects with `ADP_CONFIGURATION` and every fault, or with the error of `load`; then everything
-   * is as before.
+   * Loads another configuration and uses it for all requests that arrive afterwards. No request fails because of a reload. Partners and
+   * limits change. The result names the keys that need a restart. Reloads run one at a time: calls during a reload share one more
+   * reload with the `load` of the last call, and all of them get its result. Rejects with `ADP_CONFIGURATION` and every fault, or with
+   * the error of `load`. Nothing changes then.
    */
   readonly reload: Reload
   /**
-   * Stops accepting, lets what is under way finish, then closes the connections to the upstream and the journal. Clients that
-   * have not read their reply after `listen.drainMs` are cut off; records go on to their own end. May be called twice.
+   * Stops accepting requests, waits until the current ones finish, and then closes the connections to the upstreams and the journal.
+   * Clients that have not read their reply after `listen.drainMs` are cut off, but their records are finished. Further calls have no
+   * effect.
    */
   close(): Promise<void>
   /**
-   * Takes a failure that no code has handled: logs it, and fails the request or the run of records that it belongs to. To be called by
-   * the handlers of `unhandledRejection` and `uncaughtException`, which the program that runs the adapter installs.
+   * Handles an error that no other code handled: logs it, and fails the request or the run of records that caused it. The program that
+   * runs the adapter calls this in its handlers of `unhandledRejection` and `uncaughtException`.
    */
   readonly onUnhandled: (cause: unknown) => void
-  /** What `/metrics` shows, as data. */
+  /** Returns the metrics as data. */
   metrics(): Promise<MetricsSnapshot>
-  /** What the pages of the console ask; undefined before `listen`, and where no console or no journal is configured. */
+  /** Returns the data of the console, or `undefined` before `listen` or if no console or no journal is configured. */
   consoleData(): OpenedConsoleData | undefined
 }
 
-/** The composition root: builds the adapter from a checked configuration. Opens nothing before `listen`. */
+/** Builds the adapter from a validated configuration. This is the composition root. Opens nothing before `listen`. */
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const parts = compose(config, overrides)
   const { metrics, events, nowMs, background } = parts
@@ -132,7 +133,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       },
     },
   )
-  // Of several processes the one that started them reports.
+  // If several processes share a port, the process that started them reports reloads.
   const report =
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
   let stopped: Promise<void> | undefined
@@ -171,7 +172,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
 type Parts = ReturnType<typeof compose>
 type Running = Awaited<ReturnType<typeof open>>
 
-/** Composes the parts that need no journal. */
+/** Composes the parts that do not need the journal. */
 function compose(config: Config, overrides: AppOverrides) {
   const { v3 } = config.upstreams
   const { tracing, acquireMs } = overrides
@@ -188,7 +189,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
-  // A journal that a caller opens is not known to have these stores.
+  // A journal that the caller opens may lack these stores.
   const stores =
     config.journal.url === 'none' || overrides.openJournal !== undefined ? undefined : createSharedStores()
   const { evidence, seen } = createObservation(stores, metrics)
@@ -242,7 +243,7 @@ function compose(config: Config, overrides: AppOverrides) {
   })
   const { comparison } = background
 
-  // Replaced as a whole: a request keeps the limits that it began with.
+  // The limits are replaced as a whole, so that a request keeps the limits with which it began.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
     ...{
@@ -304,18 +305,21 @@ function compose(config: Config, overrides: AppOverrides) {
   }
 }
 
-/** Creates what keeps writes and comparisons for the advice on the next stage; nothing is kept without stores. */
+/**
+ * Creates the collectors of evidence about writes and comparisons, on which the advice about the next stage is based. Without stores
+ * they collect nothing.
+ */
 function createObservation(stores: SharedStores | undefined, metrics: Metrics) {
   if (stores === undefined) return { evidence: undefined, seen: noSeen }
   const evidence = createEvidenceKeeper({ store: stores.evidence, onKept: metrics.evidenceKept })
   return { evidence, seen: createLiveSeen({ evidence, store: stores.rollout }) }
 }
 
-/** Opens the journal, and composes what needs it: stages, recovery and the server. */
+/** Opens the journal, and composes the parts that need it: the stages, the recovery and the server. */
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
   const openNow = overrides.openJournal ?? (() => openConfiguredJournal(parts, overrides.tracing?.commit))
-  // What V2 serves needs no journal.
+  // The start does not wait for the journal if there is a V2, because requests that V2 serves do not need it.
   const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
     : await openNow()
@@ -337,7 +341,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
     stages: overrides.stages ?? stages ?? createFileStages(),
     reads: {
       ...parts.reads,
-      // Read when it is needed: a journal that could not be reached yet does not know it.
+      // The secret is read on demand, because it is unknown until the journal has been reached.
       get linkSecret() {
         return journal.linkSecret
       },
@@ -361,7 +365,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   return { journal, server, recovery, keeper, stages, guards, console }
 }
 
-/** Opens the data of the console; undefined without one, or without a journal that its thread can open by itself. */
+/** Opens the data of the console. Returns `undefined` without a console, or if its thread cannot open the journal itself. */
 function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
   if (config.console === undefined || stores === undefined) return undefined
   const { journal } = config
@@ -370,12 +374,13 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
 }
 
 /**
- * The share of a lease for which stages that were read may be used. The others wait for an instance until 1.2 leases after its last renewal, and
- * it holds its lease for 0.8 of one: within the difference they still wait for it, even if it is paused.
+ * The fraction of a lease for which stages may be used after they were read. Other instances wait for this instance until 1.2 leases
+ * after its last renewal, while this instance holds its lease for 0.8. During the difference they still wait for it, even if it is
+ * paused.
  */
 const COUNTED_LEASES = 0.38
 
-/** Creates the stages that the journal has, and the guards that take partners back; neither without stores. */
+/** Creates the stages that the journal stores, and the guards that take partners back. Without stores there are neither. */
 function openStages(parts: Parts, journal: Journal) {
   const { config, stores, registry, metrics, events, nowMs } = parts
   if (stores === undefined) return { stages: undefined, guards: noGuards }
@@ -402,7 +407,7 @@ function openStages(parts: Parts, journal: Journal) {
   return { stages, guards }
 }
 
-/** Lets what is under way finish, then closes every part, each before those that it uses. */
+/** Waits for the work in progress, and then closes every part before the parts that it depends on. */
 async function stop(parts: Parts, running: Promise<Running> | undefined): Promise<void> {
   const { config, events, exchange, background } = parts
   const own = await running?.catch(() => undefined)
@@ -424,12 +429,12 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
   events.stopped()
 }
 
-/** Whether requests are welcome, and if not why. */
+/** Returns `ready`, or the reason why the instance should get no requests. */
 function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
   if (!ready) return 'stopping'
   const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
   if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
-  // What V2 serves needs no journal: without this instance those partners would not be served.
+  // Partners at `legacy` do not need the journal, and nobody would serve them without this instance.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return failed
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'

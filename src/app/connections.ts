@@ -15,19 +15,19 @@ import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
 /**
- * Idle time of client connections: above that of usual load balancers, which would otherwise reuse a connection at the
- * moment it closes and repeat a batch.
+ * The idle timeout of client connections. It is longer than that of common load balancers. Otherwise a load balancer could reuse a
+ * connection while it closes, and repeat a batch.
  */
 const CLIENT_IDLE_MS = 75_000
-/** The longest time for a whole request; the minimum rate ends slow ones earlier. */
+/** The longest time for a whole request. The minimum rate ends slow requests earlier. */
 const REQUEST_MS = 300_000
-/** How often Node looks for requests whose headers or body take too long. */
+/** The interval at which Node checks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
-/** How often a listener at its limit says so, ms. */
+/** The interval in milliseconds between log entries of a listener that has reached its connection limit. */
 const CROWDED_MS = 60_000
 
-/** Counts the connections that were closed at the limit; the log has them once a minute. */
+/** Counts the connections that were closed at the limit, and logs the counts at most once per `CROWDED_MS`. */
 function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded'>, limit: number) {
   const closed = { idle: 0, new: 0 }
   let isWaiting = false
@@ -44,7 +44,10 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
   }
 }
 
-/** Creates the server of the adapter, which does not listen yet. While it is not ready it closes connections after their reply. */
+/**
+ * Creates the server of the adapter, which does not listen yet. While the adapter is not ready, the server closes connections after
+ * their reply.
+ */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
   headersMs: number,
@@ -72,19 +75,19 @@ export function createListener(
     },
   )
   server.keepAliveTimeout = CLIENT_IDLE_MS
-  // A kept connection may still ask while the adapter stops: it is answered, and then closed.
+  // A keep-alive connection may still send a request while the adapter stops. The request is answered, and then the connection closes.
   server.prependListener('request', (_request, response) => {
     if (!isReady()) response.shouldKeepAlive = false
   })
   return server
 }
 
-/** To each address of V2. */
+/** The number of connections to each address of V2. */
 const V2_CONNECTIONS = 64
-/** Of V2's marks. V2 may show the whole history of a key with each of its marks. */
+/** The maximum size of a page of V2's marks in bytes. V2 may show the whole history of a key with each of its marks. */
 const MAX_PAGE_BYTES = 8_388_608
 
-/** Counts requests that get no connection. */
+/** Counts the requests that get no connection. */
 export function countRefusals(
   { shareRefused }: Pick<Metrics, 'shareRefused'>,
   resource: 'pass_through' | 'read' | 'relay',
@@ -93,7 +96,7 @@ export function countRefusals(
   return (reason) => shareRefused({ resource, reason: reasons[reason] })
 }
 
-/** What sends requests on as they are: pass-through to V3, and relays to V2. */
+/** Creates the parts that forward requests: the pass-through to V3, the relays to V2, and a reader of V2's marks. */
 export function createForwarding(parts: {
   readonly config: Config
   readonly accepted: AcceptedCredentials
@@ -115,7 +118,7 @@ export function createForwarding(parts: {
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
-    // One time for the status line and for each piece of a body, as clients of the service know it.
+    // The same timeout applies to the status line and to each piece of a body, as clients of the service expect.
     timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
     onCall: ({ status, durationMs }) => metrics.called({ kind: 'passThrough', status, durationMs }),
     trace: tracing && (() => tracing.call('V3 pass-through')),

@@ -1,25 +1,25 @@
 import type { Config } from '../config/index.ts'
 
-/** Files, threads, journal and log of a process. */
+/** The descriptors reserved for the files, threads, journal and log of a process. */
 const OWN = 64
-/** Connections to each address of V2 by relays, and by reads beside them. */
+/** The descriptors reserved for connections to V2, by relays and by separate reads. */
 const V2 = 128
-/** Of the console. */
+/** The maximum number of descriptors for the console. */
 const MAX_CONSOLE = 256
-/** A process with fewer descriptors for clients is said to be short of them. */
+/** If fewer descriptors than this are left for clients, the adapter logs a warning. */
 const FEW_CLIENTS = 256
 
-/** The shares of the file descriptors that this process may open; undefined: the system has no limit. */
+/** The division of the file descriptors that this process may open. */
 interface DescriptorShares {
   readonly limit: number
-  /** Connections of clients at a time. */
+  /** The maximum number of concurrent client connections. */
   readonly clients: number
   readonly console: number
 }
 
 /**
- * Divides the descriptors of the process: those of upstreams, journal and log are left out of what clients may take, so that a crowd of
- * connections keeps no request from V3. Clients get a quarter at least.
+ * Divides the file descriptors of the process, or returns `undefined` if the system sets no limit. Those for upstreams, the journal and
+ * the log are reserved, so that many client connections cannot keep requests from V3. Clients get at least a quarter.
  */
 export function shareDescriptors(
   { upstreams: { v3, v2 } }: Pick<Config, 'upstreams'>,
@@ -27,21 +27,24 @@ export function shareDescriptors(
 ): DescriptorShares | undefined {
   if (limit === undefined) return undefined
   const console = Math.min(MAX_CONSOLE, Math.floor(limit / 8))
-  // Writes, reads and pass-through have their own connections.
+  // Writes, reads and the pass-through have separate connections.
   const upstream = 3 * v3.connections + (v2 === undefined ? 0 : V2)
   return { limit, console, clients: Math.max(limit - OWN - upstream - console, Math.floor(limit / 4)) }
 }
 
-/** What to say of a process that can serve few clients; undefined where it can serve many. */
+/** Returns a warning about a process that can serve only few clients, or `undefined` if it can serve many. */
 export function shortageOf(shares: DescriptorShares | undefined): string | undefined {
   if (shares === undefined || shares.clients >= FEW_CLIENTS) return undefined
-  return `The process may open ${shares.limit} files (ulimit -n), so it takes ${shares.clients} connections of clients at a time. Raise the limit, with LimitNOFILE= for systemd.`
+  return `The process may open only ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`
 }
 
-/** The number of files that this process may open: Node.js raises the soft limit to the hard one when it starts. */
+/**
+ * Returns the number of files that this process may open, or `undefined` if there is no limit. Node.js raises the soft limit to the
+ * hard limit at its start.
+ */
 function readLimit(): number | undefined {
   const { report } = process
-  // It would look up the names of all peers. Node's types lack this member.
+  // Without this setting the report looks up the names of all peers. Node's types lack the member.
   Object.assign(report, { excludeNetwork: true })
   const { userLimits } = report.getReport() as { readonly userLimits?: { readonly open_files?: { readonly soft: unknown } } } // prettier-ignore
   const soft = userLimits?.open_files?.soft

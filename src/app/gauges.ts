@@ -10,7 +10,7 @@ import type { Connections, RateLimits } from '../upstream/index.ts'
 
 type Gauges = Pick<Metrics, 'addGauge'>
 
-/** The longest time that a page of metrics waits for the journal. */
+/** The longest time in milliseconds that a page of metrics waits for the journal. */
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
@@ -52,15 +52,15 @@ export function addGauges(
 }
 
 /**
- * Adds the ledger: the number of records received, and of those in each state. Both gauges of a page are read together, so that
- * received = confirmed + refused + notApplied + unknown + parked + open holds on it.
+ * Adds the gauges of the ledger: the number of records received, and the number in each state. Both gauges of a page share one query,
+ * so that received = confirmed + refused + notApplied + unknown + parked + open holds on it.
  */
 export function addJournalGauges(
   { addGauge }: Gauges,
   journal: Pick<Journal, 'balances' | 'deadLetters' | 'isAvailable'>,
   clock: Clock,
 ): void {
-  // `journal_available` then shows the cause.
+  // In this case `journal_available` shows the cause.
   const late = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.')
   let asked: Promise<readonly Balance[]> | undefined
   const balances = (): Promise<readonly Balance[]> =>
@@ -96,7 +96,7 @@ export function addJournalGauges(
   )
 }
 
-/** Adds what this instance knows of the stages of partners. */
+/** Adds gauges of what this instance knows about the stages of partners. */
 export function addStageGauges(
   { addGauge }: Gauges,
   stages: Pick<StoredStages, 'describe' | 'viewAgeMs'>,

@@ -18,7 +18,7 @@ import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/context.ts'
 import { markFileOf } from './stages.ts'
 
-/** Opens the journal that the configuration names, and the stores that instances share in it. Errors: those of `openJournal`. */
+/** Opens the configured journal, and the stores that instances share in it. Throws the errors of `openJournal`. */
 export async function openConfiguredJournal(
   parts: {
     readonly config: Pick<Config, 'journal'>
@@ -54,15 +54,21 @@ export async function openConfiguredJournal(
   return journal
 }
 
-/** The stores that instances share; before the journal is open they reject with `ADP_JOURNAL_UNAVAILABLE`. */
+/** The stores that instances share. Before the journal is open they reject with `ADP_JOURNAL_UNAVAILABLE`. */
 export type SharedStores = ReturnType<typeof createSharedStores>
 
-/** Creates what instances keep together in the database of their journal, which is opened after the parts that use it are made. */
+/**
+ * Creates the stores that instances share in the database of their journal. They are created before the journal is open, because other
+ * parts need them.
+ */
 export function createSharedStores() {
   let journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'> | undefined
   const opened = (): NonNullable<typeof journal> => {
     if (journal !== undefined) return journal
-    throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal has not been reached since the start.')
+    throw new AdapterError(
+      'ADP_JOURNAL_UNAVAILABLE',
+      'The journal has not been reached since the start. Nothing was stored. Check that the database is running.',
+    )
   }
   const database: JournalDatabase = {
     get db() {
@@ -77,7 +83,7 @@ export function createSharedStores() {
     nowMs: () => opened().database.nowMs(),
     ask: async (question) => opened().database.ask(question),
   }
-  /** The journal reports its own failure. */
+  /** Asks the shared rate limit. Returns `undefined` if the journal fails, which reports its own failure. */
   const ask = async <Result>(
     question: (rateLimit: SharedRateLimit) => Promise<Result>,
   ): Promise<Result | undefined> => {
@@ -92,9 +98,9 @@ export function createSharedStores() {
       journal = next
     },
     rollout: createRolloutStore(database),
-    /** What comparison has seen. */
+    /** The evidence from comparisons. */
     evidence: createEvidenceStore(database),
-    /** The slots of one subscription key: while the store cannot be reached, each instance limits its own calls. */
+    /** Returns the rate slots of one subscription key. While the store cannot be reached, each instance limits its own calls. */
     slotsOf: (keyHash: string): RateSlots => ({
       reserve: (limit, calls) => ask((rateLimit) => rateLimit.reserve(keyHash, limit, calls)),
       pauseFor: (ms) => {
@@ -102,18 +108,18 @@ export function createSharedStores() {
       },
       sincePauseMs: () => ask((rateLimit) => rateLimit.sincePauseMs(keyHash)),
     }),
-    /** Gives units their places; undefined before the journal is open. */
+    /** Returns the secret that assigns units their positions, or `undefined` before the journal is open. */
     secret: () => journal?.linkSecret,
   }
 }
 
 const SAVE_EVERY_MS = 5_000
-/** Number of saves between two loads of the profile, which other instances change, too. */
+/** The number of turns between two loads of the profile, which other instances change too. */
 const LOAD_EVERY = 12
 
 /**
- * Creates what keeps the profile of a service in the journal: it saves and loads from time to time, and saves the changes at its end. It never
- * delays a request, and retries after a failure.
+ * Creates the keeper of the echo profile of a service. It regularly saves the profile to the journal and loads it from there, and saves
+ * changes at the end. It never delays a request, and retries after a failure.
  */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
@@ -132,7 +138,7 @@ export function createEchoKeeper(
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }
-  /** Loads the profile where the journal can be read. */
+  /** Loads the profile if the journal can be read. */
   const load = (): Promise<void> => synchronise().catch(() => undefined)
   const act = async (): Promise<void> => {
     rounds += 1

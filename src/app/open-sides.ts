@@ -19,30 +19,33 @@ import {
 import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.ts'
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 
-/** The calls of a run under way on one side: one window is read while the one before is compared. */
+/** The number of concurrent calls of a comparison run to one side. One window is read while the previous one is compared. */
 const CONNECTIONS = 4
-/** Time for one page with all its repetitions: a service that is busy for longer is one that cannot be read now. */
+/** The time in milliseconds for one page including retries. A service that is busy for longer cannot be read now. */
 const PAGE_BUDGET_MS = 300_000
 interface SidesOptions {
   readonly config: Config
   readonly partner: PartnerConfig
   /** The base address of V2. */
   readonly v2: URL
-  /** What V2 is asked with. */
+  /** The credentials for V2. */
   readonly v2Credentials: V3Credentials
-  /** What V3 is asked with, where the partner has no key or tokens of its own. */
+  /** The credentials for V3, used if the partner has no key or tokens of its own. */
   readonly v3Credentials: V3Credentials
-  /** Called once V3's lookup of codes cannot be read: letters of `reads.unmarkedCodes` have no effect then. */
+  /** Called when V3's code lookup cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
   readonly onCodesUnknown: (status: number) => void
 }
 
-/** Opens both sides: rate limits, connections and credentials, as `createApp` has them for clients. Calls nothing yet. */
+/**
+ * Opens both sides of a comparison run, with rate limits, connections and credentials like those that `createApp` uses for clients.
+ * Makes no calls yet.
+ */
 export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config
   const rate = callsPerSecondOf(config)(options.partner)
   const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth), config)
-  // Rows are compared, not how a page is wrapped.
+  // The envelope is turned off, because only rows are compared.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
   const authorise = async (): Promise<Authorisation> =>
@@ -102,8 +105,8 @@ export function openSides(options: SidesOptions) {
 }
 
 /**
- * V2's own limit, at the partner's rate. One gateway with one key for both sides counts the calls of both, so they share one; the
- * service's new gateway has an address and keys of its own (service-facts 10).
+ * Returns the rate limit for V2 at the partner's rate, or `undefined` if there is none. If one gateway with one key serves both sides,
+ * it counts all calls, so both sides share a limit. The service's new gateway has its own address and keys (service-facts 10).
  */
 function v2LimitOf(
   { config, v2, v2Credentials, partner }: SidesOptions,
@@ -137,5 +140,8 @@ function openSession(
 
 function expectAuthorised<Known>(known: Known | 'credentials'): Known {
   if (known !== 'credentials') return known
-  throw new AdapterError('ADP_USAGE', 'The partner has no credentials of its own for V3.')
+  throw new AdapterError(
+    'ADP_USAGE',
+    'The partner has no credentials of its own for V3. Nothing was read. Give the credentials for V3 in MARKBRIDGE_V3_SUBSCRIPTION_KEY and MARKBRIDGE_V3_TOKEN.',
+  )
 }

@@ -19,15 +19,15 @@ import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
 import type { ApplyConfig } from './reload.ts'
 
-/** A configuration with the partners that were made of it. */
+/** A configuration, and the partners that were created from it. */
 interface ConfiguredPartners {
   readonly config: Config
   readonly partners: readonly Partner[]
 }
 
 /**
- * The partners of a configuration. Given those of the one before, a partner that did not change is the same object, and one with the
- * same credentials for tokens keeps its token.
+ * Creates the partners of a configuration. With `before`, a partner whose settings did not change stays the same object, and a partner
+ * with the same token credentials keeps its token.
  */
 export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
@@ -48,7 +48,7 @@ export function toPartners(config: Config, before?: ConfiguredPartners): readonl
   })
 }
 
-/** A partner of the configuration as the proxy needs it. */
+/** Creates a partner from its configuration. */
 export function toPartner(
   partner: PartnerConfig,
   callsPerSecond: number | undefined,
@@ -96,8 +96,8 @@ export function toPartner(
 }
 
 /**
- * The stage at which a partner begins that the store of stages does not know. Where a step forward takes two people, that is `legacy`:
- * writing another stage into the file would be a step that one person takes.
+ * Returns the stage of a partner that the store of stages does not contain. If a step forward needs two people, that stage is `legacy`,
+ * because otherwise one person could take the step by editing the file.
  */
 export function toFileStage(
   { stage, canary }: PartnerConfig,
@@ -117,7 +117,10 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
   return { header: { name, value: value.reveal() } }
 }
 
-/** The tokens of a partner with client credentials; the schema has seen to it that they are complete. */
+/**
+ * Returns the token source of a partner with client credentials, or `undefined` for other partners. The schema guarantees that the
+ * credentials are complete.
+ */
 export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
@@ -132,24 +135,24 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
   return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
 }
 
-/** The limits of a batch. */
+/** Returns the limits of a batch. */
 export const batchLimitsOf = ({ limits }: Pick<Config, 'limits'>): BatchLimits => ({
   ...defaultBatchLimits,
   ...limits,
 })
 
-/** A partner's choices for V3 records. */
+/** Returns a partner's settings for V3 records. */
 export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConfig): RecordMapping {
   const { eventType, codeType } = v3
   return { eventType, codeType, changeProcessName, unmappedFields }
 }
 
-/** The rate that the service allows one integrator (service-facts 9). */
+/** The number of calls per second that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
 
 /**
- * The calls that a partner may make to a service in a second; undefined: no limit. Left out, it is the service's limit, and none for one
- * on a loopback address, which is a stand-in.
+ * Returns the number of calls that a partner may make to a service per second, or `undefined` if there is no limit. Default: the
+ * service's limit, but no limit for a service on a loopback address, which is a stand-in.
  */
 export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefined {
   const { callsPerSecond = isLoopback(service.hostname) ? undefined : SERVICE_LIMIT } = v3
@@ -157,8 +160,8 @@ export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefin
 }
 
 /**
- * The calls to V3 that each partner may make in a second; undefined: no limit. Partners with one configured key share its calls, so
- * that the lowest of their rates counts.
+ * Returns a function that gives the number of calls per second that a partner may make to V3, or `undefined` if there is no limit.
+ * Partners with the same configured key share its calls at the lowest of their rates.
  */
 export function callsPerSecondOf({
   partners,
@@ -176,17 +179,17 @@ export function callsPerSecondOf({
   }
 }
 
-/** The parts of a running adapter that follow its configuration. */
+/** The parts of a running adapter that a reload changes. */
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
-  /** Resolves once the adapter has opened its journal; undefined: it was not started. */
+  /** Resolves with the journal once it is open, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
-  /** Takes the rest of the configuration that is in use from now on. */
+  /** Receives the new configuration once it is in use. */
   readonly onApplied: (config: Config) => void
 }
 
-/** Creates what takes configurations in this process; `first` is the one of the start. */
+/** Creates the function that applies new configurations in this process. `first` is the configuration of the start. */
 export function createApplyConfig(
   first: ConfiguredPartners,
   { registry, rateLimits, journal, onApplied }: ReloadedParts,
@@ -199,7 +202,7 @@ export function createApplyConfig(
     const partners = toPartners(config, current)
     // From here on nothing can fail.
     registry.replace(partners)
-    // Otherwise the lowest rate of each key stays, also where partners with different rates share one.
+    // Rates are reset because the lowest rate of each key would otherwise remain, even if partners with different rates share the key.
     if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
     current = { config, partners }
     onApplied(config)
@@ -208,8 +211,8 @@ export function createApplyConfig(
 }
 
 /**
- * Checks that no unsettled record loses its partner. Error: `ADP_CONFIGURATION` with each partner that has to stay as it is for now,
- * and those of the journal, which is asked only where something would change.
+ * Checks that no unsettled record loses its partner. Throws `ADP_CONFIGURATION` with each partner that must stay unchanged for now, and
+ * the errors of the journal. The journal is asked only if a change could affect ownership.
  */
 async function checkPartnerChanges(
   running: Config,
@@ -222,7 +225,7 @@ async function checkPartnerChanges(
   const faults = changes.flatMap(({ partner, target, change }) => {
     const records = unsettled.get(partner) ?? 0
     if (records === 0) return []
-    const message = `${change}, but partner ${partner} has ${records} unsettled record(s); reload again once they are settled`
+    const message = `${change}, but partner ${partner} has ${records} unsettled record(s). Reload again once they are settled.`
     return [{ target, message }]
   })
   if (faults.length > 0) throw refuseReload(faults)

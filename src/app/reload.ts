@@ -3,7 +3,7 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReloadMetrics } from '../observability/metrics.ts'
 
-/** Makes a configuration the running one, in this process or in all workers, or rejects with why and changes nothing. */
+/** Applies a configuration in this process or in all workers. Rejects with the reason if it cannot, and then changes nothing. */
 export type ApplyConfig = (next: Config) => Promise<ConfigChanges>
 
 /** Receives the result of each reload. */
@@ -13,12 +13,12 @@ export interface ReloadReport {
 }
 
 type Load = () => Config | Promise<Config>
-/** Loads a configuration and makes it the running one, or leaves everything as it is and rejects with why. */
+/** Loads a configuration and applies it. Rejects with the reason if it cannot, and then changes nothing. */
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
 /**
- * Creates the reload, which runs one at a time. Calls during a reload lead to one more after it, with the last `load`, so that
- * the latest file is in use in the end.
+ * Creates the reload, which runs one at a time. Calls during a reload share one more reload afterwards, with the last `load`, so that
+ * the latest file is finally in use.
  */
 export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
@@ -49,16 +49,23 @@ export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload 
   }
 }
 
-/** An error without a list of its own is one fault; one that was not foreseen shows no text. */
+/** Returns the faults of an error. An error without a list of faults is one fault. The text of an unexpected error is hidden. */
 function faultsOf(cause: unknown): readonly ErrorDetail[] {
-  if (!(cause instanceof AdapterError)) return [{ code: 'ADP_INTERNAL', message: 'The reload failed.' }]
+  if (!(cause instanceof AdapterError))
+    return [
+      {
+        code: 'ADP_INTERNAL',
+        message:
+          'The reload failed because of an internal error. The running configuration stays in effect. The log has the details.',
+      },
+    ]
   return cause.details.length > 0 ? cause.details : [{ code: cause.code, message: cause.message }]
 }
 
-/** A file may have very many faults: the log has the first of them and their number. */
+/** A file may have very many faults. The log shows the first of them and the total. */
 const MAX_FAULTS = 100
 
-/** Creates the report of reloads in log and metrics. */
+/** Creates the report of reloads in the log and the metrics. */
 export function createReloadReport(
   events: Pick<Events, 'configReloaded' | 'configRefused'>,
   metrics: ReloadMetrics,

@@ -3,23 +3,23 @@ import { type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Clock, waitFor } from '../clock.ts'
 import { AdapterError, type ErrorCode, type ErrorDetail } from '../errors.ts'
 
-/** Functions that another thread or process may call. What they take and give is plain values. */
+/** Functions that another thread or process may call. Their arguments and results are plain values. */
 type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => unknown }
 
-/** The connection to another thread or process. Calls arrive in their order. */
+/** The connection to another thread or process. Calls arrive in order. */
 export interface Remote<Calls extends Callable<Calls>> {
   /** Calls a function of the other side. Rejects with `AdapterError`. */
   readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>
   ) => Promise<Awaited<ReturnType<Calls[Name]>>>
-  /** Sets the functions that the other side calls. */
+  /** Sets the functions that the other side may call. */
   readonly answer: (functions: Readonly<Record<string, (...args: never[]) => unknown>>) => void
-  /** Rejects all calls without an answer: the other side has ended. */
+  /** Rejects all open calls after the other side has ended. */
   readonly end: (cause: AdapterError) => void
 }
 
-/** Either end of the messages between two threads or processes. */
+/** One end of a message channel between two threads or processes. */
 interface Port {
   postMessage(message: Message): void
   on(event: 'message', listener: (message: unknown) => void): unknown
@@ -30,14 +30,14 @@ type Message =
   | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'failure'; readonly id: number; readonly error: PackedError }
 
-/** An error as another thread or process can throw it again. */
+/** An error in a form that another thread or process can throw again. */
 interface PackedError {
   readonly code: ErrorCode
   readonly message: string
   readonly details: readonly ErrorDetail[]
 }
 
-/** Connects an end of the messages: each side calls the functions that the other one answers. */
+/** Connects one end of a message channel. Each side calls the functions that the other side provides. */
 export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let own: Parameters<Remote<Calls>['answer']>[0] = {}
@@ -55,7 +55,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      // The other side has gone, and waits for nothing.
+      // If this fails, the other side has ended and does not wait for the result.
       answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
@@ -73,7 +73,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
       const call = Promise.withResolvers<unknown>()
       waiting.set(id, call)
       port.postMessage({ kind: 'call', id, name, args })
-      // Both ends have their functions from one type.
+      // The cast is safe because both ends share one type of functions.
       return call.promise as ReturnType<Remote<Calls>['call']>
     },
     answer: (functions) => {
@@ -86,13 +86,13 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   }
 }
 
-/** Node and its debugger send messages of their own between processes. */
+/** Returns true for a message of this module. Node and its debugger also send messages between processes. */
 function isMessage(message: unknown): message is Message {
   if (typeof message !== 'object' || message === null || !('kind' in message)) return false
   return ['call', 'result', 'failure'].includes(String(message.kind))
 }
 
-/** Of an error that was not foreseen no text is passed on: it may quote a value. */
+/** Packs an error. The text of an unexpected error is dropped, because it may quote a value. */
 function packError(cause: unknown): PackedError {
   if (!(cause instanceof AdapterError))
     return { code: 'ADP_INTERNAL', message: 'Internal error in another thread or process.', details: [] }
@@ -100,16 +100,16 @@ function packError(cause: unknown): PackedError {
   return { code, message, details }
 }
 
-/** A thread that runs. */
+/** A running thread. */
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
-  /** Resolves once it has ended what it has begun. From now on it keeps the process alive, until `terminate`. */
+  /** Asks the thread to finish its work, and resolves once it has. From then on the thread keeps the process alive until `terminate`. */
   close(): Promise<unknown>
-  /** Ends it at once. */
+  /** Ends the thread immediately. */
   terminate(): Promise<unknown>
 }
 
 interface ThreadSettings {
-  /** As built or as source. */
+  /** The file of the thread, in source or built form. */
   readonly file: URL
   readonly name: string
   readonly workerData: object
@@ -117,8 +117,8 @@ interface ThreadSettings {
 }
 
 /**
- * Starts a thread that answers `Calls`, with `close` among them, and calls `calls`; it does not keep the process alive. `onEnd` is called once,
- * with the error that ended it where there was one; calls without an answer are rejected with `ended`.
+ * Starts a thread that provides `Calls`, including `close`, and may call `calls`. The thread does not keep the process alive. Calls
+ * `onEnd` once, with the error that ended the thread if there was one. Open calls reject with `ended`.
  */
 export function startThread<Calls extends Callable<Calls> & { readonly close: () => Promise<void> }>(
   { file, ...settings }: ThreadSettings,
@@ -148,7 +148,7 @@ export function startThread<Calls extends Callable<Calls> & { readonly close: ()
   }
 }
 
-/** Has a thread end what it has begun, for this time at most, and ends it. */
+/** Gives a thread up to `withinMs` to finish its work, and then ends it. */
 export async function endThread(
   thread: Pick<Thread<object>, 'close' | 'terminate'>,
   withinMs: number,

@@ -6,21 +6,21 @@ import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { errorCodeOf } from '../errors.ts'
 import type { KeptStages } from '../rollout/live/known-stages.ts'
 
-/** The file of the last stages; undefined: no folder is named, and the journal is not a file that one could lie beside. */
+/** Returns the path of the file with the last known stages, or `undefined` if no folder is configured and the journal is not a file. */
 export function stageFileOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
   if (journal.stateDir !== undefined) return join(journal.stateDir, 'journal.stages')
   return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
 }
 
-/** The file of the last change that was seen in a PostgreSQL journal; undefined: no folder is named. */
+/** Returns the path of the file with the last change seen in a PostgreSQL journal, or `undefined` if no folder is configured. */
 export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
 /**
- * Keeps the last stages in a file that is replaced as a whole; without a place for one nothing is kept. The mark in the same folder sees to it
- * that another journal is refused.
+ * Stores the last known stages in a file that is replaced as a whole. Without a path nothing is stored. The mark in the same folder
+ * ensures that another journal is refused.
  */
 export function createStageFile(journal: JournalConfig): KeptStages {
   const path = stageFileOf(journal)
@@ -34,7 +34,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
     save: async (text) => {
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
-      // Processes on one journal may share the file: the last one to replace it wins.
+      // Processes that share a journal may share the file. The last process to replace it wins.
       await replaceFile(path, text)
       await syncFolder(folder)
     },

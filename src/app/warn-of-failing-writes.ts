@@ -3,10 +3,13 @@ import type { BatchAnswered, Events, WritesFailing } from '../observability/even
 
 const EVERY_MS = 60_000
 
-/** Decorates events: batches whose records V3 did not take are reported at once, and then once a minute with their number. */
+/**
+ * Decorates events so that batches with records that V3 did not accept are reported immediately, and afterwards once a minute with
+ * their number.
+ */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()
-  /** How many batches had each reason, of each partner. */
+  /** The number of batches by partner and reason. */
   const reasons = new Map<string, Map<string, number>>()
   const report = (partner: string): void => {
     const counts = failing.get(partner)
@@ -19,7 +22,7 @@ export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>)
     clock.after(EVERY_MS, () => report(partner))
   }
   const add = ({ partner, notApplied, unknown, reason, outcomesShown }: BatchAnswered): void => {
-    // Of a batch whose outcomes its client does not see, the records may be those that the configuration drops.
+    // If the client does not see the outcomes of a batch, its records may be those that the configuration drops.
     const held = outcomesShown ? notApplied : 0
     if (held + unknown === 0) return
     if (reason !== undefined) {

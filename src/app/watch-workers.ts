@@ -5,10 +5,9 @@ import { createReloadReport, type ReloadReport } from './reload.ts'
 
 export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
 
-/** Reports the workers of one adapter in the log and in the metrics. */
 export type WorkerWatch = ReturnType<typeof createWorkerWatch>
 
-/** Creates the reports of the process that starts the workers. */
+/** Creates the reports about workers, in the log and in the metrics, for the process that starts them. */
 export function createWorkerWatch(logger: Logger) {
   const events = createEvents(logger)
   const sum = createMetricsSum(Date.now)
@@ -19,14 +18,14 @@ export function createWorkerWatch(logger: Logger) {
       sum.started(worker)
       events.workerStarted({ worker, pid })
     },
-    /** Takes the latest metrics of a worker. */
+    /** Stores the latest metrics of a worker. */
     shown: sum.replace,
-    /** A worker ended; another replaces it after `restartMs`, or none does. */
+    /** Reports that a worker ended. Another worker replaces it after `restartMs`, if that is set. */
     ended: (end: Parameters<typeof events.workerEnded>[0]): void => {
       sum.ended(end.worker)
       events.workerEnded(end)
     },
-    /** The metrics of all workers as one page. */
+    /** Renders the metrics of all workers as one page. */
     render: sum.render,
   }
 }

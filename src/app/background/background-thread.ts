@@ -9,11 +9,11 @@ import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
 interface ThreadOptions {
   readonly config: Config
   readonly start: Omit<ThreadStart, 'config' | 'aheadMs' | 'nice'>
-  /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
+  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice: number | undefined
   readonly nowMs: () => number
   readonly calls: MainCalls
-  /** Called with what ended a thread, or kept it from its start. */
+  /** Called with the error that ended a thread or prevented its start. */
   readonly onFailure: (cause: unknown) => void
   readonly clock: Clock
   /** Aborts when the adapter stops. */
@@ -23,20 +23,23 @@ interface ThreadOptions {
 
 type Call = Thread<ThreadCalls>['call']
 
-/** The most that waits for the thread. */
+/** The maximum number of pieces of work that wait for the thread. */
 const MAX_WAITING = 256
 const MAX_BYTES = 33_554_432
-/** From the end of a thread that failed to the start of the next one; twice as long after each that did not begin anything. */
+/** The time in milliseconds from the failure of a thread to the start of the next one. It doubles after each thread that began no work. */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
 
-/** Creates the owner of the thread: it bounds what waits for it, and starts another one some time after one has failed. */
+/**
+ * Creates the manager of the thread. It limits the work that waits for the thread, and starts another thread some time after one has
+ * failed.
+ */
 export function createBackgroundThread(options: ThreadOptions) {
   const { calls, onFailure, clock, stop } = options
   let { config } = options
   let thread: Thread<ThreadCalls> | undefined
   let restart = { atMs: -Infinity, afterMs: RESTART_MS }
-  /** The bytes of what waits. */
+  /** The bytes of waiting work by id. */
   const waiting = new Map<number, number>()
   let [ids, held] = [0, 0]
   const onEnd = (cause: unknown): void => {
@@ -72,7 +75,10 @@ export function createBackgroundThread(options: ThreadOptions) {
     if (own !== undefined) await endThread(own, CLOSE_MS, clock)
   }
   return {
-    /** Queues work on the thread. Returns the reason where the queue is full or the thread is down; the promise rejects if the thread fails. */
+    /**
+     * Queues work on the thread. Returns a reason instead of a promise if the queue is full, the thread is down or the adapter is
+     * stopping. The promise rejects if the thread fails.
+     */
     hand: <Result>(
       bytes: number,
       send: (call: Call, id: number) => Promise<Result>,
@@ -83,34 +89,37 @@ export function createBackgroundThread(options: ThreadOptions) {
       const id = ++ids
       waiting.set(id, bytes)
       held += bytes
-      // What waits for the end does not keep what was sent: the thread has its own copy.
+      // Waiting for the result does not keep the sent data in memory, because the thread has its own copy.
       return send(own.call, id).finally(() => {
         held -= waiting.get(id) ?? 0
         waiting.delete(id)
       })
     },
-    /** The turn of this work has come. */
+    /** Releases the queue place of work that the thread has begun. */
     begun,
-    /** The thread that runs; none is started. */
+    /** Returns the running thread, or `undefined`. Never starts one. */
     current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
-    /** Another configuration is in use. */
+    /** Applies another configuration. */
     reload: (next: Config): void => {
       config = next
       thread?.call('use', packConfig(config)).catch(onFailure)
     },
-    /** Resolves once all that was begun has ended, or some seconds have passed. */
+    /** Closes the thread. Resolves once all work has ended, or after some seconds. */
     close: () => (closing ??= close()),
   }
 }
 
-/** The file beside this one, as built or as source. */
+/** The file of the thread, in source or built form. */
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
-/** More than all that is offered and asked for at the same time takes; beyond it the thread ends, and the adapter goes on. */
+/** The heap limit in MiB, which exceeds the need of all concurrent work. Beyond this limit the thread ends, and the adapter continues. */
 const HEAP_MIB = 384
-/** Of it and its copy, as for the thread that serves: by default V8 would take 192 MiB for objects that are dead at once (docs/limits.md). */
+/**
+ * The limit of the young generation in MiB, as for the thread that serves clients. By default V8 would use 192 MiB for objects that are
+ * short-lived (docs/limits.md).
+ */
 const YOUNG_MIB = 48
 
-/** Starts the thread; it does not keep the process alive. `onEnd` is called once, with the error that ended it where there was one. */
+/** Starts the thread, which does not keep the process alive. Calls `onEnd` once, with the error that ended the thread if there was one. */
 export function startBackground(
   start: ThreadStart,
   calls: MainCalls,

@@ -11,67 +11,67 @@ import type { EvidenceScope } from '../../rollout/evidence/read-kept.ts'
 import type { Side } from '../../rollout/stage.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
-// What the thread of background work and the main thread call each other for. All of it is plain values; buffers arrive as plain bytes.
+// The calls between the thread of background work and the main thread. All arguments are plain values. Buffers arrive as plain byte
+// arrays.
 
-/** A client with the id of its partner. */
+/** A client with the id of its partner instead of the partner. */
 export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string }
 
-/** An exchange as the other thread gets it. */
+/** An exchange in the form in which it is sent to the thread. */
 export type PostedExchange = WithClient<OfferedExchange>
 type WithClient<One> = One extends unknown ? Omit<One, 'client'> & { readonly client: PostedClient } : never
 
-/** What the thread is started with. */
+/** The arguments of the thread. */
 export interface ThreadStart {
   readonly config: PackedConfig
-  /** What the date of the adapter is ahead of the machine's, ms. */
+  /** The difference in milliseconds between the adapter's clock and that of the machine. */
   readonly aheadMs: number
-  /** False: no journal is configured, so nothing is kept. */
+  /** True if a journal is configured. Without one, nothing is stored. */
   readonly hasStore: boolean
-  /** True: whole comparisons are posted too. */
+  /** True if whole comparisons are sent back too. */
   readonly isObserved: boolean
-  /** The nice value of the thread. */
   readonly nice: number
 }
 
-/** What the thread answers. */
+/** The functions that the thread provides. */
 export interface ThreadCalls {
   /**
-   * Compares an exchange, and resolves once nothing of it is under way. `sinceMicros`: when its client had the reply, by `nowMicros`. Checks
-   * without an end have failed.
+   * Compares an exchange. Resolves once nothing of it is in progress. `sinceMicros` is the time at which its client had the reply, as
+   * given by `nowMicros`. Checks without a result have failed.
    */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
-  /** Notes the keys of a write that is not compared. */
+  /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
-  /** Another configuration is in use. */
+  /** Applies another configuration. */
   readonly use: (config: PackedConfig) => void
-  /** Resolves once all that was begun has ended. */
+  /** Resolves once all work that was begun has ended. */
   readonly close: () => Promise<void>
 }
 
-/** What became of an exchange that was to be compared. */
+/** The result of an exchange that was sent to be compared. */
 export interface PostedResult {
   readonly ends: readonly (readonly [CheckKind, PostedEnd])[]
-  /** Counts of what V2's reply shows. */
+  /** The names of the counters that V2's reply increases. */
   readonly learned: readonly string[]
 }
 
-/** The end of a check, as it is counted and kept. */
+/** The result of a check, in the form in which it is counted and stored. */
 export type PostedEnd =
   | {
       readonly kind: 'compared'
       readonly seen: ComparedSeen
-      /** Undefined: nothing can be kept. */
+      /** `undefined` if nothing can be stored. */
       readonly evidence: { readonly period: number; readonly entry: EvidenceEntry } | undefined
-      /** Where it is observed. */
+      /** The whole comparison, or `undefined` if it is not observed. */
       readonly exchange: ComparedExchange | undefined
     }
   | Exclude<CheckEnd, { readonly kind: 'compared' }>
 
-/** What the main thread answers: it has the tokens, the rate of calls and the journal, and counts and logs. */
+/** The functions that the main thread provides. It owns the tokens, the rate limits and the journal, and it counts and logs. */
 export interface MainCalls {
-  /** What V3 is asked with for a client; `refused`: a token that V3 has refused. */
+  /** Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected. */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
-  /** As `Pace.acquire`. */
+  /** See `Pace.acquire`. */
   readonly acquire: (client: PostedClient, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
   readonly note: (note: Note) => void
@@ -84,16 +84,16 @@ interface PostedAuthorisation {
 
 type InternalError = Parameters<Events['internalError']>[0]
 
-/** What happens in the thread. */
+/** An event in the thread. */
 export type Note =
-  /** The turn of an exchange has come: there is room for another. */
+  /** The thread began with an exchange, so the queue has room for another. */
   | { readonly kind: 'begun'; readonly id: number }
-  /** A side was asked; without a status it did not answer. */
+  /** A side was called. `status` is `undefined` if it did not answer. */
   | { readonly kind: 'called'; readonly client: PostedClient; readonly side: Side; readonly status: number | undefined } // prettier-ignore
   | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
   | { readonly kind: 'internalError'; readonly event: InternalError }
 
-/** Microseconds of a clock that all threads share. */
+/** Returns the time in microseconds of a clock that all threads share. */
 export const nowMicros = (): number => Number(process.hrtime.bigint() / 1_000n)
 
 export const toPostedClient = ({ partner, client, owner, identity }: Client): PostedClient => ({
@@ -103,7 +103,10 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/** An unforeseen error as the log has it: without its message, which may quote a value. Without an error, a thread has ended. */
+/**
+ * Returns the loggable form of an unexpected error, without its message, which may quote a value. An `undefined` cause means that a
+ * thread has ended.
+ */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }

@@ -46,10 +46,10 @@ import {
   toPostedClient,
 } from './calls.ts'
 
-// The thread that compares live exchanges: a loop and a heap of its own, so that neither its work nor its collections of garbage hold up a
-// client.
+// The thread that compares live exchanges. It has an event loop and a heap of its own, so that neither its work nor its garbage
+// collection delays a client.
 
-/** Connections to each side, besides those of clients. */
+/** The number of connections to each side, in addition to those for clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
@@ -79,7 +79,7 @@ function runBackground(
     unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
   })
   const ask = createAskSides({
-    // Signs next links of answers that no client gets.
+    // The secret signs only next links in answers that no client receives.
     reads: { planner, codes, reader, clock, linkSecret: randomBytes(32) },
     whole,
     authorise: (client) => authorise(client, main),
@@ -95,7 +95,7 @@ function runBackground(
     share,
     clock,
     ask,
-    // Dated once a day, since one may expire while the adapter runs.
+    // The rules are recreated each day, because a rule may expire while the adapter runs.
     rulesOf: (partner) => {
       const today = new Date(nowMs()).toISOString().slice(0, 10)
       if (today !== rulesDay) {
@@ -128,7 +128,7 @@ function runBackground(
   }
   const compare = async (id: number, sinceMicros: number, posted: PostedExchange): Promise<PostedResult> => {
     const partner = partners.get(posted.client.partner)
-    // Removed while no thread ran.
+    // The partner was removed while no thread was running.
     if (partner === undefined) return { ends: [], learned: [] }
     const exchange = toOffered(posted, partner)
     const learned: string[] = []
@@ -146,7 +146,7 @@ function runBackground(
     return { ends: await Promise.all(ending), learned }
   }
   const running = new Set<Promise<unknown>>()
-  /** Work that an end of the adapter waits for. */
+  /** Runs work that a shutdown waits for. */
   const run = async <Result>(work: Promise<Result>): Promise<Result> => {
     running.add(work)
     try {
@@ -164,7 +164,7 @@ function runBackground(
     use: (next) => {
       config = unpackConfig(next)
       limits = batchLimitsOf(config)
-      // Exchanges of one that was removed are compared to their end.
+      // Removed partners stay in the map, so that their exchanges are compared to the end.
       partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
     },
@@ -180,7 +180,6 @@ function runBackground(
 const partnersById = (config: Config): ReadonlyMap<string, Partner> =>
   new Map(toPartners(config).map((partner) => [partner.id, partner]))
 
-/** The exchange as it is compared. */
 function toOffered(posted: PostedExchange, partner: Partner): OfferedExchange {
   const client: Client = { ...posted.client, partner }
   if ('records' in posted) return { ...posted, client }
@@ -197,7 +196,7 @@ const toMessage = <Message extends WireMessage>(message: Message): Message => ({
 const toBuffer = (bytes: Uint8Array | undefined): Buffer | undefined =>
   bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Keys, tokens and the rate of calls stay with the thread that serves clients. */
+/** Asks the main thread for credentials. Keys, tokens and rate limits stay with the thread that serves clients. */
 async function authorise(client: Client, main: Remote<MainCalls>): Promise<Authorisation> {
   const own = toPostedClient(client)
   const { credentials, canRenew } = await main.call('authorise', own)
@@ -206,7 +205,7 @@ async function authorise(client: Client, main: Remote<MainCalls>): Promise<Autho
   return { ...client, credentials, rateLimit: undefined, renew: canRenew ? renew : undefined }
 }
 
-/** What the metrics count of an exchange. */
+/** Returns the part of a comparison that the metrics count. */
 function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): ComparedSeen {
   const countBy = <Item>(
     items: readonly Item[],
@@ -221,7 +220,10 @@ function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): 
   }
 }
 
-/** Undefined: V3 has no such address, or the query cannot be read: its client has the error of the side that served it. */
+/**
+ * Returns the address of registrations in V3. Returns `undefined` if V3 has no such address or the query cannot be read; the client
+ * then got the error of the side that served it.
+ */
 function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
   try {
     const resource = toV3RegistrationPath(decodeURIComponent(path))
@@ -235,7 +237,10 @@ function toRegistrations(baseUrl: URL, path: string, query: string): URL | undef
   }
 }
 
-/** False also for a query that the adapter refuses, such as one with `$apply`: that V2 answers it is for the comparison to show. */
+/**
+ * Returns true if a query continues an earlier page. Also returns false for a query that the adapter refuses, such as one with
+ * `$apply`. The comparison then shows whether V2 answers it.
+ */
 function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
   try {
     return planner.tokenOf(query) !== undefined

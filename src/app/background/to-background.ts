@@ -44,39 +44,43 @@ interface BackgroundParts {
   readonly registry: Pick<PartnerRegistry, 'of'>
   readonly rateLimits: RateLimits
   readonly accepted: AcceptedCredentials
-  /** Undefined: no journal is configured, so the pace is that of this process, and nothing is kept. */
+  /** `undefined` if no journal is configured. The pace is then limited within this process, and nothing is stored. */
   readonly journal:
     { readonly slotsOf: (name: string) => RateSlots; readonly evidence: EvidenceKeeper } | undefined
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
-  /** Called with what was compared. */
+  /** Called with each comparison. */
   readonly onCompared: OnCompared | undefined
-  /** The nice value of the thread, on Linux. Default 19, the lowest priority. */
+  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice?: number | undefined
-  /** Undefined: nothing is traced. */
+  /** `undefined` if tracing is off. */
   readonly traceWork?: Tracing['work'] | undefined
-  /** Default: that of the process. */
+  /** Default: the clock for background work. */
   readonly clock?: Clock
-  /** Default: a thread of this process. */
+  /** Starts the thread. Default: a thread of this process. */
   readonly startThread?: typeof startBackground
 }
 
-/** The work off the way of clients. */
+/** The work that is done without delaying clients. */
 interface Background {
   readonly comparison: LiveComparison
-  /** Another configuration is in use. */
+  /** Applies another configuration. */
   reload(config: Config): void
-  /** Ends all checks within some seconds. May be called twice. */
+  /** Ends all checks within some seconds. Further calls have no effect. */
   close(): Promise<void>
 }
 
-/** Keys of writes that the thread has not noted yet; more are left out, and both sides are asked for a newer mark before one counts as different. */
+/**
+ * The maximum number of keys of writes that the thread has not registered yet. Keys beyond it are dropped. Both sides are then asked
+ * for a newer mark before a mark counts as different.
+ */
 const MAX_PENDING_KEYS = 50_000
 
 /**
- * Creates the comparison of live exchanges: it is drawn, bounded and counted here, and done in a thread of its own. A thread that fails costs what
- * it had begun, and no client notices: offered = compared + dropped + skipped, whatever becomes of the thread.
+ * Creates the comparison of live exchanges. The main thread selects, limits and counts exchanges, and a separate thread compares them.
+ * If that thread fails, only the work that it had begun is lost, and no client notices. Whatever happens to the thread, offered =
+ * compared + dropped + skipped.
  */
 export function toBackground(parts: BackgroundParts): Background {
   const { metrics, events, journal, clock = backgroundClock } = parts
@@ -86,7 +90,7 @@ export function toBackground(parts: BackgroundParts): Background {
   let pendingKeys = 0
 
   const report = (cause: unknown): void => events.internalError(toInternalError(cause))
-  /** Nothing of this work may reach the client whose exchange it is, or end the process. */
+  /** Reports an error of `act` instead of throwing it, because background work must neither affect a client nor end the process. */
   const safely = (act: () => void): void => {
     try {
       act()
@@ -96,7 +100,8 @@ export function toBackground(parts: BackgroundParts): Background {
   }
   const partnerOf = (id: string): Partner => {
     const partner = parts.registry.of(id)
-    if (partner === undefined) throw new AdapterError('ADP_INTERNAL', 'The partner was removed.')
+    if (partner === undefined)
+      throw new AdapterError('ADP_INTERNAL', 'The partner was removed. The comparison was not made.')
     return partner
   }
   const authorise = async ({ partner, ...client }: PostedClient): Promise<Authorisation> =>
@@ -110,7 +115,7 @@ export function toBackground(parts: BackgroundParts): Background {
         const { client, side, status } = note
         const partner = parts.registry.of(client.partner)
         metrics.compare.called({ partner: client.partner, side, status: statusClass(status) })
-        // It may have been removed meanwhile.
+        // The partner may have been removed meanwhile.
         if (partner === undefined) return
         if (side === 'v3' && status === 200) parts.accepted.accept({ ...client, partner })
         if (status === 429) pace.onThrottled(partner, side)
@@ -138,7 +143,7 @@ export function toBackground(parts: BackgroundParts): Background {
     },
     evidenceKey: async (scope) => {
       if (journal !== undefined) return journal.evidence.key(scope)
-      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured: nothing is kept.')
+      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured. Nothing is stored.')
     },
     note: (note) => safely(() => onNote(note)),
   }
@@ -153,7 +158,7 @@ export function toBackground(parts: BackgroundParts): Background {
     journal?.evidence.miss(head, { kind: head.kind, check })
     safely(() => parts.onCompared?.({ ...head, check, records: [], delaysMs: [] }))
   }
-  /** Counts and keeps the end of a check. */
+  /** Counts and stores the result of a check. */
   const end = (head: ExchangeHead, check: CheckKind, how: PostedEnd): void => {
     if (how.kind !== 'compared') {
       const { partner } = head
@@ -186,7 +191,10 @@ export function toBackground(parts: BackgroundParts): Background {
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
   }
-  /** Without a thread no mark is followed that a newer one could replace. */
+  /**
+   * Reports the keys of a write that is not compared. Without a running thread there are no followed marks that the write could
+   * replace.
+   */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
     const current = thread.current()
     if (current === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
@@ -196,7 +204,8 @@ export function toBackground(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
-  // The exchange is sent from a scope of its own: what waits for its end would keep its bytes in this thread as long as in the other.
+  // The exchange is sent from a scope of its own, because the continuation that waits for the result would otherwise keep its bytes in
+  // this thread.
   const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
     const posted = { ...exchange, client: toPostedClient(exchange.client) }
     return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))

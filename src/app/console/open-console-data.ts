@@ -13,27 +13,27 @@ import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from '.
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
-  /** The store cannot be opened or written: pages are out of date or empty until it can. */
+  /** Called when the store cannot be opened or written. Pages are outdated or empty until it can. */
   readonly onFailure: () => void
 }
 
-/** What pages ask, and what the adapter adds to it, over a thread. */
+/** The queries of the console's pages and the reports of the adapter, over a thread. */
 export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
 
-/** The nice value of the thread: pages are to be answered under load, too, and clients before them. */
+/** The nice value of the thread. Pages should be answered under load too, but clients come first. */
 const NICE = 10
 const STOP_MS = 5_000
 const RESTART_MS = 10_000
 const SETTINGS = {
-  /** The file beside this one, as built or as source. */
+  /** The file of the thread, in source or built form. */
   file: new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url),
   name: 'markbridge-console',
   resourceLimits: { maxOldGenerationSizeMb: 256 },
 }
 
 /**
- * Opens the data of the console over the journal that the configuration names: a thread reads it and does the background work. Until
- * there is a journal every call is rejected with `ADP_JOURNAL_UNAVAILABLE`. Undefined for an adapter without a journal.
+ * Opens the data of the console over the configured journal. A thread reads the journal and does the background work. Until the journal
+ * exists, every call rejects with `ADP_JOURNAL_UNAVAILABLE`. Returns `undefined` if no journal is configured.
  */
 export function openConsoleData({
   journal,
@@ -60,7 +60,7 @@ export function openConsoleData({
   const call: Thread<ConsoleThreadCalls>['call'] = (name, ...args) =>
     thread?.call(name, ...args) ??
     Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console does not run.'))
-  /** Commands of an operator are rare: each opens the journal by itself, as `markbridge journal` does. */
+  /** Runs a command of an operator. Commands are rare, so each opens the journal itself, as `markbridge journal` does. */
   const command = async <Result>(act: (inspector: JournalInspector) => Promise<Result>): Promise<Result> => {
     const inspector = await openInspector(url, markFileOf(journal))
     return act(inspector).finally(() => inspector.close())
@@ -91,7 +91,10 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 60_000
 
-/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. `nowMs`: since the epoch. */
+/**
+ * Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. `nowMs`
+ * returns the time in milliseconds since the epoch.
+ */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'snapshot'>,
@@ -106,7 +109,7 @@ export function openInstanceConsole(
     if (steps.length === 0 && lost === 0) return
     await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
   }
-  /** Figures that cannot be kept are missing on the page, and still in the metrics. */
+  /** Figures that cannot be stored are missing on the page, but remain in the metrics. */
   const keepFigures = async (): Promise<void> => {
     const counts = deltas(await metrics.snapshot())
     const middleMs = nowMs() - FIGURES_EVERY_MS / 2
@@ -114,7 +117,7 @@ export function openInstanceConsole(
   }
   return {
     data,
-    /** The journal with an observer that notes exceptional steps. */
+    /** Returns the journal with an observer that records exceptional steps. */
     observe: (journal: Journal): Journal => observeJournal(journal, queue),
     duties: [
       { name: 'steps of the console', everyMs: STEPS_EVERY_MS, atStop: true, act: keepSteps },

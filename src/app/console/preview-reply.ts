@@ -12,11 +12,11 @@ import { toReplyPart } from '../../writes/reply.ts'
 import { toWriteRequest } from '../../writes/stored-request.ts'
 import { batchLimitsOf, toPartner } from '../partners.ts'
 
-/** Stands for the id that V3 gives a mark. */
+/** A placeholder for the id that V3 gives a mark. */
 const V3_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
-/** Stands for the address that the client asks. */
+/** A placeholder for the address that the client calls. */
 const ADDRESS = 'http://adapter.example'
-/** Ids of a reply that no client gets. */
+/** Returns a fixed id, since no client receives this reply. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 
 const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: V3_ID } }
@@ -24,12 +24,12 @@ const entry = { code: 'ATT_VAL_3', message: '', target: undefined }
 const refused: PostOutcome = { kind: 'refused', error: { status: 400, form: 'odata', entries: [entry] } }
 
 const slicing = createSlicing()
-/** The cost of encoding one part, in bytes of a batch. */
+/** The cost of encoding one part, as the number of batch bytes that take the same time. */
 const PART_WORK = 1_024
 
 /**
- * The reply that a sound batch would get from the adapter, by the functions that plan and encode it: each part for a record that V3 accepts,
- * and for one that it refuses. Nothing is posted or kept.
+ * Returns the reply that a valid batch would get, using the functions that plan and encode real batches. Each part is given for a
+ * record that V3 accepts, and for one that V3 refuses. Nothing is posted or stored.
  */
 export async function previewReply(
   config: Config,
@@ -66,7 +66,7 @@ export async function previewReply(
   return { head: ifAccepted.head, parts, end: ifAccepted.end, v3Id: V3_ID }
 }
 
-/** The reply to a request that is refused as a whole. */
+/** Returns the reply to a request that is refused as a whole. */
 export function previewRefusal(error: AdapterError): TriedReply {
   const head = headOf(error.status, 'application/json; charset=utf-8')
   return { head, parts: [], end: encodeError(error), v3Id: V3_ID }

@@ -9,27 +9,24 @@ import type { Unsealing } from '../../journal/index.ts'
 import { connect } from '../remote-calls.ts'
 import { readRequest } from './read-request.ts'
 
-// The thread of the console's data: what it reads, decodes and writes holds up no client.
+// The thread of the console's data. Its reads, decoding and writes do not delay clients.
 
-// What it and the main thread call each other for.
-
-/** What the thread is started with. */
+/** The arguments of the thread. */
 export interface ConsoleThreadStart {
   readonly url: string
   readonly how: Unsealing
-  /** The nice value of the thread. */
   readonly nice: number
 }
 
-/** What the thread answers. */
+/** The functions that the thread provides. */
 export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'start' | 'close' | 'servedMs'> {
-  /** Resolves once nothing of it uses the journal any longer. */
+  /** Resolves once the thread no longer uses the journal. */
   readonly close: () => Promise<void>
 }
 
-/** What the main thread answers. */
+/** The functions that the main thread provides. */
 export interface ConsoleMainCalls {
-  /** The store of the console cannot be opened or written; it is tried again. */
+  /** Reports that the store of the console cannot be opened or written. The thread tries again. */
   readonly failed: () => void
 }
 
@@ -42,7 +39,7 @@ const main = connect<ConsoleMainCalls>(parentPort)
 const onFailure = (): void => void main.call('failed').catch(() => undefined)
 const stop = new AbortController()
 let engine: ConsoleEngine | undefined
-/** What PostgreSQL does for this thread is work of its own, too. */
+/** Counts the work that PostgreSQL does for this thread as the thread's own. */
 const workedMs = () => {
   const { own, others } = usedMs()
   return { own: own + (engine?.servedMs() ?? 0), others }
@@ -50,7 +47,7 @@ const workedMs = () => {
 const share = createProcessorShare(backgroundClock, workedMs, stop.signal)
 const begin = (): Promise<void> => share.begin()
 
-/** The journal may be opened later. */
+/** Opens the engine, and retries until it succeeds, since the journal may be opened later. */
 async function open(): Promise<void> {
   let failures = 0
   while (engine === undefined && !stop.signal.aborted)
@@ -58,7 +55,7 @@ async function open(): Promise<void> {
       engine = await openConsoleEngine({ url: start.url, how: start.how, readRequest, begin, onFailure })
       engine.start()
     } catch {
-      // Others that start at the same moment may hold the file, or create the journal just now.
+      // Processes that start at the same moment may hold the file or be creating the journal.
       failures += 1
       if (failures === 2) onFailure()
       await wait(RETRY_MS, undefined, { signal: stop.signal }).catch(() => undefined)
@@ -69,7 +66,10 @@ const opening = open()
 
 async function ask<Result>(question: (opened: ConsoleEngine) => Promise<Result>): Promise<Result> {
   if (engine !== undefined) return question(engine)
-  throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal of the console is not open yet.')
+  throw new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    'The journal of the console is not open yet. Try again in a few seconds.',
+  )
 }
 
 const calls: ConsoleThreadCalls = {
