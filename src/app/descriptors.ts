@@ -35,7 +35,7 @@ export function shareDescriptors(
 /** Returns a warning about a process that can serve only few clients, or `undefined` if it can serve many. */
 export function shortageOf(shares: DescriptorShares | undefined): string | undefined {
   if (shares === undefined || shares.clients >= FEW_CLIENTS) return undefined
-  return `The process may open only ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`
+  return `The process may open ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`
 }
 
 /**
