@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { callsPerSecondOf } from '../../src/app/partners.ts'
 import { parseConfig, Secret } from '../../src/config/index.ts'
 
-/** The rate of each partner. */
+/** Returns the rate of each partner. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
   const partners = settings.map((v3, index) => ({
     id: `p${index}`,
@@ -16,7 +16,7 @@ function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
 }
 
 describe('callsPerSecondOf', () => {
-  it('service-facts 9: is the limit of the service, or what the partner says', () => {
+  it('service-facts 9: uses the rate of the partner, or else the limit of the service', () => {
     expect(rates('https://v3.test', {}, { callsPerSecond: 2.5 }, { callsPerSecond: 'none' })).toEqual([5, 2.5, undefined]) // prettier-ignore
   })
 
@@ -27,11 +27,14 @@ describe('callsPerSecondOf', () => {
     },
   )
 
-  it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])('is not none at %s', (host) => {
-    expect(rates(`http://${host}`, {})).toEqual([5])
-  })
+  it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])(
+    'sets a limit for the service at %s',
+    (host) => {
+      expect(rates(`http://${host}`, {})).toEqual([5])
+    },
+  )
 
-  it('is the lowest of the partners with one key', () => {
+  it('uses the lowest rate of the partners that share a key', () => {
     const subscriptionKey = new Secret('one')
     const other = new Secret('other')
     expect(

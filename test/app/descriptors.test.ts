@@ -17,12 +17,12 @@ it.each([
   expect(shareDescriptors(config, limit)).toEqual({ limit, clients, console })
 })
 
-it('says what a process that can serve few clients needs, with its numbers', () => {
-  expect(shortageOf(shareDescriptors(alone, 256))).toMatch(/256 files \(ulimit -n\).* 64 connections/)
+it('warns with the limits if a process can serve only few clients', () => {
+  expect(shortageOf(shareDescriptors(alone, 256))).toMatch(/\b256 files\b.*\b64\b/)
   expect(shortageOf(shareDescriptors(alone, 1_024))).toBeUndefined()
   expect(shortageOf(undefined)).toBeUndefined()
 })
 
-it('finds the limit of this process', () => {
+it('finds the file limit of this process', () => {
   expect(shareDescriptors(alone)?.limit ?? Infinity).toBeGreaterThan(100)
 })

@@ -11,7 +11,7 @@ import { nestedRecord } from '../writes/planned-record.ts'
 const nowMs = Date.parse('2026-06-10T11:00:00Z')
 const baseUrl = new URL('http://user:secret@v3.example/api')
 
-/** An instance that shares its notes with others. */
+/** Creates an instance that shares its notes with other instances. */
 function startInstance(notes: Map<string, string>) {
   const journal = {
     ...createNoJournal(),
@@ -26,7 +26,7 @@ function startInstance(notes: Map<string, string>) {
 }
 
 describe('createEchoKeeper', () => {
-  it('hands what one instance learned to the next', async () => {
+  it('passes the profile that one instance learned to the next instance', async () => {
     const notes = new Map<string, string>()
     const one = startInstance(notes)
     await one.keeper.load()
@@ -40,7 +40,7 @@ describe('createEchoKeeper', () => {
     expect([...notes.keys()]).toEqual(['echo profile of http://v3.example/api'])
   })
 
-  it('goes on without a journal that cannot be read, and with a note that says nothing', async () => {
+  it('keeps its own profile if the journal cannot be read or the note is unusable', async () => {
     const notes = new Map([['echo profile of http://v3.example/api', 'x']])
     const { echoes, keeper } = startInstance(notes)
     await keeper.load()

@@ -19,7 +19,7 @@ const journalOf = (url: string, stateDir?: string) =>
     journal: { url, ...(stateDir === undefined ? {} : { stateDir }) },
   }).journal
 
-/** The file beside an SQLite journal. */
+/** The stage file beside an SQLite journal. */
 const besideJournal = (path: string) => createStageFile(journalOf(`sqlite:${path}`))
 
 it.each([
@@ -30,7 +30,7 @@ it.each([
   expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
 })
 
-it('replaces the text as a whole, for its owner alone, and leaves no draft', async () => {
+it('replaces the file as a whole, readable only by its owner, and leaves no temporary file', async () => {
   const path = join(folder, 'new', 'journal.db.stages')
   const file = besideJournal(join(folder, 'new', 'journal.db'))
   expect(await file.load()).toBeUndefined()
@@ -40,7 +40,7 @@ it('replaces the text as a whole, for its owner alone, and leaves no draft', asy
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('rejects where it cannot be written or read, and then what was there stays', async () => {
+it('rejects and keeps the old file if the file cannot be written or read', async () => {
   const blocked = join(folder, 'file')
   await writeFile(blocked, 'no folder')
   const file = besideJournal(join(blocked, 'journal.db'))
@@ -49,7 +49,7 @@ it('rejects where it cannot be written or read, and then what was there stays', 
   expect(await readFile(blocked, 'utf8')).toBe('no folder')
 })
 
-it('keeps nothing without a path', async () => {
+it('stores nothing without a path', async () => {
   const file = createStageFile(journalOf('postgres://db/markbridge'))
   await file.save('text')
   expect(await file.load()).toBeUndefined()

@@ -16,7 +16,7 @@ function configOf(partners: readonly object[], sections: object = {}): Config {
 describe('planReload', () => {
   const running = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
 
-  it('finds nothing in the same file', () => {
+  it('finds no change in the same file', () => {
     const same = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
     expect(planReload(running, same).changes).toEqual({
       added: [],
@@ -26,7 +26,7 @@ describe('planReload', () => {
     })
   })
 
-  it('names partners that were added, removed or changed, also where only a secret is another', () => {
+  it('names partners that were added, removed or changed, even if only a secret differs', () => {
     const next = configOf([key('d'), key('b', { subscriptionKey: new Secret('other') }), key('a')])
     expect(planReload(running, next).changes).toEqual({
       added: ['d'],
@@ -36,7 +36,7 @@ describe('planReload', () => {
     })
   })
 
-  it('keeps what needs a restart as it is in use, and names it', () => {
+  it('keeps the running values of keys that need a restart, and names those keys', () => {
     const next = configOf([key('a')], {
       listen: { port: 9999, drainMs: 1 },
       journal: { keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] },
@@ -53,7 +53,7 @@ describe('planReload', () => {
     expect(config).toEqual({ ...running, partners: next.partners, limits: next.limits })
   })
 
-  it('refuses another address of V3, since keys of partners would go to the old one', () => {
+  it('refuses a new address of V3, since keys of partners would be sent to the old address', () => {
     const next = parseConfig({ upstreams: { v3: { baseUrl: 'https://v3.test/other' } } })
     expect(() => planReload(running, next)).toThrow(
       expect.objectContaining({
@@ -65,7 +65,7 @@ describe('planReload', () => {
     )
   })
 
-  it('refuses a step forward, which has to drain, but takes one back, and any without a journal', () => {
+  it('refuses a step forward, but accepts a step back, and accepts any step without a journal', () => {
     const at = (stage: string, url = 'sqlite:./x.db') =>
       parseConfig({
         upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },
@@ -88,7 +88,7 @@ const header = (name: string, value: string): object => ({ match: { header: { na
 const path = (pathPrefix: string): object => ({ match: { pathPrefix } })
 const auth = { mode: 'clientCredentials', tokenUrl: 'https://id.test/t', clientId: 'c', clientSecret: new Secret('s'), scope: 's' } // prettier-ignore
 
-/** Partners `p0`, `p1` and so on; undefined: none of that name. */
+/** Creates partners named `p0`, `p1` and so on. `undefined` leaves the name out. */
 function ownersOf(...partners: (object | undefined)[]): Config {
   return parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test' } },
@@ -103,19 +103,19 @@ function ownersOf(...partners: (object | undefined)[]): Config {
 
 describe('ownershipChanges', () => {
   const rows: [what: string, before: (object | undefined)[], after: (object | undefined)[], changes: string[]][] = [
-    ['nothing', [keys(one), path('/a')], [keys(one), path('/a')], []],
-    ['other settings', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
-    ['a new partner, and another order', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
-    ['one more key, and one less', [keys(one)], [keys(one, two)], []],
-    ['the old key of a list is gone', [keys(one, two)], [keys(two)], []],
-    ['all keys are others', [keys(one)], [keys(two)], ['p0 partners[0].match']],
-    ['one key goes to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],
-    ['removed', [keys(one), keys(two)], [undefined, keys(two)], ['p0 partners']],
-    ['another way to match', [keys(one)], [header('x', 'y')], ['p0 partners[0].match']],
-    ['another value of a header', [header('x', 'y')], [header('x', 'z')], ['p0 partners[0].match']],
-    ['another prefix', [path('/a')], [path('/b')], ['p0 partners[0].match']],
-    ['other claims', [keys(one)], [{ ...keys(one), identity: { claims: ['iss'] } }], ['p0 partners[0].identity.claims']],
-    ['tokens of its own', [keys(one)], [{ ...keys(one), v3: { auth } }], ['p0 partners[0].v3.auth.mode']],
+    ['allows no change at all', [keys(one), path('/a')], [keys(one), path('/a')], []],
+    ['allows other settings', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
+    ['allows a new partner and another order', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
+    ['allows one more key', [keys(one)], [keys(one, two)], []],
+    ['allows an old key to be removed from a list', [keys(one, two)], [keys(two)], []],
+    ['reports a partner whose keys are all replaced', [keys(one)], [keys(two)], ['p0 partners[0].match']],
+    ['reports a key that moves to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],
+    ['reports a removed partner', [keys(one), keys(two)], [undefined, keys(two)], ['p0 partners']],
+    ['reports another way to match', [keys(one)], [header('x', 'y')], ['p0 partners[0].match']],
+    ['reports another header value', [header('x', 'y')], [header('x', 'z')], ['p0 partners[0].match']],
+    ['reports another path prefix', [path('/a')], [path('/b')], ['p0 partners[0].match']],
+    ['reports other identity claims', [keys(one)], [{ ...keys(one), identity: { claims: ['iss'] } }], ['p0 partners[0].identity.claims']],
+    ['reports a change to tokens of the partner', [keys(one)], [{ ...keys(one), v3: { auth } }], ['p0 partners[0].v3.auth.mode']],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, before, after, expected) => {
     const changes = ownershipChanges(ownersOf(...before), ownersOf(...after))

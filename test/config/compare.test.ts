@@ -20,28 +20,28 @@ const configWith = (...rules: object[]) => parseConfig(fileWith(...rules))
 const targetsOf = (...rules: object[]) => faultsOf(fileWith(...rules)).map((fault) => fault.split(':')[0])
 
 describe('partners[].compare.rules', () => {
-  it('has the conditions that are given and no other', () => {
+  it('contains only the given conditions', () => {
     expect(configWith(rule).partners[0]?.compare.rules).toEqual([rule])
   })
 
   it.each([
     ['a name of a built-in rule', { name: builtInRules[0] }, 'name'],
     ['no owner', { owner: ' ' }, 'owner'],
-    ['a day that is none', { expires: '2026-02-30' }, 'expires'],
-    ['a path that no report shows', { path: 'Comment = "x"' }, 'path'],
+    ['an invalid day', { expires: '2026-02-30' }, 'expires'],
+    ['a path that no report can show', { path: 'Comment = "x"' }, 'path'],
     ['no condition', { when: {} }, 'when'],
-    ['a class that could hold a value', { when: { v3Class: 'Ada Lovelace' } }, 'when.v3Class'],
+    ['a class that could contain a value', { when: { v3Class: 'Ada Lovelace' } }, 'when.v3Class'],
     ['a class with two wildcards', { when: { v2Class: 'length:* *' } }, 'when.v2Class'],
-    ['a condition that is unknown', { when: { v3Class: 'null', regex: '.*' } }, 'when.regex'],
+    ['an unknown condition', { when: { v3Class: 'null', regex: '.*' } }, 'when.regex'],
   ])('refuses %s', (_, members, target) => {
     expect(targetsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
   })
 
-  it('refuses two rules of one name', () => {
+  it('refuses two rules with the same name', () => {
     expect(targetsOf(rule, rule)).toEqual(['partners[0].compare.rules'])
   })
 
-  it('warns of a rule from the day after its last', () => {
+  it('warns about a rule from the day after it expires', () => {
     expect(warningsOf(configWith(rule), 1, '2026-11-22')).toEqual([])
     expect(warningsOf(configWith(rule), 1, '2026-11-23')).toEqual([
       'partner acme: the rule comments-trimmed of operations expired on 2026-11-22, so differences of Comment count again. ' +

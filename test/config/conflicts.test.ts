@@ -8,33 +8,33 @@ const two = 'bb'.repeat(32)
 const header = (name: string, value: string | Secret): object => ({ header: { name, value } })
 const hashes = (subscriptionKeySha256: string | string[]): object => ({ subscriptionKeySha256 })
 
-/** The faults of partners with these ways to match. */
+/** Returns the faults of partners that match in these ways. */
 const matchFaults = (...matches: readonly object[]): readonly string[] =>
   faultsOf({ upstreams, partners: matches.map((match, index) => ({ id: `p${index}`, match })) })
 
-/** Indexes of the partners that have a fault. */
+/** Returns the indexes of the partners that have a fault. */
 function faulty(matches: readonly object[]): number[] {
   return matchFaults(...matches).map((fault) => Number(/\d+/.exec(fault)?.[0]))
 }
 
-describe('a partner whose requests an earlier one takes', () => {
+describe('a partner whose requests an earlier partner receives', () => {
   const rows: [what: string, matches: object[], faulty: number[]][] = [
-    ['after any', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
-    ['after the prefix of all', [{ pathPrefix: '/' }, hashes(one), { any: true }], [1, 2]],
-    ['under an earlier prefix', [{ pathPrefix: '/a' }, { pathPrefix: '/a/b' }, { pathPrefix: '/A/' }, { pathPrefix: '/ab' }], [1, 2]],
-    ['a prefix before the one around it', [{ pathPrefix: '/a/b' }, { pathPrefix: '/a' }], []],
-    ['the same hash, in any case', [hashes(one), hashes(one.toUpperCase()), hashes(two)], [1]],
-    ['a list of hashes that are all taken', [hashes([one]), hashes([two]), hashes([two, one])], [2]],
-    ['a list with one that is taken', [hashes(one), hashes([two, one])], [1]],
-    ['the same header, its name in any case', [header('X-P', 'a'), header('x-p', 'a'), header('x-p', 'A'), header('y', 'a')], [1]],
-    ['the same header, its value from a secret', [header('X-P', new Secret('a')), header('x-p', 'a')], [1]],
-    ['ways that differ', [hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], []],
+    ['finds every partner after one that matches any request', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
+    ['finds every partner after the prefix /', [{ pathPrefix: '/' }, hashes(one), { any: true }], [1, 2]],
+    ['finds a prefix below an earlier prefix', [{ pathPrefix: '/a' }, { pathPrefix: '/a/b' }, { pathPrefix: '/A/' }, { pathPrefix: '/ab' }], [1, 2]],
+    ['accepts a prefix before a shorter prefix', [{ pathPrefix: '/a/b' }, { pathPrefix: '/a' }], []],
+    ['finds a repeated hash in any case', [hashes(one), hashes(one.toUpperCase()), hashes(two)], [1]],
+    ['finds a list of hashes that all occur earlier', [hashes([one]), hashes([two]), hashes([two, one])], [2]],
+    ['finds a list with one hash that occurs earlier', [hashes(one), hashes([two, one])], [1]],
+    ['finds a repeated header whose name differs only in case', [header('X-P', 'a'), header('x-p', 'a'), header('x-p', 'A'), header('y', 'a')], [1]],
+    ['finds a repeated header whose value is a secret', [header('X-P', new Secret('a')), header('x-p', 'a')], [1]],
+    ['accepts ways that match different requests', [hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, matches, expected) => {
     expect(faulty(matches)).toEqual(expected)
   })
 
-  it('shows which partners match first', () => {
+  it('names the partners that match first', () => {
     expect(matchFaults(hashes([one]), { any: true }, hashes([two, one]))).toEqual([
       'partners[2].match: matches requests that go to partners[0] and partners[1] first',
     ])
@@ -47,9 +47,12 @@ describe('a partner whose requests an earlier one takes', () => {
     },
   )
 
-  it.each(['/', '/a', '/a/', '/a b/c', '/caf\u00e9'])('a prefix that paths have: %s', (pathPrefix) => {
-    expect(faulty([{ pathPrefix }])).toEqual([])
-  })
+  it.each(['/', '/a', '/a/', '/a b/c', '/caf\u00e9'])(
+    'accepts the prefix %s, which request paths can have',
+    (pathPrefix) => {
+      expect(faulty([{ pathPrefix }])).toEqual([])
+    },
+  )
 })
 
 describe('a console', () => {

@@ -3,7 +3,7 @@ import { AdapterError } from '../../src/errors.ts'
 
 export const upstreams = { v3: { baseUrl: 'http://v3.test' } }
 
-/** `target: message` of each fault; empty for a configuration that is valid. */
+/** Returns `target: message` for each fault. The list is empty for a valid configuration. */
 export function faultsOf(input: unknown): string[] {
   try {
     parseConfig(input)

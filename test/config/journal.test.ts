@@ -57,7 +57,7 @@ describe('journal', () => {
     },
   )
 
-  it('reads keys in hexadecimal and in base64, and prints none', () => {
+  it('reads keys in hexadecimal and in base64, and never prints them', () => {
     const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
     const keys = (['hex', 'base64'] as const).map((form) => ({
       id: form,

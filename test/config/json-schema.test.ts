@@ -13,7 +13,7 @@ const schema = createConfigJsonSchema()
 const ajv = new Ajv({ allErrors: true })
 const validate = ajv.compile(schema)
 
-/** The faults that an editor would show: `<path> <message>`. */
+/** Returns the faults that an editor would show, as `<path> <message>`. */
 function faultsOf(input: unknown): string[] {
   return validate(input) === true
     ? []
@@ -26,7 +26,7 @@ const withPartner = (members: object): object => ({
   partners: [{ id: 'a', match: { any: true }, ...members }],
 })
 
-/** Every key with the sections around it: `partners[].v3.budgetMs`. */
+/** Returns every key with its sections, such as `partners[].v3.budgetMs`. */
 function keysOf(node: JsonSchemaNode, path = ''): [string, JsonSchemaNode][] {
   const own = Object.entries(node.properties ?? {}).flatMap(([name, child]): [string, JsonSchemaNode][] => {
     const inner = path === '' ? name : `${path}.${name}`
@@ -71,20 +71,20 @@ describe('createConfigJsonSchema', () => {
     ['an unknown key', { upstreams, listn: {} }, ''],
     ['no address of V3', {}, ''],
     ['another scheme', { upstreams: { v3: { baseUrl: 'ftp://x' } } }, '.upstreams.v3.baseUrl'],
-    ['a port that is none', { upstreams, listen: { port: 70_000 } }, '.listen.port'],
+    ['an invalid port', { upstreams, listen: { port: 70_000 } }, '.listen.port'],
     ['a text for a number', withPartner({ v3: { budgetMs: 'long' } }), '.partners[0].v3.budgetMs'],
     ['a secret in the file', withPartner({ v3: { subscriptionKey: 'abc' } }), '.partners[0].v3.subscriptionKey'],
-    ['a secret of both kinds', withPartner({ v3: { subscriptionKey: { env: 'A', file: 'b' } } }), '.partners[0].v3.subscriptionKey'],
+    ['a secret from both env and file', withPartner({ v3: { subscriptionKey: { env: 'A', file: 'b' } } }), '.partners[0].v3.subscriptionKey'],
     ['two ways to match', withPartner({ match: { any: true, pathPrefix: '/x' } }), '.partners[0].match'],
-    ['a hash that is none', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
+    ['an invalid hash', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
     ['a rate of zero', withPartner({ v3: { callsPerSecond: 0 } }), '.partners[0].v3.callsPerSecond'],
-    ['a journal in memory only', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],
+    ['a journal in memory', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],
   ])('refuses %s, as the program does', (_, input, path) => {
     expect(() => parseConfig(input)).toThrow()
     expect(faultsOf(input).map((fault) => fault.split(' ', 1)[0])).toContain(path)
   }) // prettier-ignore
 
-  it('describes every key, and has its default', () => {
+  it('contains a description and the default of every key', () => {
     const keys = keysOf(schema)
     expect(keys.filter(([, { description }]) => description === undefined)).toEqual([])
     const port = keys.find(([name]) => name === 'listen.port')?.[1]

@@ -23,7 +23,7 @@ async function file(name: string, text: string): Promise<string> {
   return path
 }
 
-/** The error of a loading that must fail; its text as a user reads it. */
+/** Returns the error of a load that must fail, with its text as a user reads it. */
 async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
   const error = await loading.then(
     () => undefined,
@@ -36,7 +36,7 @@ async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
 const v3 = 'upstreams: { v3: { baseUrl: "http://v3.test" } }\n'
 
 describe('loadConfig', () => {
-  it('product 9: flags win over the file, and do without one', async () => {
+  it('product 9: lets flags override the file, and works without a file', async () => {
     const path = await file('listen.yaml', `${v3}listen: { host: 127.0.0.9, port: 1 }\n`)
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {
@@ -83,7 +83,7 @@ describe('loadConfig', () => {
     expect((await faultOf(loadConfig(upstreams, { v3: 'http://v3.test' }))).details.length).toBe(1)
   })
 
-  it('finds very many faults, and writes out the first hundred', async () => {
+  it('reports all faults, but prints only the first hundred', async () => {
     const count = 1_000
     const lines = Array.from({ length: count }, (_, index) => `key${index}: 1`)
     const path = await file('many.yaml', `${v3}${lines.join('\n')}\nkey0: 2\n`)
@@ -158,7 +158,7 @@ describe('loadConfig', () => {
     expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
   })
 
-  it('names no end of nesting as the one fault, wherever the stack of the parser ends', async () => {
+  it('reports endless nesting as a single fault, whatever the stack depth of the parser', async () => {
     for (const text of ['['.repeat(100_000), `${'- '.repeat(100_000)}hush`, '{a: '.repeat(100_000)]) {
       const error = await faultOf(loadConfig(await file('nested.yaml', text)))
       expect(error.message.split('\n')).toEqual([
@@ -178,13 +178,13 @@ describe('loadConfig', () => {
     ])
   })
 
-  it('names a merge key that has nothing to merge', async () => {
+  it('reports a merge key without a mapping', async () => {
     const error = await faultOf(loadConfig(await file('unmerged.yaml', `${v3}limits: { <<: hush }\n`)))
     expect(error.message).toContain('a merge key (<<) must name a mapping, or a list of mappings')
     expect(error.message).not.toContain('hush')
   })
 
-  it('keeps YAML warnings, which quote the line, to itself', async () => {
+  it('suppresses YAML warnings, because they quote the line', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     await loadConfig(await file('tag.yaml', `${v3}partners: [{ id: !hush acme, match: { any: true } }]\n`))
     expect(warn.mock.calls).toEqual([])
@@ -192,8 +192,8 @@ describe('loadConfig', () => {
   })
 })
 
-describe('the place of a fault', () => {
-  it('is line and column of its key, of all faults at once, whatever else is broken', async () => {
+describe('the position of a fault', () => {
+  it('is the line and column of its key for every fault at once', async () => {
     const text = [
       'upstreams: { v3: { baseUrl: "ftp://hush" } }',
       'journal:',
@@ -239,7 +239,7 @@ describe('secrets', () => {
   const partner = (secret: string): string =>
     `${v3}partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: ${secret} } }]\n`
 
-  it('come from the environment or a file and are never printed', async () => {
+  it('are read from the environment or a file and are never printed', async () => {
     vi.stubEnv('ACME_KEY', 'hush-env')
     const secretFile = await file('secret', 'hush-file\n')
     for (const [source, value] of [
@@ -283,7 +283,7 @@ describe('secrets', () => {
   })
 })
 
-it('reads its own variables, an empty one as unset', () => {
+it('reads the environment variables, and treats an empty variable as unset', () => {
   vi.stubEnv('MARKBRIDGE_LOG_LEVEL', 'warn')
   vi.stubEnv('MARKBRIDGE_SUBSCRIPTION_KEY', '')
   for (const name of ['MARKBRIDGE_TOKEN', 'MARKBRIDGE_CONFIG', 'npm_lifecycle_event'])

@@ -16,7 +16,7 @@ const lent =
 const acme = { id: 'acme', match: { any: true } }
 
 describe('parseConfig', () => {
-  it('product 6: tells every fault at once, each with its path', () => {
+  it('product 6: reports every fault at once, each with its path', () => {
     expect(
       faultsOf({
         listen: { prot: 1, port: 65_536, host: '' },
@@ -96,7 +96,7 @@ describe('parseConfig', () => {
     expect(faultsOf(input).length).toBe(1)
   })
 
-  it('never repeats a value, wherever it stands', () => {
+  it('never repeats a value of the configuration in a fault', () => {
     const hush = { toString: () => 'hush' }
     const values: unknown[] = ['hush', ['hush'], { hush: 'hush' }, hush]
     for (const value of values) {
@@ -112,7 +112,7 @@ describe('parseConfig', () => {
     }
   })
 
-  it('takes every way to match a partner, and secrets', () => {
+  it('accepts every way to match a partner, and secrets', () => {
     const matches = [
       { subscriptionKeySha256: ['AB'.repeat(32), 'cd'.repeat(32)] },
       { subscriptionKeySha256: 'EF'.repeat(32) },
@@ -141,7 +141,7 @@ describe('parseConfig', () => {
     })
   })
 
-  it('takes letters and ids for codes that mean no mark, by default the letter -', () => {
+  it('accepts letters and ids as codes that mean no mark, by default the letter -', () => {
     const codes = ['-', 'X01', '#W', 'AC00C159-62ce-44b8-ace6-c75caf7505e6']
     const { partners } = parseConfig({
       upstreams,
@@ -177,7 +177,7 @@ describe('parseConfig', () => {
     },
   )
 
-  it('reads sizes and times with their unit, and plain numbers as bytes and milliseconds', () => {
+  it('reads sizes and times with a unit, and plain numbers as bytes and milliseconds', () => {
     const read = (time: unknown, size: unknown) => {
       const config = parseConfig({ upstreams, listen: { drainMs: time }, limits: { maxBodyBytes: size } })
       return [config.listen.drainMs, config.limits.maxBodyBytes]
@@ -199,7 +199,7 @@ describe('parseConfig', () => {
     expect(faultsOf({ upstreams, listen: { drainMs: time } })).toEqual([`listen.drainMs: ${message}`])
   })
 
-  it('adds faults that are known already', () => {
+  it('includes faults that were found earlier', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
     expect(() => parseConfig({ upstreams }, earlier)).toThrow('The configuration has 1 fault:\n  x: is empty')
     expect(() => parseConfig({}, earlier)).toThrow(

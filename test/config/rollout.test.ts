@@ -15,29 +15,29 @@ const person = (name: string, role: string, tokenSha256 = hash(String(name.lengt
 
 describe('rollout', () => {
   it.each<[what: string, rollout: object, faults: string[]]>([
-    ['two people for two', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
-    ['users of the system for two', { approval: 'two' }, []],
-    ['a viewer alone', { operators: [person('ann', 'viewer')] }, []],
-    ['a name with a colon', { operators: [person('os:ann', 'operator')] }, ['rollout.operators[0].name: must be 1 to 63 letters, digits, dots, dashes, underscores or @']],
-    ['the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
-    ['the token itself', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
-    ['another role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
-    ['one name twice', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is the name of rollout.operators[0] as well']],
-    ['one token twice', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is the token of rollout.operators[0] as well']],
-    ['one person for two', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
-    ['nobody who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
-    ['an unknown key', { operator: [] }, ['rollout.operator: is not a key of the configuration; did you mean operators?']],
+    ['accepts two people for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
+    ['accepts users of the system for two approvals', { approval: 'two' }, []],
+    ['accepts a viewer alone', { operators: [person('ann', 'viewer')] }, []],
+    ['refuses a name with a colon', { operators: [person('os:ann', 'operator')] }, ['rollout.operators[0].name: must be 1 to 63 letters, digits, dots, dashes, underscores or @']],
+    ['refuses the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
+    ['refuses the token in place of its hash', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
+    ['refuses an unknown role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
+    ['refuses a repeated name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is the name of rollout.operators[0] as well']],
+    ['refuses a repeated token', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is the token of rollout.operators[0] as well']],
+    ['refuses one person for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
+    ['refuses approvers without an operator who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
+    ['refuses an unknown key', { operator: [] }, ['rollout.operator: is not a key of the configuration; did you mean operators?']],
   ])('%s', (_what, rollout, faults) => {
     expect(faultsOf({ upstreams, rollout })).toEqual(faults)
   }) // prettier-ignore
 
-  it('prints no hash of a token', () => {
+  it('never prints the hash of a token', () => {
     const config = configOf({ operators: [person('ann', 'operator', hash('c'))] })
     expect(printConfig(config)).toMatch(/name: ann\n +tokenSha256: "\[secret\]"/)
     expect(printConfig(config)).not.toContain(hash('c'))
   })
 
-  it('takes operators from a reload, and the rest with the next start', () => {
+  it('applies operators on a reload, and all other keys only on a restart', () => {
     const running = configOf({})
     const next = configOf({
       operators: [person('ann', 'operator'), person('bert', 'approver')],
@@ -59,19 +59,19 @@ describe('stages of the file', () => {
   const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }
 
   it.each<[what: string, members: object, sections: object, faults: string[]]>([
-    ['legacy without V2', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
-    ['v3 without V2', { stage: 'v3' }, {}, []],
-    ['complete without V2', { stage: 'complete' }, {}, []],
-    ['canary with a V2 of its own', { stage: 'canary', v2 }, {}, []],
-    ['canary with V2', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
-    ['legacy without a journal', { stage: 'legacy' }, none, []],
-    ['shadow without a journal', { stage: 'shadow' }, none, [`partners[0].stage: ${noJournal}`]],
-    ['canary without a journal, as a secret says', { stage: 'canary' }, { ...none, journal: { url: new Secret('none') } }, [`partners[0].stage: ${noJournal}`]],
+    ['refuses legacy without V2', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
+    ['accepts v3 without V2', { stage: 'v3' }, {}, []],
+    ['accepts complete without V2', { stage: 'complete' }, {}, []],
+    ['accepts canary with a V2 address of the partner', { stage: 'canary', v2 }, {}, []],
+    ['accepts canary with V2', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
+    ['accepts legacy without a journal', { stage: 'legacy' }, none, []],
+    ['refuses shadow without a journal', { stage: 'shadow' }, none, [`partners[0].stage: ${noJournal}`]],
+    ['refuses canary if a secret turns the journal off', { stage: 'canary' }, { ...none, journal: { url: new Secret('none') } }, [`partners[0].stage: ${noJournal}`]],
   ])('%s', (_what, members, sections, faults) => {
     expect(partnerFaults(members, sections)).toEqual(faults)
   }) // prettier-ignore
 
-  it('two people without a journal, where stages are those of the file', () => {
+  it('refuses two approvals without a journal, because stages then come from the file', () => {
     expect(partnerFaults({}, { ...none, rollout: { approval: 'two' } })).toEqual([
       'rollout.approval: needs a journal: with journal.url: none the stages are those of this file',
     ])
@@ -87,14 +87,14 @@ describe('stages of the file', () => {
 
   const named = { canary: { header: 'X-School' } }
 
-  it('warns of a stage that two people have to reach', () => {
+  it('warns about a stage in the file that needs two people', () => {
     expect(warningsFor({ stage: 'legacy', ...named }, { approval: 'two' })).toEqual([])
     expect(warningsFor({ stage: 'v3' }, { approval: 'two' })).toEqual([
       expect.stringMatching(/^rollout\.approval is two.*begins at legacy.*: acme \(v3\)\. /),
     ])
   })
 
-  it('warns of canary that cannot tell the schools behind one key apart', () => {
+  it('warns about canary without a header that distinguishes schools', () => {
     const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header: .*one unit per key/)]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)

@@ -16,7 +16,7 @@ import { printConfig } from '../../src/config/yaml.ts'
 
 const secret = new Secret('hush')
 
-it('gives its value to the one place that asks', () => {
+it('reveals its value on request', () => {
   expect(secret.reveal()).toBe('hush')
 })
 
@@ -30,7 +30,7 @@ it.each([
   expect(text).not.toContain('hush')
 })
 
-it('prints the whole configuration as a file that could be loaded again, but for its secrets', () => {
+it('prints the whole configuration as a file that can be loaded again except for its secrets', () => {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test/sims' } },
     partners: [
@@ -51,7 +51,7 @@ it('prints the whole configuration as a file that could be loaded again, but for
   expect(printConfig(parseConfig(printed))).toBe(text)
 })
 
-it('a configuration is the same on the other side of a channel', () => {
+it('restores a packed configuration with its secrets and addresses', () => {
   const auth = {
     mode: 'clientCredentials',
     tokenUrl: 'https://id.test/token',

@@ -19,14 +19,14 @@ const dependent = { id: 'client', ...header, v3: { auth } }
 describe('warningsOf', () => {
   const rows: [what: string, journal: object, workers: number, partners: object[] | undefined, warnings: number][] = [
     ['instances that share a journal without a key', shared, 1, undefined, 1],
-    ['workers that do', { url: 'sqlite:./journal.db' }, 4, undefined, 1],
+    ['workers that share a journal without a key', { url: 'sqlite:./journal.db' }, 4, undefined, 1],
     ['one instance with a file', { url: 'sqlite:./journal.db' }, 1, undefined, 0],
     ['no journal', { url: 'none' }, 1, undefined, 0],
     ['a shared journal with a key', { ...shared, keys }, 4, undefined, 0],
-    ['partners of which the adapter has all credentials', shared, 1, [independent], 0],
-    ['one partner of which it has not', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
+    ['partners whose credentials the adapter holds', shared, 1, [independent], 0],
+    ['one partner whose credentials the adapter does not hold', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
-  it.each(rows)('of %s', (_what, journal, workers, partners, warnings) => {
+  it.each(rows)('are right for %s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
     const found = warningsOf(config, workers, '2026-11-22')
@@ -51,16 +51,16 @@ describe('the warnings of a configuration with V2', () => {
     'no canary.header',
   ]
   const rows: [what: string, sections: object, warnings: string[]][] = [
-    ['a PostgreSQL journal of stages', { upstreams, partners }, [stateDir]],
-    ['a partner with a V2 of its own', { partners: [{ ...own, v2 }] }, [stateDir]],
-    ['one that names a folder', { upstreams, partners, journal: kept }, []],
-    ['no V2', {}, []],
-    ['SQLite, which has a file beside it', { upstreams, partners, journal: sqlite }, []],
-    ['no keys for the trail', { upstreams, partners, journal: { url: sqlite.url } }, [noKeys]],
-    ['no keys and no stages', { journal: { url: sqlite.url } }, []],
-    ['no journal', { upstreams, partners, journal: { url: 'none' } }, []],
-    ['schools without a header, from legacy on', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
-    ['no header past canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
+    ['warn about a PostgreSQL journal without stateDir', { upstreams, partners }, [stateDir]],
+    ['warn about stateDir if only a partner has an address of V2', { partners: [{ ...own, v2 }] }, [stateDir]],
+    ['are empty for a PostgreSQL journal with stateDir', { upstreams, partners, journal: kept }, []],
+    ['are empty without V2', {}, []],
+    ['are empty for SQLite, which stores stages beside its file', { upstreams, partners, journal: sqlite }, []],
+    ['warn about an audit trail without keys', { upstreams, partners, journal: { url: sqlite.url } }, [noKeys]],
+    ['are empty without keys and without stages', { journal: { url: sqlite.url } }, []],
+    ['are empty without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
+    ['warn about schools without a header at legacy', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
+    ['are empty without a header after canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, sections, warnings) => {
     const { upstreams: more, ...rest } = sections as { upstreams?: object }

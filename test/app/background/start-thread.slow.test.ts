@@ -15,7 +15,7 @@ const rule = {
   when: { v2Class: 'code:*' },
 }
 
-/** What a thread begins with: a partner with everything that its configuration may have. */
+/** The arguments of a thread: a partner with every possible setting. */
 function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:2' } },
@@ -50,7 +50,7 @@ const noCalls: MainCalls = {
   note: () => undefined,
 }
 
-/** The nice values of this process's threads. */
+/** Returns the nice values of this process's threads. */
 const niceValues = (): readonly number[] =>
   readdirSync('/proc/self/task').map((id) => {
     const fields = readFileSync(`/proc/self/task/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')
@@ -58,7 +58,7 @@ const niceValues = (): readonly number[] =>
   })
 
 describe('the thread of background work', () => {
-  it('takes a partner with all that it may have, answers, and ends', async () => {
+  it('accepts a partner with every possible setting, answers, and ends', async () => {
     const ends: unknown[] = []
     const thread = startBackground(startOf(), noCalls, (cause) => ends.push(cause))
     await thread.call('wrote', 'acme', ['key', undefined])
@@ -79,7 +79,7 @@ describe('the thread of background work', () => {
     },
   )
 
-  it('reports what ended it, and rejects what it has not answered', async () => {
+  it('reports the error that ended the thread, and rejects calls that the thread did not answer', async () => {
     const ended = Promise.withResolvers<unknown>()
     const thread = startBackground(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })

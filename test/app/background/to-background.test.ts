@@ -22,9 +22,9 @@ import { createManualClock } from '../../support/manual-clock.ts'
 
 interface FakeThread {
   readonly main: MainCalls
-  /** Names and arguments of the calls that it got. */
+  /** The names and arguments of the calls that the thread received. */
   readonly got: (readonly unknown[])[]
-  /** Answers the calls of one name, the first one first. */
+  /** Answers the calls of one name, the first call first. */
   readonly answer: (name: string, count?: number, result?: unknown) => Promise<void>
   readonly end: (cause?: unknown) => Promise<void>
   isTerminated: boolean
@@ -32,7 +32,7 @@ interface FakeThread {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A thread that is played by the test. */
+/** A fake thread that the test controls. */
 function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const waiting: { readonly name: string; readonly call: PromiseWithResolvers<never> }[] = []
   const got: FakeThread['got'] = []
@@ -66,7 +66,7 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   return { thread, started: { call, close: () => call('close'), terminate } }
 }
 
-/** Background work with its threads. */
+/** Creates background work with fake threads. */
 function run(isBroken = false) {
   const clock = createManualClock()
   const metrics = createMetrics()
@@ -79,7 +79,7 @@ function run(isBroken = false) {
   const threads: FakeThread[] = []
   const errors: string[] = []
   const compared: ComparedExchange[] = []
-  /** What is kept: added and missed. */
+  /** The evidence that was added or missed. */
   const kept: string[] = []
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
   const background = toBackground({
@@ -115,7 +115,7 @@ function run(isBroken = false) {
       return started
     },
   })
-  /** Values of the metrics of comparisons, without those of zero. */
+  /** Returns the comparison metrics that are not zero. */
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await metrics.render()
     const lines = [...text.matchAll(/^markbridge_compare_(\S+?)_total\{(\S*)\} (\S+)$/gm)]
@@ -158,7 +158,7 @@ function run(isBroken = false) {
 }
 
 describe('comparison in a thread', () => {
-  it('starts no thread before the first exchange', () => {
+  it('starts no thread before the first exchange is offered', () => {
     const { comparison, threads, read } = run()
     expect(threads).toHaveLength(0)
     comparison.offer(read())
@@ -173,7 +173,7 @@ describe('comparison in a thread', () => {
     expect(posted.client).toMatchObject({ partner: 'acme', owner: 'o' })
   })
 
-  it('ends what a thread that failed had begun, counts it as missed, and starts the next one after a pause', async () => {
+  it('counts the exchanges of a failed thread as missed, and starts another thread after a pause', async () => {
     const { comparison, clock, threads, errors, compared, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
@@ -192,12 +192,12 @@ describe('comparison in a thread', () => {
     await clock.pass(10_000)
     comparison.offer(read())
     expect(threads).toHaveLength(2)
-    // The second of the first thread, and the one without a thread.
+    // One exchange is the second of the first thread, the other arrived without a thread.
     expect(kept).toEqual(['added answers', 'missed answers', 'missed answers'])
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts as failed what the thread could not compare, and keeps what it has learned', async () => {
+  it('counts checks without a result as failed, and still stores the learned counts', async () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
@@ -211,7 +211,7 @@ describe('comparison in a thread', () => {
     expect(kept).toEqual(['added answers', 'added counts', 'missed answers'])
   })
 
-  it('waits longer each time where threads end at once', async () => {
+  it('doubles the pause each time if threads end immediately', async () => {
     const { comparison, clock, threads, read } = run()
     for (const waitMs of [10_000, 20_000, 40_000]) {
       comparison.offer(read())
@@ -224,14 +224,14 @@ describe('comparison in a thread', () => {
     }
   })
 
-  it('gives the settings of a reload to the thread', () => {
+  it('passes the configuration of a reload to the thread', () => {
     const { background, comparison, threads, read, config } = run()
     comparison.offer(read())
     background.reload(config)
     expect(threads[0]?.got.at(-1)).toEqual(['use', packConfig(config)])
   })
 
-  it('lets no error of an observer reach a client', async () => {
+  it('reports an error of an observer without failing the exchange', async () => {
     const { comparison, threads, errors, read, observe } = run()
     observe(() => {
       throw new TypeError('observer')
@@ -241,7 +241,7 @@ describe('comparison in a thread', () => {
     expect(errors).toEqual(['TypeError', 'TypeError'])
   })
 
-  it('goes on without a thread where none can be started', async () => {
+  it('drops exchanges if no thread can be started', async () => {
     const { comparison, errors, counts, read, partner } = run(true)
     comparison.offer(read())
     comparison.onWrite(partner, 'shadow', () => ['key'])
@@ -249,7 +249,7 @@ describe('comparison in a thread', () => {
     expect(errors).toEqual(['RangeError'])
   })
 
-  it('holds as many exchanges as there is room for until their turn', async () => {
+  it('drops exchanges beyond the maximum number that may wait', async () => {
     const { comparison, threads, counts, read } = run()
     for (let index = 0; index < 299; index += 1) comparison.offer(read())
     expect(await counts()).toEqual({ 'offered answers': 299, 'dropped answers full': 43 })
@@ -258,7 +258,7 @@ describe('comparison in a thread', () => {
     expect(await counts()).toMatchObject({ 'offered answers': 319, 'dropped answers full': 53 })
   })
 
-  it('holds as many bytes as there is room for', async () => {
+  it('drops exchanges beyond the maximum bytes that may wait', async () => {
     const { comparison, counts, read } = run()
     const body = Buffer.alloc(2_000_000)
     for (let index = 0; index < 20; index += 1)
@@ -266,7 +266,7 @@ describe('comparison in a thread', () => {
     expect(await counts()).toEqual({ 'offered answers': 20, 'dropped answers full': 4 })
   })
 
-  it('keeps no bytes of what the thread has got, however long that takes', async () => {
+  it('releases the bytes of an exchange once the thread has received it', async () => {
     const { comparison, threads, read } = run()
     const offer = (): WeakRef<Buffer> => {
       const body = Buffer.alloc(100_000)
@@ -281,7 +281,7 @@ describe('comparison in a thread', () => {
     expect(body.deref()).toBeUndefined()
   })
 
-  it('leaves out writes that a thread without processor time cannot note', async () => {
+  it('drops keys of writes if the thread is too busy to register them', async () => {
     const { comparison, threads, read, partner } = run()
     const keys = Array.from({ length: 20_000 }, (_, index) => `key ${index}`)
     const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.onWrite(partner, stage, () => keys)
@@ -297,7 +297,7 @@ describe('comparison in a thread', () => {
     expect(posted()).toBe(3)
   })
 
-  it('leaves a side alone after a 429, also with the next thread', async () => {
+  it('stops calling a side after a 429, even from the next thread', async () => {
     const { comparison, clock, threads, read, partner } = run()
     const client = { ...read().client, partner: 'acme' }
     comparison.offer(read())
@@ -314,7 +314,7 @@ describe('comparison in a thread', () => {
     expect(await ask('v2')).toBeUndefined()
   })
 
-  it('waits at the end until the thread has ended its checks, and no longer than ten seconds', async () => {
+  it('waits at most ten seconds for the checks of the thread when it closes', async () => {
     const first = run()
     first.comparison.offer(first.read())
     const closing = first.background.close()
