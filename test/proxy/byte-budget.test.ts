@@ -6,7 +6,7 @@ import { soleQueue } from '../../src/upstream/index.ts'
 
 const newcomer = { ...soleQueue, isAccepted: () => false }
 
-it('gives one client nearly all, keeps a part for the next, and takes back', () => {
+it('gives one client most of the budget, reserves some for another client, and takes released bytes back', () => {
   let refusals = 0
   const budget = createByteBudget(900, () => (refusals += 1))
   const [first, second] = [budget.open(soleQueue), budget.open(soleQueue)]
@@ -15,10 +15,10 @@ it('gives one client nearly all, keeps a part for the next, and takes back', () 
   second.take(0)
   expect(budget.held()).toBe(700)
   expect(() => second.take(113)).toThrow(AdapterError)
-  expect(() => second.take(20)).not.toThrow() // what was refused was not counted
+  expect(() => second.take(20)).not.toThrow() // The refused bytes were not counted.
   const other = budget.open({ ...soleQueue, owner: 'other' })
   other.take(70)
-  expect(() => second.take(70)).toThrow(/^Too many bytes of this client/)
+  expect(() => second.take(70)).toThrow(AdapterError)
   first.release()
   first.release()
   expect(budget.held()).toBe(190)
@@ -26,7 +26,7 @@ it('gives one client nearly all, keeps a part for the next, and takes back', () 
   expect(refusals).toBe(2)
 })
 
-it('gives a quarter to all clients together that V3 has not accepted', () => {
+it('limits all clients that V3 has not accepted to a quarter of the budget', () => {
   const budget = createByteBudget(1_000)
   const [first, second] = [budget.open(newcomer), budget.open({ ...newcomer, owner: 'other' })]
   first.take(200)

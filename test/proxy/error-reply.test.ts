@@ -7,7 +7,7 @@ import { sendError } from '../../src/proxy/error-reply.ts'
 import { exchange } from '../support/raw-client.ts'
 import { startUpstream } from '../support/scripted-upstream.ts'
 
-/** What a client reads, and what is logged, when a request ends in `cause`. */
+/** Returns the reply that a client reads, and the log, when a request ends with `cause`. */
 async function replyTo(cause: unknown, begun = false): Promise<{ head: string; body: string; log: string }> {
   const log: string[] = []
   const events = createEvents(createLogger('trace', { write: (line) => log.push(line) }))
@@ -54,7 +54,7 @@ describe('sendError', () => {
   )
 
   it.each([new TypeError('hush'), 'hush', undefined, { hush: 1 }])(
-    'shows and logs nothing of %j but its kind',
+    'shows and logs only the kind of the unexpected error %j',
     async (cause) => {
       const { head, body, log } = await replyTo(cause)
       expect(head).toContain('HTTP/1.1 500 Internal Server Error')
@@ -64,13 +64,13 @@ describe('sendError', () => {
     },
   )
 
-  it('logs the stack of an internal error that has a code already', async () => {
+  it('logs the stack of an internal error that already has a code', async () => {
     const { log } = await replyTo(new AdapterError('ADP_INTERNAL', 'hush'))
     expect(log).toContain('"msg":"internal error"')
     expect(log).not.toContain('hush')
   })
 
-  it('breaks a reply that has begun', async () => {
+  it('breaks off a reply that has already begun', async () => {
     expect((await replyTo(new AdapterError('ADP_INTERNAL', 'x'), true)).body).toBe('begun')
   })
 })

@@ -25,14 +25,14 @@ function replaced(
   return request.headers
 }
 
-/** `X-Forwarded-For` and the scheme after it. */
+/** The peer, its fields, and the `X-Forwarded-For` and scheme that replace them. */
 const rows: [peer: string | undefined, headers: Record<string, string>, hops: string, scheme: string][] = [
   ['192.0.2.1', {}, '192.0.2.1', 'http'],
   ['192.0.2.1', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '127.0.0.1' }, '192.0.2.1', 'http'],
   ['10.1.2.3', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' }, '192.0.2.7, 10.1.2.3', 'https'],
   ['::ffff:10.1.2.3', { 'x-forwarded-proto': 'HTTPS' }, '10.1.2.3', 'https'],
   ['fd00::1', { 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1, fd00::1', 'http'],
-  // A client that claims hops before itself: the proxy has added the client's address behind them.
+  // This client claims hops before itself. The proxy added the client's address behind them.
   ['127.0.0.1', { 'x-forwarded-for': '10.9.9.9, 198.51.100.1, 192.0.2.7' }, '192.0.2.7, 127.0.0.1', 'http'],
   ['127.0.0.1', { 'x-forwarded-for': '192.0.2.7, 10.0.0.2' }, '192.0.2.7, 10.0.0.2, 127.0.0.1', 'http'],
   ['127.0.0.1', { 'x-forwarded-for': 'unknown, <script>, 10.0.0.2' }, '10.0.0.2, 127.0.0.1', 'http'],
@@ -41,16 +41,19 @@ const rows: [peer: string | undefined, headers: Record<string, string>, hops: st
   ['127.0.0.1', { 'x-forwarded-proto': 'javascript' }, '127.0.0.1', 'http'],
   [undefined, { 'x-forwarded-for': '127.0.0.1' }, '', 'http'],
 ] // prettier-ignore
-it.each(rows)('from %s with %j: for %s, by %s', (peer, headers, hops, scheme) => {
-  expect(replaced(peer, headers)).toEqual({
-    host: 'a.test',
-    'x-forwarded-for': hops,
-    'x-forwarded-proto': scheme,
-    'x-forwarded-host': 'a.test',
-  })
-})
+it.each(rows)(
+  'replaces the forwarding fields of peer %s with headers %j by %s and %s',
+  (peer, headers, hops, scheme) => {
+    expect(replaced(peer, headers)).toEqual({
+      host: 'a.test',
+      'x-forwarded-for': hops,
+      'x-forwarded-proto': scheme,
+      'x-forwarded-host': 'a.test',
+    })
+  },
+)
 
-it('takes the scheme of an encrypted connection', () => {
+it('uses https for an encrypted connection', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
 })
@@ -65,11 +68,11 @@ it.each([
   ['10.1.2.3', '/a/../b', undefined],
   ['10.1.2.3', '/a"b', undefined],
   ['10.1.2.3', '/', undefined],
-])('from %s with the prefix %j, links have %j', (peer, claimed, prefix) => {
+])('from peer %s with prefix %j uses the prefix %j', (peer, claimed, prefix) => {
   expect(replaced(peer, { 'x-forwarded-prefix': claimed })['x-forwarded-prefix']).toBe(prefix)
 })
 
-it('takes scheme, host and prefix from the public address, whatever a proxy says', () => {
+it('takes the scheme, host and prefix from publicUrl, even if a proxy sends others', () => {
   const said = { 'x-forwarded-proto': 'http', 'x-forwarded-prefix': '/other', 'x-forwarded-for': '192.0.2.7' }
   expect(replaced('10.1.2.3', said, false, new URL('https://marks.example:8443/pre%20fix/'))).toEqual({
     host: 'a.test',
@@ -85,7 +88,7 @@ const removed = [
   'x-forwarded-server', 'x-forwarded-uri', 'x_forwarded_for', 'X_Forwarded_Host', 'x-original-url', 'x-original-uri', 'x-original-host', 'x-rewrite-url', 'x-http-method-override',
   'x-http-method', 'x-method-override', 'x_http_method_override', 'x-waws-unencoded-url', 'x-envoy-original-path',
 ] // prettier-ignore
-it.each(removed)('%s goes, whoever sends it', (name) => {
+it.each(removed)('removes %s from requests of every peer', (name) => {
   for (const peer of ['192.0.2.1', '127.0.0.1'])
     expect(Object.keys(replaced(peer, { [name]: 'x', 'x-other': '1', accept: '*/*' }))).toEqual([
       'host',
@@ -105,7 +108,7 @@ it.each([
   ['fe80::1%eth0', false],
   ['', false],
   ['10.0.0.1, 10.0.0.2', false],
-])('the list holds %s: %s', (address, held) => {
+])('finds %s in the list of trusted proxies: %s', (address, held) => {
   expect(trusted.has(address)).toBe(held)
 })
 
@@ -123,7 +126,7 @@ describe('toUpstreamFields', () => {
     'x-forwarded-port': '80',
   }
 
-  it('RFC 9110 7.6.1: leaves out what ends at this hop, and what Connection names', () => {
+  it('RFC 9110 7.6.1: removes hop-by-hop fields and the fields that Connection names', () => {
     const hop = { connection: 'close, X-Hop , ,te', 'x-hop': '1', te: 'x', 'keep-alive': '1', upgrade: 'h2c', trailer: 'x', expect: '100-continue', 'proxy-authorization': 'x', 'proxy-connection': 'x' } // prettier-ignore
     expect(forwarded({ ...hop, accept: '*/*', cookie: 'a=1' })).toEqual({
       accept: '*/*',
@@ -139,14 +142,14 @@ describe('toUpstreamFields', () => {
     'Ocp_Apim_Subscription_Key': 'other', 'Transfer_Encoding': 'chunked', 'Content_Length': '9', 'Content_Type': 'text/plain', 'X_Forwarded-Prefix': '/x',
   } // prettier-ignore
 
-  it.each(Object.entries(ofGateways))('sends V3 no %s of a client', (name, value) => {
+  it.each(Object.entries(ofGateways))('never sends the field %s of a client to V3', (name, value) => {
     const request = incomingMessage({ remoteAddress: '10.1.2.3', headers: { host: 'a.test', [name]: value } })
     replaceForwarding(request, { trustedProxies: trusted })
     const fields = toUpstreamFields(request, { credentials, identity: false })
     expect(fields.map((text) => text.toLowerCase())).not.toContain(name.toLowerCase())
   })
 
-  it('sends V2 the fields of gateways, as it got them before the adapter', () => {
+  it('sends the fields of gateways to V2 unchanged', () => {
     const names = [
       'client-ip',
       'x-ms-client-principal',
@@ -159,7 +162,7 @@ describe('toUpstreamFields', () => {
     expect(names.filter((name) => fields.includes(name))).toEqual(names)
   })
 
-  it('keeps what frames the body and says who asks, whatever Connection names', () => {
+  it('keeps the framing fields and credentials even if Connection names them', () => {
     const kept = {
       'content-length': '5',
       'x-forwarded-for': '10.0.0.1',

@@ -27,7 +27,7 @@ describe('LinkRewriter', () => {
     ['{"__next":"https://other.test/sims/v3/S%65ts?x"}', `{"__next":"${to}/V3/Sets?x"}`],
     [`{"@odata.id":"${from}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${from}/A(1)/B"}`, `{"@odata.id":"${to}/A(1)","@odata.editLink":"A(1)","B@odata.navigationLink":"${to}/A(1)/B"}`],
   ] // prettier-ignore
-  it.each(rows)('turns %s', (text, expected) => {
+  it.each(rows)('rewrites the links in %s', (text, expected) => {
     expect(rewrite([text])).toBe(expected)
   })
 
@@ -48,11 +48,11 @@ describe('LinkRewriter', () => {
     '',
     '"',
     '\u00e9\u{1f600}',
-  ])('leaves %s', (text) => {
+  ])('leaves %s unchanged', (text) => {
     expect(rewrite([text])).toBe(text)
   })
 
-  it('gives the same bytes wherever the chunks are cut', () => {
+  it('returns the same bytes wherever the body is split into chunks', () => {
     const text = rows.map(([body]) => `${body}"caf\u00e9 \u{1f600}\\"@odata."`).join(',')
     const expected = rewrite([text])
     const bytes = Buffer.from(text)
@@ -62,7 +62,7 @@ describe('LinkRewriter', () => {
     expect(rewrite(Array.from(bytes, (byte) => Buffer.of(byte)))).toBe(expected)
   })
 
-  it('gives the same bytes for any text in any chunks', () => {
+  it('returns the same bytes for random text in random chunks', () => {
     const piece = fc.constantFrom(
       '"',
       '@odata.',
@@ -94,13 +94,13 @@ describe('LinkRewriter', () => {
     )
   })
 
-  it('rewrites a link as soon as its base is there, however long it is', () => {
+  it('rewrites a link as soon as its address has arrived, however long the link is', () => {
     const rewriter = new LinkRewriter({ rewritings: [{ from, to }], requested })
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
     expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
   })
 
-  it('takes the first rewriting that fits, also when the chunk ends within it', () => {
+  it('applies the first matching rewriting, even if the chunk ends within the link', () => {
     const links = [
       { from: `${from}/V3/Sets`, to: 'http://adapter.test/own' },
       { from: `${from}/V3`, to: 'http://adapter.test/root' },

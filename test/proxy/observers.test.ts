@@ -15,7 +15,7 @@ import type { PartReply } from '../../src/v2/index.ts'
 import type { Plan } from '../../src/writes/plan.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
-/** What the guards count of one write that took a second, of which nothing is known but what `end` says. */
+/** Returns what the guards count of one write that took a second and ended as `end` says. */
 async function counted(
   kind: RequestKind,
   end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
@@ -40,7 +40,7 @@ async function counted(
   return windows.close(10_000).flat()
 }
 
-/** The outcome, or that nothing was counted. */
+/** Returns the outcome, or `not counted`. */
 async function outcomeOf(
   kind: RequestKind,
   end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
@@ -75,7 +75,7 @@ const answered = (status: number, body?: Buffer, ...fields: string[]): ForwardOu
 const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterError =>
   new AdapterError(code, 'A text.')
 
-describe('a write that is counted for the advice', () => {
+describe('noteWrite', () => {
   const plan = ['a', 'b', 'c'].map((key) => ({ key, record: { AttendanceCode: { ExternalID: 'N' } } }))
   const keysOf = (side: 'v2' | 'v3', statuses: readonly number[]): readonly unknown[] => {
     const found: unknown[] = []
@@ -97,48 +97,56 @@ describe('a write that is counted for the advice', () => {
 
   it.each<[string, 'v2' | 'v3', readonly number[], readonly string[]]>([
     ['confirmed and refused records', 'v3', [201, 204, 400], ['a', 'b', 'c']],
-    ['not what V3 failed at', 'v3', [503, 504, 409], []],
-    ['what was settled before it failed', 'v3', [201, 503], ['a']],
-    ['nothing of a write that was refused as a whole', 'v3', [], []],
-    ['all that V2 was sent', 'v2', [], ['a', 'b', 'c']],
-  ])('has %s', (_, side, statuses, keys) => {
+    ['no record that V3 failed to apply', 'v3', [503, 504, 409], []],
+    ['the records that were settled before a failure', 'v3', [201, 503], ['a']],
+    ['no record of a write that was refused as a whole', 'v3', [], []],
+    ['every record that was sent to V2', 'v2', [], ['a', 'b', 'c']],
+  ])('counts %s', (_, side, statuses, keys) => {
     expect(keysOf(side, statuses)).toEqual(keys)
   })
 })
 
-describe('the trial of a write', () => {
+describe('beginTrial', () => {
   it.each<[string, Partial<typeof tally>, Partial<typeof answer>, string]>([
-    ['accepted', { accepted: 3 }, {}, 'good'],
+    ['that was accepted', { accepted: 3 }, {}, 'good'],
     ['with a refused record', { accepted: 2, refused: 1 }, {}, 'refused'],
     ['with a record that was not applied', { accepted: 2, notApplied: 1 }, {}, 'serverError'],
     ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
-    ['that the journal alone has answered', { unknown: 3 }, { askedV3: false }, 'not counted'],
-    ['whose outcomes its client does not see', { refused: 3 }, { outcomesShown: false }, 'not counted'],
-  ])('on V3, %s', async (_, counts, given, bad) => {
+    ['that the journal answered alone', { unknown: 3 }, { askedV3: false }, 'not counted'],
+    ['whose client does not see the outcomes', { refused: 3 }, { outcomesShown: false }, 'not counted'],
+  ])('classifies a write on V3 %s', async (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
     expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV3(one)))).toBe(bad)
   })
 
   it.each<[string, ForwardOutcome, string]>([
-    ['accepted', answered(200, parts(201, 201)), 'good'],
+    ['that was accepted', answered(200, parts(201, 201)), 'good'],
     ['with a refused record', answered(200, parts(201, 400)), 'refused'],
     ['with a record that was not applied', answered(200, parts(503, 201)), 'serverError'],
     ['with a failed record', answered(200, parts(500, 400)), 'unknown'],
-    ['compressed', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip'), 'refused'],
-    ['in a coding that is not known', answered(200, parts(400), 'Content-Encoding', 'zstd'), 'not counted'],
-    ['without parts', answered(200, Buffer.from('--b--\r\n')), 'not counted'],
-    ['too large to be read', answered(200, undefined), 'not counted'],
-    ['refused', answered(401), 'refused'],
-    ['refused for its rate', answered(429), 'serverError'],
-    ['failed', answered(500), 'unknown'],
-    ['lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown'],
-    ['broken off', { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') }, 'unknown'],
-    ['never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
-  ])('on V2, %s', async (_, outcome, bad) => {
+    ['with a compressed reply', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip'), 'refused'],
+    [
+      'with a reply in an unknown content encoding',
+      answered(200, parts(400), 'Content-Encoding', 'zstd'),
+      'not counted',
+    ],
+    ['with a reply without parts', answered(200, Buffer.from('--b--\r\n')), 'not counted'],
+    ['with a reply that is too large to be copied', answered(200, undefined), 'not counted'],
+    ['that was refused', answered(401), 'refused'],
+    ['that was refused for its rate', answered(429), 'serverError'],
+    ['that failed', answered(500), 'unknown'],
+    ['whose reply was lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown'],
+    [
+      'whose reply was broken off',
+      { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') },
+      'unknown',
+    ],
+    ['that was never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
+  ])('classifies a write on V2 %s', async (_, outcome, bad) => {
     expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV2(outcome)))).toBe(bad)
   })
 
-  it('does not count for V2 when its client left in the middle', async () => {
+  it('is not counted on V2 if the client disconnects during the upload', async () => {
     const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
     const end = (trial: Partial<ExchangeObserver>) => trial.replied?.(repliedOnV2(outcome))
     expect(await counted('batch', end, { 'x-broken': 'yes' })).toEqual([])
@@ -154,11 +162,11 @@ describe('the trial of a write', () => {
     ['ADP_SLOW_CLIENT', 'not counted'],
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
-  ])('refused as a whole with %s', async (code, bad) => {
+  ])('classifies a write that was refused as a whole with %s', async (code, bad) => {
     expect(await outcomeOf('record', (trial) => trial.ended?.(error(code)))).toBe(bad)
   })
 
-  it('counts once, with its first end, and not at all without one or for a client that left', async () => {
+  it('is counted once, with its first result, and never without a result or if the client disconnects', async () => {
     const twice = (trial: Partial<ExchangeObserver>): void => {
       void trial.replied?.(repliedOnV3({ ...answer, tally: { ...tally, refused: 1 } }))
       trial.ended?.(error('ADP_INTERNAL'))
@@ -173,7 +181,7 @@ describe('the trial of a write', () => {
     expect(await outcomeOf('readFilter', (trial) => trial.ended?.(error('ADP_INTERNAL')))).toBe('not counted')
   })
 
-  it('of another write of its school in the window reads no reply', async () => {
+  it('reads no reply of a later write of the same school in the window', async () => {
     const unread: WireReply = {
       status: 200,
       reason: '',
@@ -193,11 +201,11 @@ describe('the trial of a write', () => {
     await trial.replied?.(repliedOnV2({ kind: 'answered', status: 200, reply: unread }))
   })
 
-  it('of a client that no service has accepted does not count', async () => {
+  it('is not started for a client that no service has accepted', async () => {
     expect(await counted('batch', (trial) => trial.ended?.(error('ADP_TOKEN')), {}, false)).toEqual([])
   })
 
-  it('classes writes by the length of their body', async () => {
+  it('estimates the number of records from the length of the body', async () => {
     const lengths = [undefined, '600', '4000', '18000', '60000', '900000']
     const trials = lengths.map(async (length) => {
       const headers = length === undefined ? {} : { 'content-length': length }

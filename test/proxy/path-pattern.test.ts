@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createPathTest } from '../../src/proxy/path-pattern.ts'
 
-describe('a pattern of paths', () => {
+describe('createPathTest', () => {
   const rows: [pattern: string, fitting: string[], others: string[]][] = [
     ['/V3/x', ['/V3/x', '/v3/X', '/V3/x/'], ['/V3', '/V3/x/y', '/a/V3/x', '/V3/xx']],
     ['/V3/*', ['/V3/x', '/V3/x/'], ['/V3', '/V3/', '/V3/x/y']],
@@ -16,7 +16,7 @@ describe('a pattern of paths', () => {
     ['/$metadata', ['/$metadata'], ['/metadata']],
     ['/a.b+c', ['/a.b+c'], ['/aXbc', '/a.bbc']],
   ]
-  it.each(rows)('fits what it names: %s', (pattern, fitting, others) => {
+  it.each(rows)('matches only the expected paths for %s', (pattern, fitting, others) => {
     const isFitting = createPathTest(pattern)
     expect([...fitting, ...others].filter(isFitting)).toEqual(fitting)
   })
@@ -26,8 +26,8 @@ describe('a pattern of paths', () => {
     [`/${'*a'.repeat(200)}*z`, `/${'a'.repeat(2_047)}`],
     [`${'/**/a'.repeat(20)}/z`, '/a'.repeat(64)],
     [`${'/**/*a*'.repeat(20)}/z`, `/${'a'.repeat(31)}`.repeat(64)],
-  ])('decides in steps of the product of both lengths: %s', (pattern, path) => {
-    // With every way to divide the path tried, none of these would end.
+  ])('takes at most the product of both lengths in steps for %s', (pattern, path) => {
+    // If every way to divide the path were tried, none of these tests would end.
     expect(createPathTest(pattern)(path)).toBe(false)
   })
 })

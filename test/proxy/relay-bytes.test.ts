@@ -9,10 +9,10 @@ const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const close = 'Connection: close\r\n'
 const ask = (start: string, lines = '', body = ''): string =>
   `${start} HTTP/1.1\r\nHost: adapter.test\r\n${close}${lines}\r\n${body}`
-/** What one connection adds to a reply. */
+/** Matches the fields that one connection adds to a reply. */
 const own = /^(?:Connection|Keep-Alive): .*\r\n/gim
 
-/** A request as V2 got it: its target, its fields but those of the connection, and its body. */
+/** Splits a request that V2 received into its target, its fields except for those of the connection, and its body. */
 function parts(seen = '') {
   const [head = '', ...body] = seen.split('\r\n\r\n')
   const [start, ...lines] = head.split('\r\n')
@@ -24,8 +24,8 @@ describe('a request to V2', () => {
   const own = 'Authorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n'
   it.each([
     ['names, order and repetition of fields', 'GET /V2/x', 'X-B: 1\r\nX-B: 3\r\nx-a: 2\r\n', '', ['X-B: 1', 'X-B: 3', 'x-a: 2']],
-    ['the place of each value of a field that comes again', 'GET /V2/x', 'X-B: 1\r\nx-a: 2\r\nx-b: 3\r\n', '', ['X-B: 1', 'x-a: 2', 'x-b: 3']],
-    ['each value of a field beside a body', 'PUT /V2/x', 'X-B: 1\r\na: 2\r\nx-b: 3\r\nContent-Length: 1\r\n', 'x', ['X-B: 1', 'X-B: 3', 'a: 2', 'Content-Length: 1']],
+    ['the position of each value of a repeated field', 'GET /V2/x', 'X-B: 1\r\nx-a: 2\r\nx-b: 3\r\n', '', ['X-B: 1', 'x-a: 2', 'x-b: 3']],
+    ['each value of a repeated field next to a body', 'PUT /V2/x', 'X-B: 1\r\na: 2\r\nx-b: 3\r\nContent-Length: 1\r\n', 'x', ['X-B: 1', 'X-B: 3', 'a: 2', 'Content-Length: 1']],
     ['a body with a length', 'PUT /V2/x', 'a: 1\r\nContent-Length: 3\r\n', 'a\r\n', ['a: 1', 'Content-Length: 3']],
     ['a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', ['content-length: 0']],
     ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', ['Content-Length: 2']],
@@ -38,11 +38,11 @@ describe('a request to V2', () => {
 
   it.each([
     ['hop-by-hop fields', 'Keep-Alive: 1\r\nProxy-Authorization: x\r\nProxy-Connection: x\r\nUpgrade: websocket\r\nTE: trailers\r\nTrailer: x\r\n', []],
-    ['those that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', ['x-three: 3']],
-    ['but no credentials among them', `Connection: authorization, ocp-apim-subscription-key\r\n${own}`, own.trim().split('\r\n')],
+    ['fields that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', ['x-three: 3']],
+    ['no credentials, even if Connection names them', `Connection: authorization, ocp-apim-subscription-key\r\n${own}`, own.trim().split('\r\n')],
     ['an answered expectation', 'Expect: 100-continue\r\n', []],
-    ['another method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', []],
-    ['claims about its way', 'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n', []],
+    ['fields that override the method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', []],
+    ['claims about the route of the request', 'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n', []],
   ])('loses %s', async (_name, lines, kept) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
@@ -56,14 +56,14 @@ describe('a request to V2', () => {
     ])
   }) // prettier-ignore
 
-  it('cannot be another one after a body that was given', async () => {
+  it('is refused if its length differs from the body that was already read', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url, { call: { body: Buffer.from('too long') } })
     expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 503 /)
     expect(upstream.seen.join('')).toBe('')
   })
 
-  it('with a large body is streamed whole', async () => {
+  it('is streamed completely if its body is large', async () => {
     const body = 'x'.repeat(3_000_000)
     const upstream = await startRawUpstream((socket, seen) => {
       if (seen.length >= body.length && seen.endsWith('x!')) socket.write(ok)
@@ -75,7 +75,7 @@ describe('a request to V2', () => {
   })
 })
 
-it('a request to V2 and its reply are streamed, chunked bodies too', async () => {
+it('streams a request to V2 and its reply, including chunked bodies', async () => {
   const upstream = await startRawMessages((request, response) => request.pipe(response))
   const relay = await startRelay(upstream.url)
   const chunks = requestText('POST /V2/x', 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n')
@@ -87,20 +87,20 @@ it('a request to V2 and its reply are streamed, chunked bodies too', async () =>
 
 describe('a reply of V2', () => {
   it.each([
-    ['names, order, repetition', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
-    ['no reason and no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],
-    ['chunks', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
-    ['an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
-    ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
-    ['204', 'DELETE', 'HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n', undefined],
-    ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
-    ['hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
-    ['forwarding fields, which are no claims here', 'GET', 'HTTP/1.1 200 OK\r\nVia: 1.1 v2\r\nX-Forwarded-For: a\r\nContent-Length: 0\r\n\r\n', undefined],
-    ['a compressed body', 'GET', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n\u001f\u008b\u0000', undefined],
-    ['an error', 'POST', 'HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}', undefined],
-    ['an end that the connection shows', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\n\r\nok', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    ['keeps names, order and repetition of fields', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
+    ['keeps an empty reason and adds no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],
+    ['keeps chunks', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
+    ['loses an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['keeps the fields of a reply to HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
+    ['keeps a 204', 'DELETE', 'HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n', undefined],
+    ['keeps a 304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
+    ['loses hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['keeps forwarding fields, which make no claims in a reply', 'GET', 'HTTP/1.1 200 OK\r\nVia: 1.1 v2\r\nX-Forwarded-For: a\r\nContent-Length: 0\r\n\r\n', undefined],
+    ['keeps a compressed body', 'GET', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n\u001f\u008b\u0000', undefined],
+    ['keeps an error', 'POST', 'HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}', undefined],
+    ['becomes chunked if its end is the end of the connection', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\n\r\nok', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
   ])('%s', async (name, method, reply, expected) => {
-    const upstream = await startRawUpstream(replyWithBytes(reply, name.startsWith('an end')))
+    const upstream = await startRawUpstream(replyWithBytes(reply, name.startsWith('becomes')))
     const relay = await startRelay(upstream.url)
     const lines = method === 'POST' ? 'Content-Length: 0\r\n' : ''
     const got = await exchange(relay.port, ask(`${method} /V2/x`, lines))
@@ -108,7 +108,7 @@ describe('a reply of V2', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'answered' })
   }) // prettier-ignore
 
-  it('has no chunks for a client of HTTP/1.0, nor trailers', async () => {
+  it('has neither chunks nor trailers for a client of HTTP/1.0', async () => {
     const reply =
       'HTTP/1.1 200 OK\r\nTrailer: x\r\nTransfer-Encoding: chunked\r\na: 1\r\n\r\n2\r\nok\r\n0\r\nx: 1\r\n\r\n'
     const upstream = await startRawUpstream(replyWithBytes(reply))
@@ -117,14 +117,14 @@ describe('a reply of V2', () => {
     expect(got.replace(own, '')).toBe('HTTP/1.1 200 OK\r\na: 1\r\n\r\nok')
   })
 
-  it('begins before its body has come', async () => {
+  it('begins before its body has arrived', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'))
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port, requestText('GET /V2/x'))
     expect(await client.until('\r\n\r\n')).toContain('Content-Length: 2')
   })
 
-  it('does not tunnel an upgrade that the client asks for', async () => {
+  it('does not tunnel an upgrade that the client requests', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     const lines = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
@@ -133,7 +133,7 @@ describe('a reply of V2', () => {
     expect(upstream.seen[0]).not.toMatch(/upgrade/i)
   })
 
-  it('keeps connections for the next request', async () => {
+  it('leaves the connection open for the next request', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port)

@@ -17,16 +17,19 @@ describe('V2 that fails', () => {
   it.each([
     ['GET', get, 503, 'lost'],
     ['POST', post, 504, 'lost'],
-  ])('by closing without a reply does not leave a %s waiting', async (_method, request, status, kind) => {
-    const upstream = await startRawUpstream((socket) => socket.end())
-    const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
-    expect(await exchange(relay.port, request)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-    expect(await relay.outcome()).toMatchObject({ kind })
-    expect(relay.calls).toMatchObject([{ status: undefined }])
-    expect(relay.log.join('')).toContain('"reason":"lost"')
-  })
+  ])(
+    'ends a %s at once if V2 closes the connection without a reply',
+    async (_method, request, status, kind) => {
+      const upstream = await startRawUpstream((socket) => socket.end())
+      const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
+      expect(await exchange(relay.port, request)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      expect(await relay.outcome()).toMatchObject({ kind })
+      expect(relay.calls).toMatchObject([{ status: undefined }])
+      expect(relay.log.join('')).toContain('"reason":"lost"')
+    },
+  )
 
-  it('by not reading an upload is not waited for', async () => {
+  it('gets a timeout if it does not read an upload', async () => {
     const upstream = await startRawUpstream((socket) => socket.pause())
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port)
@@ -36,7 +39,7 @@ describe('V2 that fails', () => {
     expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
   })
 
-  it('by silence in a body breaks the connection of the client', async () => {
+  it('breaks the connection of the client if it pauses for too long in a body', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, get)).toMatch(/abc$/)
@@ -45,7 +48,7 @@ describe('V2 that fails', () => {
   })
 })
 
-describe('a client that goes', () => {
+describe('a client that disconnects', () => {
   it.each([
     ['a read', get],
     ['a write', post],
@@ -63,7 +66,7 @@ describe('a client that goes', () => {
     expect(relay.log).toEqual([])
   })
 
-  it('does not end a write that goes on without it', async () => {
+  it('does not end a write with keepGoing', async () => {
     const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
@@ -76,7 +79,7 @@ describe('a client that goes', () => {
     await upstream.until('ab')
     client.socket.destroy()
     await client.untilClosed()
-    // The relay sees the end of the connection before that of another one.
+    // The relay sees the end of this connection before that of the next one.
     await exchange(relay.port, 'GET / HTTP/1.1\r\n\r\n')
     reply()
     const { status, reason, fields, body } = await kept.promise
@@ -85,7 +88,7 @@ describe('a client that goes', () => {
   })
 
   it.each(['before', 'after'])(
-    'ends a write that goes on without it %s the head of a reply that never ends',
+    'ends a write with keepGoing after a timeout if it disconnects %s the head of a reply that never ends',
     async (when) => {
       const head = Promise.withResolvers<() => void>()
       const upstream = await startRawUpstream((socket) => {
@@ -110,7 +113,7 @@ describe('a client that goes', () => {
     },
   )
 
-  it('in the middle of its upload ends the call, also one that would go on', async () => {
+  it('ends the call during its upload, even with keepGoing', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -124,7 +127,7 @@ describe('a client that goes', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
   })
 
-  it('before anything left leaves nothing to V2', async () => {
+  it('sends nothing to V2 if its request was still queued', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
     await RawClient.open(relay.port, get)
@@ -138,8 +141,8 @@ describe('a client that goes', () => {
   })
 })
 
-describe('shares of V2', () => {
-  it('are waited for, and refused when none becomes free', async () => {
+describe('the connections to V2', () => {
+  it('are waited for, and the request is refused if none becomes free', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, acquireMs: 50, timeoutMs: 60_000 })
     const first = await RawClient.open(relay.port, get)
@@ -154,7 +157,7 @@ describe('shares of V2', () => {
 })
 
 describe('a stage that changes before the first byte of a write is sent', () => {
-  /** The check passes until the process stood still: others have taken the partner on meanwhile. */
+  /** The check passes until the stage changes, as if other instances took over the partner while this process was paused. */
   const changing = () => {
     const stage = { isCurrent: true }
     const beforeSend = (): void => {
@@ -164,7 +167,7 @@ describe('a stage that changes before the first byte of a write is sent', () => 
   }
   const refused = { kind: 'notSent', error: { code: 'ADP_STAGE_UNKNOWN' } }
 
-  it('sends nothing after a wait for a connection', async () => {
+  it('stops a write that was waiting for a connection', async () => {
     const sockets: Socket[] = []
     const upstream = await startRawUpstream((socket) => void sockets.push(socket))
     const { stage, call } = changing()
@@ -181,7 +184,7 @@ describe('a stage that changes before the first byte of a write is sent', () => 
     expect(upstream.seen.join('').match(/POST/g)).toHaveLength(1)
   })
 
-  it('sends nothing over a connection that opens then', async () => {
+  it('stops a write whose connection opens afterwards', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const { stage, call } = changing()
     const relay = await startRelay(upstream.url, { timeoutMs: 5_000, call })
@@ -194,11 +197,11 @@ describe('a stage that changes before the first byte of a write is sent', () => 
   })
 })
 
-describe('an upload that is given up', () => {
+describe('an abandoned upload', () => {
   it.each([
-    ['nothing of it left', 'POST', 0, 'ADP_SLOW_CLIENT'],
-    ['a part of it left', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
-  ])('says what may have happened: %s', async (_name, method, bytes, code) => {
+    ['was not applied if nothing was sent', 'POST', 0, 'ADP_SLOW_CLIENT'],
+    ['may have been applied if part of it was sent', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
+  ])('reports that it %s', async (_name, method, bytes, code) => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
     const client = await RawClient.open(relay.port)
@@ -233,7 +236,7 @@ describe('the copy of a reply', () => {
     expect(got.split('\r\n\r\n')[1]).toBe('x'.repeat(200_000))
   })
 
-  it('is given up where it is too large, and the client gets all of it', async () => {
+  it('is dropped if it is too large, and the client still gets the whole reply', async () => {
     const upstream = await startRawUpstream(replyWithBytes(large))
     const relay = await startRelay(upstream.url, { call: { captureBytes: 100, onReplyEnd: () => undefined } })
     expect((await exchange(relay.port, get)).split('\r\n\r\n')[1]?.length).toBe(200_000)

@@ -20,7 +20,7 @@ const part = (n: number): PartReply => ({
   json: `[${n}]`,
 })
 
-/** A client waiting for a reply to so many records, that reply, and what writes its parts. */
+/** Creates a client that waits for a reply to a number of records, that reply, and the function that writes its parts. */
 async function openReply(records: number) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -46,7 +46,7 @@ function readReply(text: string): string[] {
 }
 
 describe('createBatchReply', () => {
-  it('batch-wire A3: writes the parts in the order of the request, in whatever order they are settled', async () => {
+  it('batch-wire A3: writes the parts in request order, in whatever order they are settled', async () => {
     const orders = fc.integer({ min: 0, max: 8 }).chain((count) => {
       const all = Array.from({ length: count }, (_, index) => index)
       return fc.shuffledSubarray(all, { minLength: count, maxLength: count })
@@ -67,7 +67,7 @@ describe('createBatchReply', () => {
     )
   })
 
-  it('sends nothing before it begins, so that the request may be answered otherwise', async () => {
+  it('sends nothing before it begins, so that the request can still get another answer', async () => {
     const { client, response, reply } = await openReply(2)
     reply.setPart(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()
@@ -79,7 +79,7 @@ describe('createBatchReply', () => {
     expect(await client.untilClosed()).toContain('[1]')
   })
 
-  it('encodes no more than a client has read, and gives it every part', async () => {
+  it('encodes parts only as fast as the client reads, and sends all of them', async () => {
     const records = 2_000
     const { client, response, reply } = await openReply(records)
     client.socket.pause()
@@ -96,7 +96,7 @@ describe('createBatchReply', () => {
     expect(readReply(await client.untilClosed())).toHaveLength(records)
   })
 
-  it('goes on without a client', async () => {
+  it('continues after the client has disconnected', async () => {
     const { client, response, reply } = await openReply(2)
     reply.begin()
     client.socket.destroy()

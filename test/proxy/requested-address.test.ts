@@ -22,7 +22,7 @@ it.each([
   [[], 'http'],
   [['X-Forwarded-Proto', 'https'], 'https'],
   [['X-Forwarded-Proto', 'javascript'], 'http'],
-])('serviceRoot with %j is %s', (headers, scheme) => {
+])('serviceRoot with the headers %j uses %s', (headers, scheme) => {
   expect(serviceRoot(request(['Host', 'a.test:1', ...headers]), '/x')).toBe(`${scheme}://a.test:1/x`)
 })
 
@@ -53,7 +53,7 @@ describe('takeSideMarker', () => {
     ['http://h?/~v2/x', undefined, 'http://h?/~v2/x'],
     ['*', undefined, '*'],
     ['', undefined, ''],
-  ])('reads %s', (url, side, rest) => {
+  ])('reads the marker of %s', (url, side, rest) => {
     const request = incomingMessage({ url })
     expect([takeSideMarker(request)?.side, request.url]).toEqual([side, rest])
   })
@@ -62,7 +62,7 @@ describe('takeSideMarker', () => {
 describe('isIssuedTo', () => {
   const markerOf = (url: string) => takeSideMarker(incomingMessage({ url })) ?? { side: 'v2', proof: '' }
 
-  it('takes a link of V3 from the owner that it was issued to alone, since it leads to V3 at every stage', () => {
+  it('accepts a link of V3 only from the owner to whom it was issued', () => {
     const marker = markerOf(`${segment}/V2/x`)
     expect(isIssuedTo(marker, () => secret, 'owner')).toBe(true)
     expect(isIssuedTo(marker, () => secret, 'other')).toBe(false)

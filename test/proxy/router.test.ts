@@ -23,14 +23,14 @@ it.each([
   ['GET /V2/Attendance', 401],
   ['GET /V2/LearnerRegistations', 401],
   ['DELETE /V2/LearnerRegistations', 405],
-  // No route takes these: pass-through refuses the method.
+  // No route matches these paths, so the pass-through refuses the method.
   ['POST /V2/Attendance/$batches', 405],
   ['POST /V2/Attendance$batch', 405],
   ['GET /%zz', 400],
   ['POST /metrics', 405],
   ['TRACE /healthz', 405],
   ['TRACE /V2/Attendance/$batch', 405],
-])('%s without credentials: %i', async (start, status) => {
+])('%s without credentials gets %i', async (start, status) => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const reply = await exchange(adapter.port, `${start} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   expect(reply).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))

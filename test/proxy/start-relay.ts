@@ -21,13 +21,13 @@ export interface RelayUnderTest {
   readonly relays: Relays
   readonly calls: { readonly status: number | undefined }[]
   readonly refusals: Refusal[]
-  /** What became of each request, in the order of the requests. */
+  /** The outcome of each request, in the order of the requests. */
   readonly outcomes: Promise<ForwardOutcome>[]
   /** Resolves once the request at this position is being relayed. */
   outcomeStarted(index: number): Promise<void>
-  /** Gives up the upload of the request at this position. */
+  /** Abandons the upload of the request at this position. */
   giveUp(index: number): AdapterError | undefined
-  /** Resolves with what became of the request at this position. */
+  /** Resolves with the outcome of the request at this position. */
   outcome(index?: number): Promise<ForwardOutcome>
 }
 
@@ -38,7 +38,7 @@ export interface RelaySettings {
   readonly call?: Partial<ForwardCall>
 }
 
-/** A relay to this address behind a bare server. */
+/** Starts a relay to this address behind a bare server. */
 export async function startRelay(url: string, settings: RelaySettings = {}): Promise<RelayUnderTest> {
   const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {} } = settings
   const log: string[] = []
