@@ -185,7 +185,7 @@ function conditionsOnV3(
     [
       'blocked',
       peak > allowedRecordsPerSecond,
-      `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows: raise v3.callsPerSecond or send batches.`,
+      `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows. Raise v3.callsPerSecond or send batches.`,
     ],
   ]
 }
@@ -215,7 +215,7 @@ function conditionsOnSeen(
     [
       'inconclusive',
       isGuarded && guards.kind === 'inconclusive',
-      'The guards have too few writes of both sides to judge V3.',
+      'The guards have seen too few writes on both sides to judge V3.',
     ],
     [
       'not yet',
@@ -225,7 +225,7 @@ function conditionsOnSeen(
     [
       'not yet',
       unreadable > 0,
-      `${unreadable} writes could not be decoded or translated. Once the cause is mended, ${restartOf(input)} begins the evidence anew.`,
+      `${unreadable} writes could not be decoded or translated. Once the cause is fixed, ${restartOf(input)} restarts the evidence.`,
     ],
   ]
 }
@@ -246,12 +246,12 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const damaged: Condition = [
     'not yet',
     figures.damaged,
-    `The evidence of comparison in the journal is damaged; ${restart} begins it anew.`,
+    `The evidence of comparison in the journal is damaged. ${restart} restarts it.`,
   ]
   const differs: Condition = [
     'not yet',
     differing > 0 && isLarge,
-    `${differing} learners and days differ, with ${countedPairs} that count: up to ${percent(bound)} of all may (${percent(confidence)} confidence), and the limit is ${percent(limit)}. ${neededPairs} would have to count if no other differs. Once the cause is mended, ${restart} begins the evidence anew.`,
+    `${differing} learners and days differ, and ${countedPairs} count. Up to ${percent(bound)} of all may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no other differs, ${neededPairs} have to count. Once the cause is fixed, ${restart} restarts the evidence.`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
@@ -262,7 +262,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
         ? [
             'not yet',
             true,
-            `Nothing that V3 served has been read back on V2 (${none}): partners[].check.v2 is the percentage that is.`,
+            `Nothing that V3 served has been read back on V2 (${none}). partners[].check.v2 sets the percentage that is read back.`,
           ]
         : ['inconclusive', true, `Nothing was compared with V2 (${none}).`],
     ]
@@ -280,7 +280,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'not yet',
       comparedShare < COMPARED_SHARE,
-      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed: markbridge_compare_dropped_total and markbridge_compare_skipped_total say why; where there was no time for more, lower partners[].${key}.`,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed. The metrics markbridge_compare_dropped_total and markbridge_compare_skipped_total show why. If there was no time for more, lower partners[].${key}.`,
     ],
     differs,
     [
@@ -291,12 +291,12 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'inconclusive',
       isLarge && countedPairs < pairs,
-      `${pairs} were ${how} in ${inSchools}, of which ${countedPairs} count: one school may make up ${percent(schoolShare)} of them${remedy}`,
+      `${pairs} learners and days were ${how} in ${inSchools}, but only ${countedPairs} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
     ],
     [
       'not yet',
       isLarge && figures.full,
-      `No more learners and days are kept at this stage and share; ${restart} begins anew.`,
+      `No more learners and days can be stored at this stage and percentage. ${restart} restarts the evidence.`,
     ],
     [
       'inconclusive',
@@ -316,7 +316,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'inconclusive',
       figures.errorsNotCompared.length > 0,
-      `Errors that V2 answered with and that were never compared: ${figures.errorsNotCompared.join(', ')}.`,
+      `Errors of V2 that were never compared: ${figures.errorsNotCompared.join(', ')}.`,
     ],
   ]
 }
@@ -329,12 +329,12 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
     [
       'not yet',
       isWatched && movesToV3 && nowMs < quietUntilMs,
-      `A batch may have been relayed to V2 unrecorded, and it may be sent again for ${minutesTo(quietUntilMs)}.`,
+      `A batch may have been relayed to V2 unrecorded, and its client may resend it for ${minutesTo(quietUntilMs)}.`,
     ],
     ...lost.map(({ instance, host, pid }): Condition => [
       'not yet',
       true,
-      `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2: let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
+      `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2. Let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
     ]),
     [
       'not yet',

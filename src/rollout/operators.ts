@@ -53,13 +53,13 @@ export function identifyOperator(
   if (token === undefined)
     throw new AdapterError(
       'ADP_FORBIDDEN',
-      'The configuration names operators: set MARKBRIDGE_OPERATOR_TOKEN to the token of one.',
+      'The configuration lists operators, but no token was given. Nothing was done. Set MARKBRIDGE_OPERATOR_TOKEN to the token of an operator.',
     )
   const operator = findOperator(operators, token)
   if (operator === undefined)
     throw new AdapterError(
       'ADP_FORBIDDEN',
-      'The token of MARKBRIDGE_OPERATOR_TOKEN belongs to no operator of the configuration.',
+      'The token in MARKBRIDGE_OPERATOR_TOKEN belongs to no operator of the configuration. Nothing was done. Set the token of a listed operator.',
     )
   return toActor(operator)
 }
@@ -92,7 +92,7 @@ export function expectSees(actor: Actor, partner: string): void {
   if (sees(actor, partner)) return
   throw new AdapterError(
     'ADP_FORBIDDEN',
-    `${actor.name} may not see ${partner}: it is not among the partners of this operator.`,
+    `${actor.name} may not see ${partner}, which is not among the partners of this operator. Nothing was done. Ask an operator who has this partner.`,
   )
 }
 
@@ -102,7 +102,7 @@ export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, acti
   const roles = (['operator', 'approver'] as const).filter((other) => allowed[other].includes(action))
   throw new AdapterError(
     'ADP_FORBIDDEN',
-    `${name} has the role ${role}, which does not allow ${action}; it takes ${roles.join(' or ')}.`,
+    `${name} has the role ${role}, which does not allow ${action}. Nothing was done. Ask someone with the role ${roles.join(' or ')}.`,
   )
 }
 
@@ -119,7 +119,7 @@ export function expectOther(
   if (isSameName(actor.name, proposer))
     throw new AdapterError(
       'ADP_FORBIDDEN',
-      `${proposer} proposed this change: it takes another operator to approve it.`,
+      `${proposer} proposed this change. It was not approved, and still waits. Ask another operator to approve it.`,
     )
   // If the list of operators was added or emptied since the proposal, the same person may have another name now.
   const mayPropose =
@@ -129,7 +129,7 @@ export function expectOther(
   if (mayPropose) return
   throw new AdapterError(
     'ADP_FORBIDDEN',
-    `${proposer}, who proposed this change, may not change stages by this configuration: propose it again.`,
+    `The configuration no longer lets ${proposer}, who proposed this change, change stages. It was not approved. Propose it again.`,
   )
 }
 

@@ -110,10 +110,13 @@ export function judgeStep(
 ): { readonly direction: Direction; readonly error?: string } {
   const direction = directionOf(from, to)
   if (!(to.percent >= 0 && to.percent <= 100))
-    return { direction, error: 'The percentage must be between 0 and 100.' }
+    return {
+      direction,
+      error: 'The percentage must be between 0 and 100. No stage was changed. Choose another percentage.',
+    }
   const next = nextOf(from.stage)
   if (orderOf(to.stage) <= orderOf(from.stage) || to.stage === next) return { direction }
-  const error = `Forward goes one stage at a time: after ${from.stage} comes ${next ?? 'nothing'}, not ${to.stage}.`
+  const error = `A partner moves forward one stage at a time, and ${to.stage} does not follow ${from.stage}. No stage was changed. Set ${next ?? from.stage} first.`
   return { direction, error }
 }
 

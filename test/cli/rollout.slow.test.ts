@@ -63,7 +63,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     expect(skipped).toEqual({
       status: 1,
       stdout: '',
-      stderr: 'markbridge: acme: Forward goes one stage at a time: after shadow comes canary, not v3.\n',
+      stderr: expect.stringMatching(/^markbridge: acme: .*v3.*shadow.*canary/) as unknown,
     })
     const canary = [
       'set',
@@ -186,11 +186,11 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     )
     expect(await anonymous('set', 'acme', 'shadow', '--reason', 'x')).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining('set MARKBRIDGE_OPERATOR_TOKEN to the token of one') as unknown,
+      stderr: expect.stringContaining('Set MARKBRIDGE_OPERATOR_TOKEN') as unknown,
     })
     expect(await rolloutWith(config, tokenOf('dora'))('ls')).toMatchObject({ status: 1, stdout: '' })
     expect((await cleo?.('back', 'acme'))?.stderr).toContain('cleo has the role viewer')
-    expect((await bert?.('set', 'acme', 'shadow', '--reason', 'x'))?.stderr).toContain('it takes operator')
+    expect((await bert?.('set', 'acme', 'shadow', '--reason', 'x'))?.stderr).toContain('role operator')
     expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: 'markbridge: acme: no step waits for an approval.\n' }) // prettier-ignore
 
     const proposed = await ann?.('set', 'acme', 'shadow', '--reason', 'begin', '--json')
@@ -311,8 +311,7 @@ describe('rollout', () => {
     await run(db, `update rollout_audit set content = '{}' where entry = 1`)
     expect(await rollout('verify')).toEqual({
       status: 1,
-      stdout:
-        'The audit trail is broken at entry 1: row 1 is not as it was written. Compare it with a backup of the journal.\n',
+      stdout: expect.stringContaining('broken at entry 1: row 1 was altered') as unknown,
       stderr: '',
     })
     expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
@@ -394,10 +393,7 @@ describe('rollout', () => {
     const kept = { ...view, trailIsSound: true, asked: undefined, instance: undefined }
     await writeFile(stateFile, encodeKnown({ ...nothingKnown, view: kept }))
     const verified = await rollout('verify')
-    expect([verified.status, verified.stdout]).toEqual([
-      1,
-      expect.stringContaining('row 9 is not the one that was known before'),
-    ])
+    expect([verified.status, verified.stdout]).toEqual([1, expect.stringContaining('row 9 differs')])
     expect((await rollout('ls')).stderr).toContain('the audit trail is damaged')
     expect(
       await rollout('set', 'acme', 'canary', '--percent', '1', '--reason', 'x', '--despite-advice'),

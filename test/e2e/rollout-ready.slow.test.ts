@@ -112,7 +112,7 @@ it('rollout advises each step from the first comparison to v3, and v3 only after
   const sessions = [0, ...others]
   await takeRegisters(sessions, 0, {})
   expect((await advise()).missing).toEqual([
-    'Nothing that V3 served has been read back on V2 (0 of 74 learners and days, 0 of 0 days): partners[].check.v2 is the percentage that is.',
+    'Nothing that V3 served has been read back on V2 (0 of 74 learners and days, 0 of 0 days). partners[].check.v2 sets the percentage that is read back.',
   ])
   await takeRegisters(sessions, 1, { check: { v2: 100 } })
   const last = await advise()

@@ -60,8 +60,8 @@ describe('expectAllowed', () => {
   })
 
   it('names the roles that may do what it refuses', () => {
-    expect(refusal(() => expectAllowed({ name: 'bert', role: 'approver' }, 'set'))).toBe(
-      'bert has the role approver, which does not allow set; it takes operator.',
+    expect(refusal(() => expectAllowed({ name: 'bert', role: 'approver' }, 'set'))).toMatch(
+      /bert.*approver.*set.*operator/,
     )
   })
 })
@@ -72,15 +72,15 @@ describe('expectOther', () => {
   const alice = { name: 'os:alice', role: 'operator' } as const
   it.each([
     ['approves a change of another operator', bert, 'ann', operators, ''],
-    ['refuses the operator who proposed the change', ann, 'ann', operators, 'it takes another operator'],
-    ['refuses the proposer if the name differs in capitals only', ann, 'Ann', operators, 'it takes another operator'],
+    ['refuses the operator who proposed the change', ann, 'ann', operators, 'another operator'],
+    ['refuses the proposer if the name differs in capitals only', ann, 'Ann', operators, 'another operator'],
     ['refuses a viewer', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
-    ['refuses a proposal by a system user once operators are configured', bert, 'os:alice', operators, 'propose it again'],
-    ['refuses a proposal by an operator who has become an approver', ann, 'bert', operators, 'propose it again'],
-    ['refuses a proposal by an operator who was removed', bert, 'dora', operators, 'propose it again'],
+    ['refuses a proposal by a system user once operators are configured', bert, 'os:alice', operators, 'Propose it again'],
+    ['refuses a proposal by an operator who has become an approver', ann, 'bert', operators, 'Propose it again'],
+    ['refuses a proposal by an operator who was removed', bert, 'dora', operators, 'Propose it again'],
     ['approves a change of another system user', alice, 'os:bob', [], ''],
-    ['refuses the system user who proposed the change', alice, 'os:alice', [], 'it takes another operator'],
-    ['refuses a proposal by an operator once no operators are configured', alice, 'ann', [], 'propose it again'],
+    ['refuses the system user who proposed the change', alice, 'os:alice', [], 'another operator'],
+    ['refuses a proposal by an operator once no operators are configured', alice, 'ann', [], 'Propose it again'],
   ])('%s', (_what, actor, proposer, list, message) => {
     expect(refusal(() => expectOther(actor, proposer, list))).toContain(message)
     if (message === '') expect(refusal(() => expectOther(actor, proposer, list))).toBe('')

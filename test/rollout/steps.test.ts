@@ -22,9 +22,7 @@ describe('judgeStep', () => {
   })
 
   it('names the next stage when it refuses to skip a stage', () => {
-    expect(judgeStep(at('legacy'), at('canary')).error).toBe(
-      'Forward goes one stage at a time: after legacy comes shadow, not canary.',
-    )
+    expect(judgeStep(at('legacy'), at('canary')).error).toMatch(/canary.*legacy.*shadow/)
     expect(stages.map((stage) => nextOf(stage))).toEqual(['shadow', 'canary', 'v3', 'complete', undefined])
     expect(stages.map(backOf)).toEqual(['legacy', 'legacy', 'shadow', 'shadow', 'shadow'])
   })
@@ -44,8 +42,6 @@ describe('judgeStep', () => {
   }) // prettier-ignore
 
   it.each([-1, 100.5, NaN, Infinity])('refuses a percentage of %s', (percent) => {
-    expect(judgeStep(at('shadow'), at('canary', { percent })).error).toBe(
-      'The percentage must be between 0 and 100.',
-    )
+    expect(judgeStep(at('shadow'), at('canary', { percent })).error).toContain('percentage')
   })
 })

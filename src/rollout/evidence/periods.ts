@@ -83,7 +83,7 @@ async function openKey(
   sealed: number,
 ): Promise<Uint8Array> {
   const damaged = (cause?: unknown): AdapterError => {
-    const message = `The journal is damaged: the key of the evidence of ${place} was changed.`
+    const message = `The key of the evidence of ${place} in the journal was altered. Nothing was read or added. Restart the evidence at another revision of the stage.`
     return new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
   }
   if (sealed === 0) {
@@ -93,7 +93,7 @@ async function openKey(
   if (!macKey.keyed)
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      'The evidence of comparison is sealed, and the configuration has no journal.keys.',
+      'The evidence of comparison is sealed, but the configuration has no journal.keys. Nothing was read or added. Configure the keys.',
     )
   return decrypt(kept, sealingKey(macKey), place).catch((cause: unknown) => {
     throw damaged(cause)

@@ -244,7 +244,8 @@ export function parseGuardState(text: string | undefined): GuardState {
   try {
     return schema.parse(JSON.parse(text))
   } catch (cause) {
-    const message = 'The stored evidence of the guards cannot be read: it is not as it was written.'
+    const message =
+      'The stored evidence of the guards was altered and cannot be read. It was left as it is, and the guards of this partner do nothing.'
     throw new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
   }
 }

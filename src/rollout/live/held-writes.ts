@@ -108,12 +108,15 @@ function latestOfMost(all: Iterable<Held>): Held | undefined {
 }
 
 const tooMany = (): AdapterError =>
-  new AdapterError('ADP_OVERLOADED', 'Too many writes wait for a change of their stage.')
+  new AdapterError(
+    'ADP_OVERLOADED',
+    'Too many writes are waiting for a change of their stage. This write was not sent. Send it again later.',
+  )
 
 export function unknownStage(reason: Wait): AdapterError {
   const why =
     reason === 'changing'
       ? 'The stage of this client is being changed, and the change did not end in time.'
       : 'The stage of this client cannot be read from the journal.'
-  return new AdapterError('ADP_STAGE_UNKNOWN', `${why} Nothing was sent; send it again later.`)
+  return new AdapterError('ADP_STAGE_UNKNOWN', `${why} Nothing was sent. Send the request again later.`)
 }

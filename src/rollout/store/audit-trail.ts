@@ -243,7 +243,10 @@ export function verifyTrail(database: JournalDatabase, known: KnownTrail | undef
         known === undefined || head === undefined || continues(known, toTrail(macKey, head), knownMac)
       broken ??= faultOfEnd(macKey, head, last)
       if (!isContinued)
-        broken ??= { entry: known.entries, what: `row ${known.entries} is not the one that was known before` }
+        broken ??= {
+          entry: known.entries,
+          what: `row ${known.entries} differs from the row that was known before`,
+        }
       broken ??= await findFalseStage(macKey, db, words, known)
       return { entries: last.entry, head: last.mac, keyed, broken }
     }),
@@ -258,7 +261,7 @@ function faultOfRow(
   const expected = last.entry + 1
   if (row.entry !== expected) return { entry: expected, what: `row ${expected} is missing` }
   if (isMac(macOfEntry(key, last.mac, row), mac)) return undefined
-  return { entry: row.entry, what: `row ${row.entry} is not as it was written` }
+  return { entry: row.entry, what: `row ${row.entry} was altered` }
 }
 
 function faultOfEnd(
@@ -267,9 +270,9 @@ function faultOfEnd(
   { entry, mac }: Pick<AuditRow, 'entry' | 'mac'>,
 ): Broken | undefined {
   if (head === undefined || !isHeadSound(macKey, head))
-    return { entry, what: 'the end of the trail is not as it was written' }
+    return { entry, what: 'the end of the trail was altered' }
   if (head.entries === entry && head.last_mac === mac) return undefined
-  return { entry: entry + 1, what: `the trail ends after row ${entry}, and it had ${head.entries} rows` }
+  return { entry: entry + 1, what: `the trail ends after row ${entry}, but had ${head.entries} rows` }
 }
 
 const applying: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit'])
@@ -297,11 +300,10 @@ async function findFalseStage(
       (word.setting === undefined
         ? kept.state.revision === 0
         : formatSetting(word.setting) === formatSetting(kept.state))
-    if (!isSame)
-      return { entry: word?.entry ?? 0, what: `the stage of ${partner} is not what the trail says of it` }
+    if (!isSame) return { entry: word?.entry ?? 0, what: `the stage of ${partner} contradicts the trail` }
   }
   for (const [partner, revision] of known?.revisions ?? []) {
-    const what = `the stage of ${partner} is older than the one that was known before`
+    const what = `the stage of ${partner} is older than the stage that was known before`
     if ((stages.get(partner)?.state.revision ?? 0) < revision)
       return { entry: words.get(partner)?.entry ?? 0, what }
   }

@@ -109,7 +109,7 @@ function inChange<Result>(
         head = await addEntry(db, macKey.key, head, { ...entry, atMs: nowMs })
         return head.entries
       }
-      if (!isSound) await add(aboutTrail('repair', 'the end of the audit trail was not as it was written'))
+      if (!isSound) await add(aboutTrail('repair', 'the end of the audit trail had been altered'))
       const result = await work({
         db,
         nowMs,
@@ -132,8 +132,8 @@ async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTab
 const damagedTrail = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    'The end of the audit trail of stages is not as it was written. No stage was changed. List the trail with markbridge rollout history; ' +
-      'markbridge rollout back works all the same, and notes in the trail that its end was repaired.',
+    'The end of the audit trail of stages was altered. No stage was changed. Read the trail with markbridge rollout history. ' +
+      'markbridge rollout back still works. It repairs the end and records the repair in the trail.',
   )
 
 const stale = { kind: 'stale' } as const

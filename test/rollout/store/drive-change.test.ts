@@ -106,6 +106,6 @@ it('returns stale if another change came first and the answer was lost', async (
 it('says that the outcome is unknown if the answer was lost and the store cannot be asked again', async () => {
   await expect(applyChange(losing('after', 'before'), back, 'back')).rejects.toMatchObject({
     code: 'ADP_JOURNAL_UNAVAILABLE',
-    message: 'Whether the change of acme was made is not known: The connection was lost.',
+    message: expect.stringContaining('not known') as unknown,
   })
 })
