@@ -134,7 +134,7 @@ describe('the reply to a batch', () => {
   it('counts before its records are posted, including the address that each record repeats', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
-      if (seen.index > 0) await released
+      if (seen.index >= 3) await released
       void echoRecord(seen, response)
     })
     const limits = { maxInFlightBytes: 900_000 }
@@ -144,7 +144,9 @@ describe('the reply to a batch', () => {
     await post(small)
     const first = post(many)
     await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200 * 2_000)
-    const posted = upstream.seen.length
+    // The three records of the first batch, and as many of the second batch as are posted at a time.
+    const posted = 3 + 16
+    await upstream.arrived(posted)
     const second = await post(many)
     expect([second.status, second.text]).toEqual([503, expect.stringContaining('ADP_OVERLOADED')])
     expect(upstream.seen).toHaveLength(posted)
