@@ -66,15 +66,16 @@ function readJsonBatch(text: string): Operation[] {
   const { requests } = parsed.data
   const known = new Set<string>()
   const groups = new Set<string>()
-  let open: string | undefined
+  let current: string | undefined
   for (const { id, atomicityGroup, dependsOn } of requests) {
     if (known.has(id)) throw refusal('Two requests of the batch have the same id.')
     if (!dependsOn.every((name) => known.has(name) || groups.has(name)))
       throw refusal('A request depends on a request that does not precede it.')
-    if (atomicityGroup !== open) {
-      open = atomicityGroup
-      if (open !== undefined && groups.has(open)) throw refusal('The requests of a group are not adjacent.')
-      if (open !== undefined) groups.add(open)
+    if (atomicityGroup !== current) {
+      current = atomicityGroup
+      if (current !== undefined && groups.has(current))
+        throw refusal('The requests of a group are not adjacent.')
+      if (current !== undefined) groups.add(current)
     }
     known.add(id)
   }
@@ -151,7 +152,7 @@ interface BatchParts {
  * small.
  */
 const maxAnswerBytes = 33_554_432
-const tooMuch = odataError(
+const repliesTooLarge = odataError(
   413,
   'PayloadTooLarge',
   'The replies of the batch exceed 32 MiB. This read was not executed. Send it in another batch.',
@@ -170,7 +171,7 @@ export async function answerOperations(parts: BatchParts, request: RoutedRequest
   const continueOnError = /continue-on-error(?!\s*=\s*false)/i.test(request.header('prefer') ?? '')
   let answerBytes = 0
   const execute = (operation: Operation): Reply => {
-    if (operation.method === 'GET' && answerBytes > maxAnswerBytes) return tooMuch
+    if (operation.method === 'GET' && answerBytes > maxAnswerBytes) return repliesTooLarge
     const reply = executeOne(parts, request, operation)
     answerBytes += reply.body.length
     return reply
@@ -183,8 +184,8 @@ export async function answerOperations(parts: BatchParts, request: RoutedRequest
 
 function executeOne({ service, disturb }: BatchParts, outer: RoutedRequest, operation: Operation): Reply {
   const { path, query } = operationTarget(operation.url, outer.route.root)
-  const struck = disturb(operation.method, path)
-  if (struck !== undefined) return struck
+  const injected = disturb(operation.method, path)
+  if (injected !== undefined) return injected
   const isHead = operation.method === 'HEAD'
   try {
     const reply = service({
@@ -223,14 +224,14 @@ function writeMultipart(results: readonly OperationResult[]): Reply {
   let text = ''
   let group: string | undefined
   let inner: string | undefined
-  const leave = (): void => {
+  const closeChangeset = (): void => {
     if (inner !== undefined) text += `--${inner}--\r\n`
     inner = undefined
   }
   for (const { operation, reply } of results) {
     // A failed changeset gets a single response, from the request that failed (OData protocol 11.7.7.4).
     if (operation.group !== undefined && reply.status === 424) continue
-    if (operation.group !== group || inner === undefined) leave()
+    if (operation.group !== group || inner === undefined) closeChangeset()
     group = operation.group
     if (group !== undefined && inner === undefined && reply.status < 400) {
       inner = `changesetresponse_${randomUUID()}`
@@ -238,7 +239,7 @@ function writeMultipart(results: readonly OperationResult[]): Reply {
     }
     text += writePart(inner ?? boundary, operation, reply)
   }
-  leave()
+  closeChangeset()
   const headers = { 'Content-Type': `multipart/mixed; boundary=${boundary}`, 'OData-Version': '4.0' }
   return { status: 200, headers, body: `${text}--${boundary}--\r\n` }
 }
@@ -271,24 +272,24 @@ async function runOperations(
   wait: (() => Promise<void>) | undefined,
 ): Promise<OperationResult[]> {
   const results: OperationResult[] = []
-  const lost = new Set<string>()
+  const failedIds = new Set<string>()
   const runOne = (operation: Operation): OperationResult => {
-    const blocked = operation.dependsOn.some((id) => lost.has(id))
+    const blocked = operation.dependsOn.some((id) => failedIds.has(id))
     return { operation, reply: blocked ? dependencyFailed : execute(operation) }
   }
   const runGroup = (group: readonly Operation[]): OperationResult[] => {
     const done: OperationResult[] = []
-    const isKept = attempt(() =>
+    const isCommitted = attempt(() =>
       group.every((operation) => {
         const result = runOne(operation)
         done.push(result)
         return !failed(result)
       }),
     )
-    const culprit = done.at(-1)
-    if (isKept || culprit === undefined) return done
+    const failure = done.at(-1)
+    if (isCommitted || failure === undefined) return done
     return group.map((operation) =>
-      operation === culprit.operation ? culprit : { operation, reply: dependencyFailed },
+      operation === failure.operation ? failure : { operation, reply: dependencyFailed },
     )
   }
   // Operations outside a group each form a run of their own.
@@ -298,8 +299,8 @@ async function runOperations(
     results.push(...done)
     const failures = done.filter(failed)
     if (failures.length === 0) continue
-    for (const { operation } of failures) if (operation.id !== undefined) lost.add(operation.id)
-    if (typeof key === 'string') lost.add(key)
+    for (const { operation } of failures) if (operation.id !== undefined) failedIds.add(operation.id)
+    if (typeof key === 'string') failedIds.add(key)
     if (!continueOnError) break
   }
   return results

@@ -67,13 +67,13 @@ export function openSchool(
      */
     attempt: (work: () => boolean): boolean => {
       database.exec('BEGIN')
-      let keep = false
+      let shouldCommit = false
       try {
-        keep = work()
-        return keep
+        shouldCommit = work()
+        return shouldCommit
       } finally {
-        database.exec(keep ? 'COMMIT' : 'ROLLBACK')
-        if (!keep) for (const store of [marks, patches, actors]) store.reload()
+        database.exec(shouldCommit ? 'COMMIT' : 'ROLLBACK')
+        if (!shouldCommit) for (const store of [marks, patches, actors]) store.reload()
       }
     },
   }

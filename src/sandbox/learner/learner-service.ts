@@ -24,14 +24,14 @@ const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || 
  * day changes.
  */
 function createLearnerEntities(school: School): (set: string) => readonly LearnerEntity[] {
-  const kept = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
+  const cache = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
   const all = (name: string): readonly LearnerEntity[] => {
     const version = school.patches.version()
     const day = school.today()
-    const found = kept.get(name)
+    const found = cache.get(name)
     if (found?.version === version && found.day === day) return found.list
     const list = name === 'LearnerGroups' ? groups(day) : composed(name, day)
-    kept.set(name, { version, day, list })
+    cache.set(name, { version, day, list })
     return list
   }
   const composed = (name: string, day: number): LearnerEntity[] => {

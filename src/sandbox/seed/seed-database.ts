@@ -6,7 +6,7 @@ import type { Roster } from './pupils.ts'
 import type { DatabaseSync } from 'node:sqlite'
 import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
-import { contentMark, keepFact, readDay, transact } from '../store/database.ts'
+import { contentMark, readDay, storeFact, transact } from '../store/database.ts'
 
 /** The codes of a morning and an afternoon, and how many of 1,000 days in a primary school have them (service-facts). */
 const patterns: readonly (readonly [am: string, pm: string, perThousand: number])[] = [
@@ -74,7 +74,7 @@ function fillRegisters(
   if (sessions.length === 0) return
   const mornings = sessions.filter(({ half }) => half === 'AM')
   const usual = { AM: codes.named('/'), PM: codes.named('\\') }
-  openRegisters(database, sessions, usual)
+  createRegisterTable(database, sessions, usual)
   const fill = database.prepare(
     `INSERT OR IGNORE INTO mark
      SELECT ?1, session, 0, code, 1, NULL, NULL, recorded_on, ?2, NULL, NULL, 0 FROM temp.register
@@ -105,7 +105,7 @@ function fillRegisters(
 }
 
 /** Writes the sessions to be filled to a temporary table. */
-function openRegisters(
+function createRegisterTable(
   database: DatabaseSync,
   sessions: readonly Session[],
   usual: Readonly<Record<Session['half'], AttendanceCode>>,
@@ -130,8 +130,8 @@ export function seedDatabase(
     for (let staff = 1; staff <= staffCount; staff += 1)
       insertActor.run(staff, source.ids.guid('user', staff))
     closeRegisters(database, source, today)
-    keepFact(database, 'planned', today)
-    keepFact(database, 'content', contentMark(content))
+    storeFact(database, 'planned', today)
+    storeFact(database, 'content', contentMark(content))
   })
 }
 
@@ -142,7 +142,7 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
   if (today <= first) return
   transact(database, () => {
     fillRegisters(database, source, first, today - 1)
-    keepFact(database, 'marked', today - 1)
+    storeFact(database, 'marked', today - 1)
   })
 }
 

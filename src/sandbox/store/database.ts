@@ -53,7 +53,7 @@ interface OpenDatabase {
  * the file cannot be opened, has another seed or is only partly seeded.
  */
 export function openDatabase(location: string, content: string): OpenDatabase {
-  const { database, tables } = open(location)
+  const { database, tables } = openFile(location)
   if (tables?.['n'] === 0) {
     database.exec(schemaStatements)
     return { database, fresh: true }
@@ -69,7 +69,7 @@ export function openDatabase(location: string, content: string): OpenDatabase {
 }
 
 /** Opens the file, creates its folder if needed, and runs a query, because only a query reveals that a file is not a database. */
-function open(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
+function openFile(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
   let database: DatabaseSync | undefined
   try {
     if (location !== ':memory:') mkdirSync(dirname(location), { recursive: true })
@@ -103,7 +103,7 @@ export function readDay(database: DatabaseSync, name: Exclude<SeedFact, 'content
   return value === undefined ? undefined : Number(value)
 }
 
-export function keepFact(database: DatabaseSync, name: SeedFact, value: string | number): void {
+export function storeFact(database: DatabaseSync, name: SeedFact, value: string | number): void {
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
@@ -132,13 +132,13 @@ export function contentMark(content: string): string {
 
 export type Row = Readonly<Record<string, SQLOutputValue>>
 
-const wrong = (column: string): AdapterError =>
+const wrongType = (column: string): AdapterError =>
   new AdapterError('ADP_INTERNAL', `The column ${column} holds a value of another type.`)
 
 /** Reads an INTEGER column that is never null. */
 export function integer(row: Row, column: string): number {
   const value = row[column]
-  if (typeof value !== 'number') throw wrong(column)
+  if (typeof value !== 'number') throw wrongType(column)
   return value
 }
 
@@ -150,7 +150,7 @@ export function integerOrNull(row: Row, column: string): number | null {
 export function text(row: Row, column: string): string {
   const value = row[column]
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf16le')
-  if (typeof value !== 'string') throw wrong(column)
+  if (typeof value !== 'string') throw wrongType(column)
   return value
 }
 

@@ -86,7 +86,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
   const copies = prepare(`SELECT ${columns} FROM mark WHERE learner = ? AND session = ? ORDER BY copy`)
   const byStoredId = prepare(`SELECT ${columns} FROM mark WHERE external_id = ?`)
   const insert = prepare(`INSERT INTO mark (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  const remember = prepare(
+  const copyToHistory = prepare(
     `INSERT INTO mark_history (replaced_by, ${columns})
      SELECT ?, ${columns} FROM mark WHERE learner = ? AND session = ? AND copy = ?`,
   )
@@ -168,7 +168,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
     const flags = packFlags(draft.present, draft.absent)
     transact(database, () => {
       if (replaced !== undefined) {
-        remember.run(next, learner, session, copy)
+        copyToHistory.run(next, learner, session, copy)
         remove.run(learner, session, copy)
       }
       const values = [code, flags, minutesLate, storedText(comment), recordedOn] as const
