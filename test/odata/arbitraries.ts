@@ -15,7 +15,7 @@ import type {
   SelectItem,
 } from '../../src/odata/ast.ts'
 
-/** Positions say where text stood; a generated tree has none. */
+/** Generated trees have no source text, so every position is 0. */
 const position = 0
 
 const propertyName = fc.constantFrom(
@@ -125,7 +125,7 @@ function tail(
     expression.map((predicate): PathSegment => ({ kind: '$filter', predicate, position })),
     fc.constant<PathSegment>({ kind: 'annotation', term: 'Term', position }),
     fc.constant<PathSegment>({ kind: 'annotation', term: 'NS.Term', qualifier: 'Q', position }),
-    // An unqualified name with literal arguments only would read as a key.
+    // With literal arguments only, an unqualified name would be parsed as a key.
     parameters(expression).map((given): PathSegment => ({
       kind: 'function',
       name: 'NS.F',
@@ -176,7 +176,7 @@ function path(expression: Arbitrary<Expr>, variables: readonly string[], depth: 
   )
 }
 
-/** Any expression that the parser can return, with the lambda variables that are in scope. */
+/** Generates any expression that the parser can return. `variables` holds the lambda variables in scope. */
 function expressionIn(variables: readonly string[], depth: number): Arbitrary<Expr> {
   const leaf: Arbitrary<Expr> = fc.oneof(literal, enumLiteral)
   if (depth <= 0) return leaf
@@ -241,7 +241,7 @@ const itemPath = fc.oneof(
 
 const some = <T>(item: Arbitrary<T>): Arbitrary<T[]> => fc.array(item, { minLength: 1, maxLength: 2 })
 
-/** Keeps the members that were generated: absent options are absent, never `undefined`. */
+/** Generates objects whose members are all optional. An absent member is missing, never `undefined`. */
 const given = <T extends object>(members: { [K in keyof T]: Arbitrary<T[K]> }): Arbitrary<Partial<T>> =>
   fc.record(members, { requiredKeys: [] }) as Arbitrary<Partial<T>>
 
@@ -300,7 +300,7 @@ const { expand, select } = fc.letrec<{ expand: ExpandItem; select: SelectItem; n
   }),
 )
 
-/** Any options of one request. */
+/** Generates any options of a request. */
 export const queryOptions: Arbitrary<QueryOptions> = given<QueryOptions>({
   ...refOptions,
   filter: expression,

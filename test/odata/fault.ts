@@ -1,6 +1,6 @@
 import { QueryError } from '../../src/odata/query-error.ts'
 
-/** The fault that `run` ends with, as `message` and `position`; fails the test where there is none of that kind. */
+/** Returns the message and position of the `QueryError` that `run` throws. Fails the test if there is none. */
 export function faultOf(run: () => unknown): { readonly message: string; readonly position: number } {
   try {
     run()

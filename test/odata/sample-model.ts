@@ -16,7 +16,7 @@ const link = (name: string, type: string, collection: boolean) => ({
   ...{ name, type, collection, nullable: !collection, contained: collection },
 })
 
-/** A model with a property of every kind, for tests of checking and compiling. */
+/** A model with properties of every kind, for tests of checking and compiling. */
 export const sampleModel: ServiceModel = {
   schemas: [
     {

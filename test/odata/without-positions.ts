@@ -1,4 +1,4 @@
-/** A copy of a syntax tree without the `position` members, for comparing trees that were read from different texts. */
+/** Copies a syntax tree without its `position` members, in order to compare trees that come from different texts. */
 export function withoutPositions(node: unknown): unknown {
   if (node instanceof Map) return new Map([...node].map(([key, value]) => [key, withoutPositions(value)]))
   if (Array.isArray(node)) return node.map(withoutPositions)

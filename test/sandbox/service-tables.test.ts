@@ -3,12 +3,12 @@ import { shareSandbox } from './share-sandbox.ts'
 import type { Rows } from './share-sandbox.ts'
 import { fixed } from './start-sandbox.ts'
 
-// The table of service.md 1.1, with the address forms of service-facts 13, written down here once more: what the sandbox
-// serves is compared with it, not with its own model.
+// This file repeats the table of service.md 1.1 with the address forms of service-facts 13, so that the sandbox is compared
+// with the documentation and not with its own model.
 
 const { call, read, list } = shareSandbox()
 
-/** A row of service.md 1.1: its permission, its address as written there, the other addresses of service-facts 13. */
+/** A row of service.md 1.1: the permission, the address as written there, and the other addresses of service-facts 13. */
 interface Row {
   readonly domain: string
   readonly written: string
