@@ -28,7 +28,7 @@ export interface NewBatch {
    * The batch, served by V2, that this batch replaces. Neither the replaced batch nor older copies are recognised afterwards. Records
    * have the same positions in both batches.
    */
-  readonly instead?: number | undefined
+  readonly replacesBatch?: number | undefined
   /** The owner of the batch, as named by the caller. Batches of different owners are never the same batch. */
   readonly owner: string
   /**

@@ -68,7 +68,7 @@ export async function answerWrites(
   const begin = async (): Promise<BeginResult> => {
     const batch: NewBatch = {
       ...identity,
-      instead: sentToV2?.batch,
+      replacesBatch: sentToV2?.batch,
       partner: partner.id,
       credentials: JSON.stringify(client),
       newcomer: !context.accepted.queueKey(authorisation).isAccepted(),

@@ -57,7 +57,7 @@ export function begin(
     const { known, others, idsReused, retired: answered } = judgeArrival(batch, context, earlier)
     const newer = known === undefined ? newerThan(rows.replaced, beginning) : undefined
     if (newer !== undefined)
-      return { kind: 'known', batch: batch.instead ?? 0, running: false, side: 'v2', ...others, newer }
+      return { kind: 'known', batch: batch.replacesBatch ?? 0, running: false, side: 'v2', ...others, newer }
     if (known === undefined && !hasRoom) return 'full'
     // A newcomer does not change what is stored for its owner until its credentials are accepted.
     const isNewcomer = batch.newcomer === true
@@ -93,13 +93,13 @@ export function begin(
  */
 function newerThan(
   replaced: BeginRows['replaced'],
-  { batch: { records, instead = 0 } }: Beginning,
+  { batch: { records, replacesBatch = 0 } }: Beginning,
 ): readonly RecordRef[] | undefined {
   if (replaced === undefined || replaced.records.length !== records.length) return undefined
   const sent = replaced.records.filter(({ position }) => records[position]?.refused === undefined)
   const newer = sent.flatMap(({ key }) => {
     const standing = replaced.standing.get(key)
-    return standing === undefined || standing.batch <= instead ? [] : [standing]
+    return standing === undefined || standing.batch <= replacesBatch ? [] : [standing]
   })
   return newer.length > 0 || sent.some(({ superseded }) => superseded === 1) ? newer : undefined
 }
@@ -188,21 +188,21 @@ interface Arrival {
  * newest first.
  */
 function judgeArrival(
-  arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'instead' | 'resendOf' | 'content'>,
+  arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,
   earlier: readonly SameIds[],
 ): Arrival {
-  const { side, instead = 0, resendOf = Infinity } = arriving
+  const { side, replacesBatch = 0, resendOf = Infinity } = arriving
   const content = toHex(arriving.content)
   const recent = earlier.filter(
     (one) => one.ageMs > forgottenAgeMs || Math.round(arriving.receivedMs) - one.receivedMs < replayForMs,
   )
-  const isReplaced = (one: SameIds): boolean => one.onV2 === 1 && one.batch <= instead
+  const isReplaced = (one: SameIds): boolean => one.onV2 === 1 && one.batch <= replacesBatch
   const same = recent.filter((one) => one.content === content)
   const others = recent.filter((one) => one.content !== content)
   const mayAnswer = (one: SameIds): boolean => side === undefined || one.onV2 === 0 || one.batch > resendOf
   const found = same.find((one) => !isReplaced(one) && mayAnswer(one))
-  const latest = found?.batch ?? instead
+  const latest = found?.batch ?? replacesBatch
   const begunForV2 = same.filter((one) => one.onV2 === 1 && one.batch !== latest)
   // Returns true if the client received the answer to this batch or to a later one with the same bytes.
   const isAnswered = (one: SameIds): boolean =>

@@ -70,7 +70,7 @@ export function createCommitChanges(
       operations.filter((one): one is OperationOf<Kind> => one.kind === kind)
     const answered = ofKind('answered')
     const begins = ofKind('begin')
-    const plain = begins.filter(({ batch }) => batch.instead === undefined)
+    const plain = begins.filter(({ batch }) => batch.replacesBatch === undefined)
     const settles = ofKind('settle')
     const beginnings = await hashAll(plain, hashKeys)
     const slot = slotOf(instance)
@@ -237,8 +237,8 @@ async function readStanding(
   return toByKey(await run<KeyPlace>(onV3Only ? 'standingOnV3' : 'standing', json(keys)))
 }
 
-async function readReplaced(run: RunStatement, { batch: { instead = 0 } }: OperationOf<'begin'>) {
-  const rows = await readBatch(run, instead)
+async function readReplaced(run: RunStatement, { batch: { replacesBatch = 0 } }: OperationOf<'begin'>) {
+  const rows = await readBatch(run, replacesBatch)
   return rows && { ...rows, standing: await readStanding(run, rows.records, { onV3Only: false }) }
 }
 

@@ -74,8 +74,8 @@ export function describeSides({ name, promise }: Subject): void {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
-      const instead = batchOf(['a'], { name: 'one', instead: lost })
-      const [first, second] = await Promise.all([journal.begin(instead), journal.begin(instead)])
+      const replacing = batchOf(['a'], { name: 'one', replacesBatch: lost })
+      const [first, second] = await Promise.all([journal.begin(replacing), journal.begin(replacing)])
       expect([first.kind, second.kind]).toEqual(['new', 'known'])
       expect(second.batch).toBe(first.batch)
       // V2 serves again: it is V3's batch from now on.
@@ -111,21 +111,21 @@ export function describeSides({ name, promise }: Subject): void {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
       await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
-      const instead = batchOf(['a', 'b'], { name: 'one', instead: lost })
+      const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
       const other = await opener.open()
       // The newer one comes in the same moment, in the same transaction and before it.
       const same = batchOf(['b'], { name: 'two' })
-      const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(instead)])
+      const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
       const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
       expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
-      expect(await other.begin(instead)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+      expect(await other.begin(replacing)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
       await journal.settle(newer, [confirmed(0)])
-      expect(await journal.begin(instead)).toEqual({ ...known, newer: [] })
+      expect(await journal.begin(replacing)).toEqual({ ...known, newer: [] })
       expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
-      const [one, two] = instead.records
+      const [one, two] = replacing.records
       const refused = { answer: '{}', reason: 'superseded' }
       const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
-      expect(await other.begin({ ...instead, records })).toMatchObject({ kind: 'new' })
+      expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
     })
 
     promise('gives the place where newer records of its keys were not applied', async (journal) => {
@@ -133,7 +133,7 @@ export function describeSides({ name, promise }: Subject): void {
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
       await journal.settle(newer, [{ position: 0, state: 'refused', answer: '{}' }])
-      expect(await journal.begin(batchOf(['a'], { name: 'one', instead: lost }))).toMatchObject({
+      expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
         kind: 'new',
       })
     })
@@ -141,7 +141,7 @@ export function describeSides({ name, promise }: Subject): void {
     promise('replaces no batch that V2 was sent later', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
-      expect(await journal.begin(batchOf(['a'], { name: 'one', instead: lost }))).toMatchObject({
+      expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
         kind: 'known',
         batch: later,
         earlier: [lost],
