@@ -1,14 +1,14 @@
-/** Monotonic time and timers; tests advance it by hand. */
+/** Monotonic time and timers. Tests provide clocks that they advance by hand. */
 export interface Clock {
-  /** Milliseconds that never go back; where they count from does not matter. */
+  /** Returns milliseconds that never run backwards, counted from an arbitrary start. */
   nowMs(): number
-  /** Calls `act` once after `delayMs`; the returned function cancels it. */
+  /** Calls `act` once after `delayMs`. Returns a function that cancels the call. */
   after(delayMs: number, act: () => void): () => void
 }
 
 /** A clock that also knows the date. */
 export interface WallClock extends Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   wallMs(): number
 }
 
@@ -22,13 +22,12 @@ const createClock = (keepsAlive: boolean): WallClock => ({
   },
 })
 
-/** The machine's clock. */
 export const systemClock = createClock(true)
 
-/** The machine's clock, for background work: its timers do not keep the process alive. */
+/** The machine's clock for background work. Its timers do not keep the process alive. */
 export const backgroundClock = createClock(false)
 
-/** Resolves after this time, or once `stopped` is aborted. */
+/** Resolves after `ms` milliseconds, or as soon as `stopped` is aborted. */
 export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
@@ -41,7 +40,7 @@ export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: Abort
   })
 }
 
-/** The result of `answer`, or a rejection with `late` after this time. */
+/** Returns the result of `answer`, or rejects with `late` after `ms` milliseconds. */
 export async function inTime<Result>(
   answer: Promise<Result>,
   ms: number,

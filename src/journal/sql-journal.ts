@@ -32,85 +32,90 @@ import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
 import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } from './take-over.ts'
 
-/** Events of a journal while it runs; texts hold no value of a record. */
+/** Events of a running journal. No text contains a value of a record. */
 interface JournalEvents {
-  /** It cannot be reached or written. Called once until `recovered`. */
+  /** The journal cannot be reached or written. Called once until `recovered`. */
   failed(reason: string): void
   recovered(): void
-  /** The lease expired: other instances may have finished the batches of this one. */
+  /** The lease expired, so other instances may have finished the batches of this one. */
   leaseLost(): void
 }
 
 export interface JournalOptions {
   /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
   readonly url: string
-  /** The first encrypts, each decrypts. None: nothing is encrypted, and no credentials are kept. */
+  /** The first key encrypts; every key decrypts. Default: none, so that nothing is encrypted and no credentials are stored. */
   readonly keys?: readonly JournalKey[]
-  /** Retention period of requests and answers; as long, a repeated batch is answered from the journal. Default 24 hours. */
+  /** Retention period of requests and answers. During this time a resent batch is answered from the journal. Default 24 hours. */
   readonly replayForMs?: number
   /** Retention period of the states of records. Default 90 days. */
   readonly keepRecordsMs?: number
-  /** Length of a lease: an instance that does not renew it counts as dead. Default 10 s. */
+  /** Length of a lease. An instance that does not renew its lease in time counts as dead. Default 10 s. */
   readonly leaseMs?: number
-  /** Timeout of `begin` and `reopen` while the journal cannot be written. Default 5 s. */
+  /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
   readonly timeoutMs?: number
-  /** Where a PostgreSQL journal keeps its mark. */
+  /** The path of the mark file of a PostgreSQL journal. */
   readonly markFile?: string | undefined
-  /** With keys: whether rows that are not encrypted are read. Default `refuse`; `accept` until rows from before the keys are deleted. */
+  /**
+   * Whether a journal with keys reads rows that are not encrypted. Default `refuse`. Use `accept` until rows from before the keys are
+   * deleted.
+   */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
   /** Default `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
-  /** Default: those of the operating system. */
+  /** Default: the processes of the operating system. */
   readonly processes?: Processes
   readonly events?: JournalEvents
-  /** Waits for a commit of this kind of operation, within a span of a trace. */
+  /** Waits for the commit of one operation within a span of a trace. */
   readonly trace?: (<Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>) | undefined
 }
 
-/** A journal with a store, which also holds the rate limit that its instances share, and their stages. */
+/** A journal with a store. It also provides the shared rate limit of its instances and the database for their stages. */
 export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
-  /** For what else is kept in its database. */
+  /** For other data that is stored in the database of the journal. */
   readonly database: JournalDatabase
-  /** Deletes what is past its time, and notes how old the journal is. */
+  /** Deletes data past its retention period, and stores the age of the journal. */
   readonly duties: readonly Duty[]
 }
 
-/** Other settles go between those of a large batch: what it has settled so far stays so, whatever becomes of the rest. */
+/**
+ * Maximum number of outcomes in one commit of a large batch, so that other settles run in between. Each part stays durable even if a
+ * later one fails.
+ */
 const SETTLED_AT_ONCE = 2_000
 
 const HOUR_MS = 3_600_000
 const REPLAY_MS = 24 * HOUR_MS
 const TIMEOUT_MS = 5_000
-/** The usual length of a lease. */
+/** The default length of a lease in milliseconds. */
 export const LEASE_MS = 10_000
-/** How long the end of the journal waits for what it does from time to time. */
 
-/** The prefix of the adapter's notes in `journal_meta`, apart from what the journal itself keeps there. */
+/** The prefix of the adapter's notes in `journal_meta`, which separates them from the journal's own entries. */
 const NOTE = 'note: '
 
-/** How long notes of answered batches wait for a `begin` whose transaction they can share. */
+/** How long answered batches wait for a `begin` whose transaction can record them, in milliseconds. */
 const NOTE_ANSWERED_MS = 25
 
 /**
- * Opens a journal, creating its tables where there are none, and takes a lease in it. Errors: `ADP_CONFIGURATION` where the
- * address, the keys or the version do not fit; `ADP_JOURNAL_UNAVAILABLE` where it cannot be reached or written.
+ * Opens a journal, creates missing tables, and takes a lease. Throws `ADP_CONFIGURATION` if the URL, the keys or the version do not
+ * match, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
   const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, markFile } = options
   const open = (): Promise<DurableJournal> =>
     openJournalOn(openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile }), options)
   return open().catch((cause: unknown) => {
-    // As a write has two tries in `timeoutMs`: a database that starts at the same time may not answer the first one.
+    // A second attempt within `timeoutMs`, as for a write: a database that starts at the same time may not answer the first one.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_UNAVAILABLE') return open()
     throw cause
   })
 }
 
-/** `openJournal` on a store that was created already; it is closed with the journal, and where this fails. */
+/** Opens a journal on an existing store, as `openJournal` does. The store is closed with the journal, or if opening fails. */
 export async function openJournalOn(
   store: Store,
   options: Omit<JournalOptions, 'url'>,
@@ -136,21 +141,22 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const hashKeys = createKeyHash(salt)
   const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
   const ageing = await openAgeing({ store, clock, replayForMs })
-  /** A wall clock that is set forward does not end the time in which new records are read back. */
+  /** Compared with the age, so that a wall clock that is set forward does not end the period in which new records are read back. */
   const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
   const { ask } = availability
-  /** Commits an empty group; `availability` gets the result. */
+  /** Commits an empty group, whose result goes to `availability`. */
   let probe = (): void => undefined
   const lease = await takeLease({
     ...{ store, clock, leaseMs, identity: processes.own },
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
-      // Without it nothing would be written while clients are kept away, and the end of the failure would not be seen.
+      // Clients are turned away after a failed commit, so without this probe nothing would be written and the recovery would go
+      // unnoticed.
       if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
@@ -171,7 +177,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
     const committed = await commitUnderLease(operations, gate)
     if (committed.ok || committed.error.kind !== 'expired') return committed
-    // Others took this instance for dead: batches that begin from now on belong to a new number.
+    // Others declared this instance dead, so batches that begin from now on belong to a new number.
     try {
       await lease.renew()
     } catch (error) {
@@ -203,7 +209,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     take: () => group.submit({ kind: 'takeOver' }, timeoutMs),
   })
   const note = (batches: readonly number[]): void => {
-    // Not noted, a batch is found again: its client gets the stored answer.
+    // If the write fails, a resend of the batch is recognised and its client gets the stored answer.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
   probe = () => note([])
@@ -215,9 +221,9 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs()))
     await ask(() => kept.refresh())
   }
-  // What is not noted makes the journal younger, and batches are recognised for longer.
+  // If the write fails, the journal seems younger and recognises batches for longer.
   const noteAge = (): Promise<void> => ask(() => ageing.note())
-  /** Batches whose replies were written out since the last note. */
+  /** Batches whose replies were written out and not recorded yet. */
   let answered: number[] = []
   let cancelNote: (() => void) | undefined
   const noteAnswered = (): void => {
@@ -259,9 +265,10 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)
     },
     begin: async (batch) => {
-      // First, in the same group: what is answered before this batch came may be retired by it.
+      // Comes first in the same group: this batch may retire batches that were answered before it arrived.
       noteAnswered()
-      // A batch that was made durable although its caller got `ADP_OUTCOME_UNKNOWN` is found as abandoned: it keeps its place before newer ones.
+      // If the batch becomes durable although its caller gets `ADP_OUTCOME_UNKNOWN`, it is found as abandoned, so it keeps its place
+      // before newer batches.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)
@@ -289,7 +296,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         credentials,
         beforeRelay: how === 'beforeRelay',
       } as const
-      // Records that are opened after this has failed are found as abandoned.
+      // Records that are reopened although this call fails are found as abandoned.
       return submit(operation, timeoutMs)
     },
     load: (batch) => ask(() => readBatch(db, batch, unsealing)),
@@ -312,7 +319,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     renewLease: async () => {
       try {
         await lease.renew()
-        // That renewal may have been sent before this process was stopped.
+        // The first renewal may have been sent before this process was suspended.
         if (!lease.holds()) await lease.renew()
       } catch (error) {
         availability.failed(store.toStoreError(error), 'query')
