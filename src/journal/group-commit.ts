@@ -273,7 +273,7 @@ const isFinal = ({ kind }: StoreError): boolean =>
 const isNotKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. Nothing was sent for what it could not keep.`,
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. What was not stored was not sent. Try again later.`,
     { cause: storeError?.cause },
   )
 
@@ -281,7 +281,7 @@ const isNotKept = (storeError: StoreError | undefined): AdapterError =>
 const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
-    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. It may be kept all the same: send the same batch again for the answer.`,
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. The request may have been stored. Send the same batch again for the result.`,
     { cause: storeError?.cause },
   )
 

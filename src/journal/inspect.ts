@@ -293,9 +293,9 @@ const remedies: Readonly<Record<string, string>> = {
   ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
   ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),
   HTTP_400: rightId('The service refused the record without saying why.'),
-  HTTP_401: 'The service did not take the token. Renew the credentials, then send the mark in a new batch.',
+  HTTP_401: 'The service rejected the token. Renew the credentials, then send the mark in a new batch.',
   HTTP_403:
-    'The credentials lack the security domain Attendance. Have it granted, then send the mark in a new batch.',
+    'The credentials lack the security domain Attendance. Ask for it, then send the mark in a new batch.',
   HTTP_404: 'The path of V3 is wrong, or the record is gone. Check upstreams.v3.baseUrl.',
   fault: rightId('The record could not be read.'),
   dropped:
@@ -305,17 +305,17 @@ const remedies: Readonly<Record<string, string>> = {
   noCredentials: `Its partner sent nothing for a day, and the journal has no key to keep credentials with: set journal.keys. ${sendNew}`,
   noPartner: `Its partner was not in the configuration for a day. ${sendNew}`,
   noToken: `The token endpoint gave no token for a day. Check the partner's client credentials. ${sendNew}`,
-  superseded: 'Nothing: a newer mark for the same learner and event was confirmed.',
+  superseded: 'Nothing to do: a newer mark for the same learner and event was confirmed.',
   gaveWay: `There were no credentials to finish it, and a newer mark for the same learner and event replaced it. Set journal.keys, so that credentials are stored.`,
   overwritten:
-    'A mark stands that was written since, past the adapter. Compare both in the service and keep the right one.',
+    'A newer mark was written without the adapter. Compare both marks in the service and keep the right one.',
   notConnected:
     'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
   unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch when it does.',
   throttled:
     'V3 refused calls because of its rate limit for a day. Check callsPerSecond and other users of the key, then send the mark in a new batch.',
   queueFull: 'The queue of calls was full. Send the mark in a new batch when there is less load.',
-  budget: 'There was no time left for it. Send the mark in a new batch.',
+  budget: 'The time limit of its request was reached. Send the mark in a new batch.',
   batchRefused: 'V3 refused a whole $batch. Set v3.writeMode to single, then send the mark in a new batch.',
   redirected:
     'V3 answered with another address. Correct upstreams.v3.baseUrl, then send the mark in a new batch.',

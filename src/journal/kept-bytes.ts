@@ -104,5 +104,5 @@ export function createKeptBytes(
 export const tooMuchKept = (): AdapterError =>
   new AdapterError(
     'ADP_OVERLOADED',
-    'The journal keeps as many requests of this client as it may, or of all clients whose credentials were never accepted. Nothing was sent.',
+    'The limit of stored requests is reached, for this client or for all clients whose credentials were never accepted. Nothing was sent. Try again later.',
   )

@@ -23,7 +23,10 @@ export async function checkKeys(
 ): Promise<void> {
   const wrong = keys.find(({ key }) => key.byteLength !== 32)
   if (wrong !== undefined)
-    throw new AdapterError('ADP_CONFIGURATION', `The journal key ${wrong.id} must have 32 bytes.`)
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `The journal key ${wrong.id} does not have 32 bytes. Nothing was written. Correct the key in journal.keys.`,
+    )
   const found = await findKeyDamage(db, keys, salt)
   if (found !== undefined) throw damagedJournal(found.damage)
   const known = await readKnown(db)
@@ -90,7 +93,7 @@ export async function findKeyDamage(
     if ((given !== by || macKey === undefined) && !(await opens(db, given)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
-        `The journal knows another key of the id ${id}. Give the key it was written with, and a new key a new id.`,
+        `The journal was written with another key of the id ${id}. Nothing was changed. Configure that key, and give a new key a new id.`,
       )
     changed.push(given)
   }
@@ -136,8 +139,8 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   if (rows.length === 0) return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    'The journal holds requests from before it had keys, which are not encrypted. Add { id: plaintext } to journal.keys until ' +
-      'journal.replayForMs is over, then take it out.',
+    'The journal contains unencrypted requests from before it had keys. Nothing was written. Add { id: plaintext } to journal.keys ' +
+      'until journal.replayForMs is over, then remove it.',
   )
 }
 

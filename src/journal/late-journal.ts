@@ -64,7 +64,7 @@ function createLateJournal(
     if (journal === undefined)
       throw new AdapterError(
         'ADP_JOURNAL_UNAVAILABLE',
-        'The journal has not been reached since the adapter started. Nothing was sent; try again later.',
+        'The journal has not been reached since the adapter started. Nothing was sent. Try again later.',
       )
     return journal
   }

@@ -184,7 +184,7 @@ export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect):
   if (version === migrations.length) return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `The journal has version ${version}, and this program expects ${migrations.length}: serve it once, which brings it up to date.`,
+    `The journal has version ${version}, but this program needs version ${migrations.length}. Nothing was changed. Start serve once, which upgrades the journal.`,
   )
 }
 
@@ -209,10 +209,10 @@ async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise
   throw new AdapterError(
     'ADP_CONFIGURATION',
     version > migrations.length
-      ? `The journal has version ${version} and this program knows up to ${migrations.length}: a newer one has ` +
-          'changed it. Start that version again, or name another journal.'
-      : 'The journal has tables of a preliminary version of Markbridge, which this version cannot read: finish its open records with ' +
-          'the version that wrote it, then name a new journal.',
+      ? `The journal has version ${version}, but this program supports versions up to ${migrations.length}. Nothing was changed. ` +
+          'Start the newer program again, or name another journal.'
+      : 'The journal was written by a preliminary version of Markbridge, which this version cannot read. Nothing was changed. ' +
+          'Finish its open records with that version, then name a new journal.',
   )
 }
 

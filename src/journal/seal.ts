@@ -25,7 +25,7 @@ export interface JournalKey {
 export function missingKey(keyId: string): AdapterError {
   return new AdapterError(
     'ADP_CONFIGURATION',
-    `The journal is encrypted with key ${keyId}, and no such key is configured (journal.keys).`,
+    `The journal is encrypted with key ${keyId}, which is not configured. Nothing was changed. Add the key to journal.keys.`,
   )
 }
 

@@ -335,5 +335,5 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
 const lost = (): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_LOST',
-    'Another instance has taken this batch over and finishes it. Its records may have been applied: send the same batch again for the answer.',
+    'Another instance has taken over this batch and finishes it. Its records may have been applied. Send the same batch again for the result.',
   )

@@ -46,7 +46,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged or was replaced: ${what}. Nothing was sent. Its operator has to restore it or to accept the loss.`,
+    `The journal is damaged or was replaced: ${what}. Nothing was sent. Its operator must restore it or accept the loss.`,
     { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'journal' }] },
   )
 }
@@ -55,7 +55,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged: ${what}. Nothing was sent and nothing is answered from it. Its operator has to accept the loss.`,
+    `The journal is damaged: ${what}. Nothing was sent, and no stored answer was used. Its operator must accept the loss.`,
     { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'row' }] },
   )
 }

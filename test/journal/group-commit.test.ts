@@ -16,7 +16,7 @@ const operation = (batch: number): Operation => ({ kind: 'answered', batches: [b
 const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]), hasRoom: true })
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
-/** A store that answers as told, group by group, and then that all is well. */
+/** Creates a store that gives the listed answers to its first groups, and succeeds afterwards. */
 function createLane(answers: (StoreError | 'wait')[]) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []
@@ -49,11 +49,11 @@ function createLane(answers: (StoreError | 'wait')[]) {
   }
 }
 
-/** Lets what is planned for this turn of the event loop happen. */
+/** Waits for everything that is planned for this turn of the event loop. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 describe('group commit', () => {
-  it('takes all that wait at the same moment along, in the order of the calls', async () => {
+  it('commits all waiting operations together in the order of the calls', async () => {
     const { lane, numbers, settle, groups } = createLane(['wait'])
     const first = [1, 2, 3].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -66,7 +66,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('bounds a group by its operations and its bytes', async () => {
+  it('limits a group by operations and by bytes', async () => {
     const { lane, groups } = createLane([])
     await Promise.all(Array.from({ length: 300 }, (_, n) => lane.submit(operation(n), 1_000)))
     expect(groups.map((group) => group.length)).toEqual([256, 44])
@@ -76,7 +76,7 @@ describe('group commit', () => {
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })
 
-  it('tries again with growing pauses what was not kept, in the same order', async () => {
+  it('retries operations that were not stored in the same order, with growing pauses', async () => {
     const { lane, numbers, clock } = createLane([transient, transient])
     const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -88,12 +88,11 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2], [1, 2], [1, 2]]) // prettier-ignore
   })
 
-  it('gives up after its timeout, and never sends that again', async () => {
+  it('gives up an operation after its timeout and never sends it again', async () => {
     const { lane, numbers, clock } = createLane(Array.from({ length: 10 }, () => transient))
     const failed = expect(lane.submit(operation(1), 120)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
-      message:
-        'The journal cannot be written: the disk is full. Nothing was sent for what it could not keep.',
+      message: expect.stringContaining('the disk is full') as unknown,
     })
     await turn()
     await clock.pass(120)
@@ -104,7 +103,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('tells of an operation that was made durable after its caller had given up', async () => {
+  it('reports as ended an operation that became durable after its caller had given up', async () => {
     const { lane, clock, settle, groups, gates } = createLane(['wait'])
     const failed = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -119,7 +118,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('stops the commit of a batch whose caller gives up, and makes the others of its group durable', async () => {
+  it('stops the commit of a batch whose caller gives up, and commits the rest of its group', async () => {
     const { lane, clock, groups, gates, answer } = createLane(['wait'])
     const short = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -137,7 +136,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('does not say "not kept" of what may have been when the store turns out to be damaged', async () => {
+  it('reports an unknown outcome for a doubtful operation when the store turns out to be damaged', async () => {
     const damaged: StoreError = { kind: 'damaged', message: 'its file is gone' }
     const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
     const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({
@@ -148,7 +147,7 @@ describe('group commit', () => {
     await told
   })
 
-  it('goes on with what may have been kept when the store is gone after that, also when its caller has given up', async () => {
+  it('keeps retrying a doubtful operation while the store is unreachable, even after its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const refused = lane.submit(operation(1), 60)
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
@@ -162,7 +161,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1], [1]], true])
   })
 
-  it('asks again what became of a commit without an answer, also for a caller that has given up', async () => {
+  it('retries an unanswered commit even after its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
     const failed = expect(lane.submit(operation(1), 10)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -175,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('only recognises a batch that may be kept, once its caller has given up: newer ones may be kept since', async () => {
+  it('only recognises a doubtful batch once its caller has given up, because newer batches may be stored', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -195,7 +194,7 @@ describe('group commit', () => {
     ['before', 'doubtful'],
     ['after', 'transient'],
   ] as const)(
-    'ends with a store that is gone for good, when a caller gave up in doubt %s that',
+    'ends on a store that never comes back, when a caller in doubt gives up %s the end',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
@@ -220,14 +219,14 @@ describe('group commit', () => {
     },
   )
 
-  it('finds the one that cannot be stored among those that failed together', async () => {
+  it('isolates the operation that cannot be stored in a group that failed', async () => {
     const refused: StoreError = { kind: 'refused', message: 'the database refuses it' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
     expect(results).toMatchObject([
       {
         status: 'rejected',
-        reason: { code: 'ADP_INTERNAL', message: 'The journal cannot store this: the database refuses it.' },
+        reason: { code: 'ADP_INTERNAL', message: expect.stringContaining(refused.message) as unknown },
       },
       { status: 'fulfilled', value: 'done' },
       { status: 'fulfilled', value: 'done' },
@@ -235,7 +234,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2, 3], [1], [2], [3]]) // prettier-ignore
   })
 
-  it('keeps 64 batches that begin at once, and their outcomes, in very few transactions', async () => {
+  it('stores 64 simultaneous batches and their outcomes in very few transactions', async () => {
     const { journal, groups } = await openSqlite(`${await makeFolder()}/journal.db`)
     const batches = await Promise.all(
       Array.from({ length: 64 }, (_, n) => beginNew(journal, batchOf([`key ${n}`, `other ${n}`]))),
