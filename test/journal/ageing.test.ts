@@ -8,7 +8,7 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-it('reads back before posting for the whole time after a loss was accepted, whatever the wall clock does', async () => {
+it('reads back before posting for the full period after an accepted loss, whatever the wall clock does', async () => {
   const file = `${await makeFolder()}/journal.db`
   const before = await openSqlite(file)
   await before.journal.close()
@@ -24,7 +24,7 @@ it('reads back before posting for the whole time after a loss was accepted, what
   expect(mayHaveLost()).toBe(false)
 })
 
-it('is measured once where several instances have the journal open, and goes on after a restart', async () => {
+it('counts the age once for several instances and continues it after a restart', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { store } = await openSqlite(file, { clock })
@@ -37,10 +37,10 @@ it('is measured once where several instances have the journal open, and goes on 
   }
   const next = await open()
   expect([one, other, next].map((each) => each.ageMs())).toEqual(Array(3).fill(12 * HOUR_MS))
-  // Instances may differ by the time between two notes.
+  // The ages of instances may differ by the interval between two stored ages.
   await clock.pass(12 * HOUR_MS)
   expect([next.ageMs(), next.forgottenAgeMs()]).toEqual([DAY_MS, -DAY_MS / 96])
-  // One that could not note it learns of those who did.
+  // An instance that could not store its age adopts the stored one.
   await one.note()
   await clock.pass(HOUR_MS)
   const late = await open()

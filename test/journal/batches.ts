@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 
 import type { BeginResult, Journal, NewBatch, Settled, StoredBatch } from '../../src/journal/index.ts'
 
-/** The time that tests begin at. */
+/** The time when tests begin. */
 export const START_MS = Date.UTC(2026, 8, 1)
 
 const digest = (text: string): Uint8Array => hash('sha256', text, 'buffer')
 
-/** A batch of one record for each key. The same ids and content: the same batch. */
+/** Returns a batch with one record per key. Batches with the same ids and content are the same batch. */
 export function batchOf(
   keys: readonly string[],
   given: Partial<NewBatch> & { name?: string } = {},
@@ -26,14 +26,14 @@ export function batchOf(
   }
 }
 
-/** Begins a batch that is new, and gives its number. */
+/** Begins a new batch and returns its number. */
 export async function beginNew(journal: Journal, batch: NewBatch): Promise<number> {
   const begun = await journal.begin(batch)
   if (begun.kind !== 'new') throw new Error('the batch is known')
   return begun.batch
 }
 
-/** `after` of a new batch as an object, which is easier to compare. */
+/** Returns `after` of a new batch as an object, which is easier to compare. */
 export function afterOf(begun: BeginResult): unknown {
   return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
 }
@@ -44,12 +44,11 @@ export const confirmed = (position: number, answer = `answer ${position}`): Sett
   answer,
 })
 
-/** The states of a batch's records, in order. */
 export async function statesOf(journal: Journal, batch: number): Promise<readonly string[]> {
   const stored = await journal.load(batch)
   return stored?.records.map(({ state, superseded }) => (superseded ? `${state}, superseded` : state)) ?? []
 }
 
-/** The request of a batch as text; empty where it is not kept. */
+/** Returns the request of a batch as text, or an empty string if it is not stored. */
 export const textOf = (stored: StoredBatch | undefined): string =>
   Buffer.from(stored?.payload ?? []).toString()

@@ -12,8 +12,8 @@ import { describeUnsettled } from './contract/unsettled.ts'
 import { toSubject } from './contract/subject.ts'
 
 /**
- * Holds a kind of journal against what every journal with a store promises (src/journal/journal.ts). `newUrl` gives the address of a new
- * one, `runs` is how many random sequences of calls it answers.
+ * Checks a kind of journal against the contract of all journals with a store (src/journal/journal.ts). `newUrl` returns the URL of a new
+ * journal, and `runs` is the number of random call sequences.
  */
 export function describeJournal(name: string, runs: number, newUrl: () => Promise<string>): void {
   const subject = toSubject(name, runs, newUrl)

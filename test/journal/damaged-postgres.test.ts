@@ -31,7 +31,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
     afterAll(() => postgres.close())
 
-    /** Runs statements on the server, outside of the database of the journal. */
+    /** Runs statements on the server outside the database of the journal. */
     const administer = async (url: string, ...texts: string[]): Promise<void> => {
       const server = new URL(url)
       server.pathname = '/postgres'
@@ -43,7 +43,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await client.end()
       }
     }
-    /** What a dump holds and a restore brings back: a copy of the database as it is now. */
+    /** Copies the database as it is now, as a dump and a restore would. */
     const dump = (url: string): Promise<void> =>
       administer(url, `create database ${nameOf(url)}_dump template ${nameOf(url)}`)
     const restore = (url: string): Promise<void> =>
@@ -66,7 +66,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await journal.settle(batch, [confirmed(0)])
       return batch
     }
-    /** A journal that was dumped after one batch and has a second one since. */
+    /** Opens a journal that was dumped after its first batch and has a second one since. */
     const openDumped = async (markFile?: string) => {
       const url = await postgres.createDatabase()
       const first = await open(url, markFile)
@@ -78,7 +78,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       return { url, journal }
     }
 
-    it('is noticed by a process that had it open: it writes nothing more', async () => {
+    it('makes a process that has it open refuse all writes', async () => {
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
@@ -87,7 +87,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       })
       expect(journal.isAvailable()).toBe(false)
       await journal.close()
-      // No process knows, and no mark: PostgreSQL itself says that this is another database.
+      // Neither a process nor a mark remembers the lost commit: PostgreSQL itself shows that this is another database.
       await expect(openJournal({ url })).rejects.toMatchObject(refusal(/restored from a dump/))
       const condition = await examineJournal({ url })
       expect(condition).toMatchObject({ damage: expect.stringMatching(/dump/) as unknown, usable: true })
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
     })
 
-    it('is noticed where the mark file was restored with it', async () => {
+    it('is detected even if the mark file was restored with it', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const url = await postgres.createDatabase()
       const first = await open(url, markFile)
@@ -114,7 +114,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     it.each(['memory', 'mark file'] as const)(
-      'has lost commits of one instance whatever the others wrote since: its %s knows',
+      'is detected from its %s when commits of one instance are lost, whatever others wrote since',
       async (witness) => {
         const markFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
@@ -123,7 +123,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await write(own, 'two')
         const slot = slotOf(own.lease() ?? 0)
         if (witness === 'mark file') await own.close()
-        // What a failover without a synchronous standby leaves of the last commits.
+        // The state after a failover without a synchronous standby, which loses the last commits.
         const client = new Client({ connectionString: url })
         await client.connect()
         await client.query(`update journal_commits set commits = commits - 1 where slot = ${slot}`)
@@ -139,7 +139,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    it('is refused at the start where a mark file remembers, and stays as it is until it is adopted', async () => {
+    it('is refused at the start by its mark file, and unchanged until it is adopted', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       await journal.close()
@@ -161,14 +161,14 @@ describe.skipIf(missingPostgres() !== undefined)(
       const adopted = await adoptJournal({ url, markFile }, condition, DAY_MS, nowMs)
       expect(adopted).toEqual({ readBackUntilMs: nowMs + DAY_MS, setAside: [] })
       const next = await open(url, markFile)
-      // The age of the journal has to pass as well.
+      // The age of the journal must pass as well.
       expect(next.readBackUntilMs).toBeGreaterThanOrEqual(nowMs + DAY_MS)
       expect(await statesOf(next, 1)).toEqual(['confirmed'])
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
       expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
     })
 
-    it('has what tells its keys from others written anew, and other keys refused', async () => {
+    it('gets damaged key data repaired when it is adopted, and still refuses other keys', async () => {
       const url = await postgres.createDatabase()
       const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
       const journal = await openJournal({ url, keys })
@@ -189,7 +189,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
         refusal(/what tells key k1 from others was changed.*the key of the MACs/),
       )
-      // Without the keys nothing is taken for lost.
+      // Without the keys nothing counts as lost.
       expect((await examineJournal({ url })).damage).toBeUndefined()
       await adoptJournal({ url }, { usable: true }, DAY_MS, Date.now())
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
@@ -202,7 +202,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await next.load(1))?.payload).toEqual(Buffer.from('payload of one'))
     })
 
-    it('is told from an empty database and from another journal', async () => {
+    it('is distinguished from an empty database and from another journal', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       await journal.close()
@@ -218,7 +218,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await (await open(url, markFile)).close()
     })
 
-    it('keeps a mark that may lag and is begun anew where it is missing, since it lies on another machine', async () => {
+    it('accepts a mark file that lags, and creates a missing one', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       const before = await readFile(markFile)

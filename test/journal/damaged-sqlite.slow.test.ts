@@ -13,7 +13,7 @@ import { startInstance } from './start-instance.ts'
 
 const timeouts = { timeoutMs: 2_000, leaseMs: 600 }
 
-/** A journal with one batch that was answered, and what it told. */
+/** Opens a journal with one answered batch, and collects its events. */
 async function openUsed() {
   const file = `${await makeFolder()}/journal.db`
   const { heard, events } = createJournalEvents()
@@ -43,7 +43,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     ],
     ['robbed of its log', (file) => rm(`${file}-wal`), /log \(-wal\) was deleted/, 'whole'],
   ])(
-    'that was %s: takes no write, is not ready, says it once, and does not start again',
+    'refuses reads and writes, reports the damage once and does not start again when its file was %s',
     async (_what, change, text, after) => {
       const { file, journal, heard, batch } = await openUsed()
       await change(file)
@@ -51,11 +51,11 @@ describe('an SQLite journal whose file changes while it is in use', () => {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject(refusal(text))
       await expect(journal.load(batch)).rejects.toMatchObject(refusal(text))
       expect(journal.isAvailable()).toBe(false)
-      // Without a lease nothing more may be sent of what was begun before.
+      // Without a lease, records of earlier batches may not be sent either.
       await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 60_000)
       expect(heard).toEqual([expect.stringMatching(text)])
       await journal.close()
-      // An orderly end writes what was in the log, also one that has no name any longer, to the file: then nothing is lost.
+      // A clean stop writes the log to the file, even a log without a name, so that nothing is lost.
       if (after === 'whole') {
         expect(await statesOf((await openSqlite(file)).journal, batch)).toEqual(['confirmed'])
         return
@@ -66,7 +66,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     },
   )
 
-  it('that was moved away and back goes on', async () => {
+  it('continues after its file was moved away and back', async () => {
     const { file, journal, heard, batch } = await openUsed()
     await rename(file, `${file}.away`)
     await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
@@ -75,7 +75,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     expect(heard).toEqual([expect.stringMatching(/^failed/), 'recovered'])
   })
 
-  it('is noticed without any traffic', async () => {
+  it('reports a changed file without any traffic', async () => {
     const { file, journal, heard } = await openUsed()
     await rm(file)
     await vi.waitFor(() => expect(heard).toHaveLength(1), 60_000)
@@ -83,8 +83,8 @@ describe('an SQLite journal whose file changes while it is in use', () => {
   })
 })
 
-describe('an SQLite journal at its start', () => {
-  /** Ends a process that has committed twice and more, and gives the folder with what it left. */
+describe('opening an SQLite journal', () => {
+  /** Kills a process after at least two commits. Returns the folder with its files. */
   async function leave(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'markbridge-left-'))
     const file = `${folder}/journal.db`
@@ -97,13 +97,13 @@ describe('an SQLite journal at its start', () => {
     await killed.kill()
     return folder
   }
-  /** Made by the first test. */
+  /** Created by the first test. */
   let left: string | undefined
   afterAll(async () => {
     if (left !== undefined) await rm(left, { recursive: true })
   })
 
-  /** A journal as that process left it. */
+  /** Returns a copy of the journal that the killed process left. */
   async function leftBehind(): Promise<string> {
     left ??= await leave()
     const folder = await makeFolder()
@@ -112,15 +112,15 @@ describe('an SQLite journal at its start', () => {
   }
 
   it.each<[string, (file: string) => Promise<void>, RegExp]>([
-    ['whose file is gone', (file) => rm(file), /the file is gone/],
+    ['a journal whose file is missing', (file) => rm(file), /the file is gone/],
     [
-      'whose files are all gone but the mark',
+      'a journal of which only the mark file is left',
       (file) => Promise.all([rm(file), rm(`${file}-wal`)]).then(),
       /the file is gone/,
     ],
-    ['whose file is empty', (file) => truncate(file), /the file is empty/],
+    ['a journal whose file is empty', (file) => truncate(file), /the file is empty/],
     [
-      'which is an old copy',
+      'an old copy of a journal',
       async (file) => {
         await rename(`${file}.old`, file)
         await rename(`${file}.old-wal`, `${file}-wal`)
@@ -128,14 +128,14 @@ describe('an SQLite journal at its start', () => {
       },
       /old copy with 1 commit\(s\), and .* counts 3/,
     ],
-    ['which lost its log', (file) => rm(`${file}-wal`), /it is empty|old copy|no database/],
+    ['a journal that lost its log', (file) => rm(`${file}-wal`), /it is empty|old copy|no database/],
     [
-      'which lost the end of its log',
+      'a journal that lost the end of its log',
       async (file) => truncate(`${file}-wal`, (await stat(`${file}-wal`)).size - 100),
       /old copy with 2 commit\(s\), and .* counts 3/,
     ],
     [
-      'with a bit flipped in its log',
+      'a journal with a flipped bit in its log',
       async (file) => {
         const log = await readFile(`${file}-wal`)
         log[log.length - 200] = (log.at(-200) ?? 0) ^ 1
@@ -143,17 +143,21 @@ describe('an SQLite journal at its start', () => {
       },
       /old copy with 2 commit\(s\), and .* counts 3/,
     ],
-    ['whose mark is gone', (file) => rm(`${file}.mark`), /mark file .* is missing/],
-    ['whose mark cannot be read', (file) => writeFile(`${file}.mark`, 'x'), /mark file .* cannot be read/],
+    ['a journal whose mark file is missing', (file) => rm(`${file}.mark`), /mark file .* is missing/],
     [
-      'with the mark of another',
+      'a journal whose mark file is unreadable',
+      (file) => writeFile(`${file}.mark`, 'x'),
+      /mark file .* cannot be read/,
+    ],
+    [
+      'a journal with the mark file of another one',
       async (file) => {
         const { file: other } = await openUsed()
         await cp(`${other}.mark`, `${file}.mark`)
       },
       /another journal than the one of its mark file/,
     ],
-  ])('%s is refused, also for whoever looks into it, and stays as it is', async (_what, change, text) => {
+  ])('refuses %s, also to an inspector, and does not change it', async (_what, change, text) => {
     const file = await leftBehind()
     await change(file)
     for (let time = 0; time < 2; time += 1) {
@@ -162,7 +166,7 @@ describe('an SQLite journal at its start', () => {
     }
   })
 
-  it('is refused where one bit of its file differs in what a batch or a record is looked for by', async () => {
+  it('refuses a file with one flipped bit in an indexed value', async () => {
     const file = `${await makeFolder()}/journal.db`
     const first = await openSqlite(file)
     await beginNew(first.journal, batchOf(['a'], { name: 'one', receivedMs: Date.now() }))
@@ -170,7 +174,7 @@ describe('an SQLite journal at its start', () => {
       select ids, key from journal_batches join journal_records on batch = id`.execute(first.store.db)
     await first.journal.close()
     const whole = await readFile(file)
-    /** In the table and in its index. */
+    /** One place is in the table and one in its index. */
     const places = rows
       .flatMap(({ ids, key }) => [ids, key])
       .flatMap((text) => {
@@ -189,7 +193,7 @@ describe('an SQLite journal at its start', () => {
     }
   })
 
-  it('starts after kill -9, whatever its mark lags behind', async () => {
+  it('starts after kill -9 even if its mark lags', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

@@ -12,7 +12,7 @@ const of = { kind: 'payload', batch: 7, owner: 'one' } as const
 const withKey = { keys: [key], plaintextAccepted: false }
 const withoutKey = { keys: [], plaintextAccepted: false }
 
-/** Everything that is on the disk of a journal that is open. */
+/** Returns all bytes on the disk of an open journal. */
 async function bytesOf(file: string): Promise<string> {
   const files = await Promise.all(['', '-wal'].map((ending) => readFile(`${file}${ending}`, 'latin1')))
   return files.join('')
@@ -21,7 +21,7 @@ async function bytesOf(file: string): Promise<string> {
 it.each([
   { keys: [key], found: [] },
   { keys: [], found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'] },
-])('with %j no value of a record is on the disk, but for $found', async ({ keys, found }) => {
+])('writes no value of a record to the disk except $found, with %j', async ({ keys, found }) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file, { keys })
   const batch = await beginNew(
@@ -44,7 +44,7 @@ const textIn = async (sealed: Sealed, how: Unsealing): Promise<string> =>
   Buffer.from(await unseal(sealed, how, of)).toString()
 
 it.each([{ key: undefined }, { key }])(
-  'compresses what is large, encrypted or not, and gives no other bytes where it was changed ($key.id)',
+  'compresses a large blob and never returns changed bytes (key: $key.id)',
   async (given) => {
     const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
     const { keyId, body } = await seal(large, given.key, of)
@@ -56,7 +56,7 @@ it.each([{ key: undefined }, { key }])(
       flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 8))
       return flipped
     })
-    // A flag of a frame that is not encrypted may change what is checked, and no byte.
+    // A changed flag in a frame that is not encrypted may change what is verified without changing a byte of the content.
     const same = given.key === undefined ? [large.toString()] : []
     for (const other of [body.subarray(0, 20), body.subarray(0, 2), ...changed]) {
       const found = await textIn({ keyId, body: other }, how).catch((error: unknown) => error)
@@ -65,13 +65,13 @@ it.each([{ key: undefined }, { key }])(
   },
 )
 
-it('reads no plaintext once there are keys, unless that was said', async () => {
+it('refuses plaintext once there are keys, unless the configuration accepts it', async () => {
   const sealed = await seal(Buffer.from('forged'), undefined, of)
   await expect(unseal(sealed, withKey, of)).rejects.toThrow(damaged)
   expect(await textIn(sealed, { ...withKey, plaintextAccepted: true })).toBe('forged')
 })
 
-it('binds what is encrypted to its batch, its owner and its kind', async () => {
+it('binds each ciphertext to its batch, owner and kind', async () => {
   const sealed = await seal(Buffer.from('text'), key, of)
   expect(await textIn(sealed, withKey)).toBe('text')
   for (const other of [{ ...of, batch: 8 }, { ...of, owner: 'two' }, { ...of, kind: 'answers' } as const])
@@ -82,7 +82,7 @@ it('binds what is encrypted to its batch, its owner and its kind', async () => {
   expect((await seal(Buffer.from('text'), key, of)).body).not.toEqual(sealed.body)
 })
 
-it.each([{ key: undefined }, { key }])('reads what is large, written in parts ($key.id)', async (given) => {
+it.each([{ key: undefined }, { key }])('reads a large batch in parts (key: $key.id)', async (given) => {
   const how = given.key === undefined ? withoutKey : withKey
   for (const large of [randomBytes(9_000_000), Buffer.alloc(9_000_000, 'mark'), Buffer.alloc(0)]) {
     const sealed = await seal(large, given.key, of)

@@ -22,7 +22,7 @@ const search = searchOf(LEARNER)
 const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
 const DUE_MS = Date.now() + 600_000
 
-/** Batches 1 and 3 name the learner and are settled, 2 and 6 name another one, 4 waits, and 5 is open. */
+/** Batches 1 and 3 name the learner and are settled. Batches 2 and 6 name another learner. Batch 4 waits, and batch 5 is open. */
 async function fill(journal: Journal): Promise<void> {
   const begin = (name: string, text: string, credentials?: string) =>
     beginNew(journal, batchOf([text], { name, payload: requestOf(text), credentials }))
@@ -38,9 +38,9 @@ async function fill(journal: Journal): Promise<void> {
   await begin('six', 'a third')
 }
 
-describe.each(databases)('what a journal in %s holds of a learner', (_name, { test }) => {
+describe.each(databases)('erasing a learner from a journal in %s', (_name, { test }) => {
   for (const keys of [[], [key]])
-    test(`is erased as far as it is settled, while the journal is served (keys: ${keys.length})`, async (url) => {
+    test(`erases settled batches while the journal is served (keys: ${keys.length})`, async (url) => {
       const journal = await openJournal({ url, keys })
       onTestFinished(() => journal.close())
       await fill(journal)
@@ -58,7 +58,7 @@ describe.each(databases)('what a journal in %s holds of a learner', (_name, { te
       expect(await journal.load(1)).toMatchObject({ payload: undefined, credentials: undefined })
       expect((await journal.load(3))?.records).toMatchObject([{ state: 'refused', answer: undefined }])
       for (const kept of [2, 4, 5, 6]) expect((await journal.load(kept))?.payload).toBeDefined()
-      // A repetition is still known, so that nothing is posted twice.
+      // A resend is still recognised, so that nothing is posted twice.
       expect(await journal.begin(batchOf([LEARNER], { name: 'one' }))).toMatchObject({
         kind: 'known',
         batch: 1,
@@ -71,7 +71,7 @@ describe.each(databases)('what a journal in %s holds of a learner', (_name, { te
     })
 })
 
-describe('the files of an SQLite journal', () => {
+describe('the files of an SQLite journal after an erasure', () => {
   async function openFilled() {
     const file = `${await makeFolder()}/journal.db`
     const { journal, store } = await openSqlite(file)
@@ -90,7 +90,7 @@ describe('the files of an SQLite journal', () => {
     return { journal, store, inspector, traces }
   }
 
-  it('hold no byte of it afterwards, and a served journal goes on with the shorter file', async () => {
+  it('contain no byte of the learner, and the served journal continues with the shorter file', async () => {
     const { journal, inspector, traces } = await openFilled()
     expect(await traces()).toBeGreaterThan(20)
     const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, search)
@@ -100,7 +100,7 @@ describe('the files of an SQLite journal', () => {
     expect((await journal.load(2))?.payload).toBeDefined()
   })
 
-  it('keep no hash of a key of which the request is gone, and those of all others', async () => {
+  it('contain no key hashes of batches without a request, and those of all other batches', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const { rows } = await sql<{ batch: number; key: string }>`
@@ -125,7 +125,7 @@ describe('a batch that V2 served', () => {
     [replyOf(LEARNER, 'br', brotliCompressSync), true],
     [replyOf('another'), false],
     [replyOf('another', 'gzip', gzipSync), false],
-    // What cannot be searched may name anyone.
+    // A reply that cannot be searched may name any learner.
     [replyOf('another', 'gzip'), true],
     [replyOf('another', 'unheard-of'), true],
     [replyOf('another', undefined, gzipSync), true],
@@ -153,7 +153,7 @@ describe('a batch that V2 served', () => {
     ['SQLite, sealed', [key], sqlite],
     ['PostgreSQL', [key], postgres],
   ] as const)('in %s', (_name, keys, { test }) => {
-    test('loses the reply that names the learner', async (url) => {
+    test('loses the V2 reply if it names the learner', async (url) => {
       const { journal, inspector } = await openServed(url, keys)
       const before = await journal.balances()
       expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
@@ -168,7 +168,7 @@ describe('a batch that V2 served', () => {
         ])
       expect(await journal.balances()).toEqual(before)
       expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
-      // A repetition is still known, with its side, so that it is refused.
+      // A resend is still recognised with its side, so that it is refused.
       const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
       await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
@@ -179,7 +179,7 @@ describe('a batch that V2 served', () => {
     })
   })
 
-  it('leaves no byte of the learner in the files of SQLite, and no hash of a key once it is settled', async () => {
+  it('leaves no byte of the learner in the SQLite files, and no key hash once it is settled', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { inspector } = await openServed(`sqlite:${file}`, [])
     const bytes = async () => {
@@ -187,7 +187,7 @@ describe('a batch that V2 served', () => {
       return (await Promise.all(parts)).join('')
     }
     const gzipped = gzipSync(`{"Learner":"${LEARNER.toUpperCase()}","Comment":"é"}`).toString('latin1')
-    // The journal keeps text, so that a byte from 0x80 on takes two.
+    // The journal stores text, so a byte from 0x80 on takes two bytes.
     const traces = [LEARNER, Buffer.from(gzipped).toString('latin1')]
     const full = await bytes()
     expect(traces.map((trace) => full.includes(trace))).toEqual([true, true])
@@ -218,12 +218,12 @@ describe('a batch that V2 served', () => {
     const before = await filesOf()
     await inspector.erase({ keys: [key], plaintextAccepted: true }, search)
     const after = await filesOf()
-    // Each table is in a new file.
+    // The vacuum moved each table to a new file.
     expect(after.map((file, n) => file === before[n])).toEqual(tables.map(() => false))
   })
 })
 
-it('names batches that cannot be read, and needs the key of those that are sealed', async () => {
+it('lists unreadable batches, and fails without the key of a sealed batch', async () => {
   const file = `${await makeFolder()}/journal.db`
   const journal = await openJournal({ url: `sqlite:${file}`, keys: [key] })
   onTestFinished(() => journal.close())

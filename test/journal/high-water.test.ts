@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createHighWater, markerOf } from '../../src/journal/high-water.ts'
 
-test('a process that has noticed lost commits goes on noticing, although another one counts its slot up again', () => {
+test('keeps reporting lost commits in a process even after another process raises the count of its slot again', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
     undefined,
@@ -16,7 +16,7 @@ test('a process that has noticed lost commits goes on noticing, although another
   expect(find(20)).toThrow('it went back by 3 commit(s)')
 })
 
-test('a process under another number knows its last slot and the new one', () => {
+test('knows the last slot and the new slot of a process that got another number', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map([[4, 9]]) }, process: 'own' },
     undefined,
@@ -28,7 +28,7 @@ test('a process under another number knows its last slot and the new one', () =>
   ).toThrow('went back by 2')
 })
 
-test('a process under another number notices that its last number was given away, however far that one came', () => {
+test('detects that the previous number of a process was assigned to another process', () => {
   const open = () => {
     const mark = createHighWater(
       { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
@@ -38,7 +38,7 @@ test('a process under another number notices that its last number was given away
     return (marker: string) => () =>
       mark.check({ identity: 'journal', commits: 1, before: { commits: 90, marker } }, 4)
   }
-  // An instance that came later has this slot too.
+  // A later instance uses this slot too.
   open()(markerOf(19, 'other', 90))()
   open()(markerOf(3, 'own', 90))()
   expect(open()(markerOf(3, 'other', 90))).toThrow('another process has had the number of this one')

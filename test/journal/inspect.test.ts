@@ -9,8 +9,8 @@ import { makeFolder, openSqlite } from './open-sqlite.ts'
 const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0, notApplied: 0 }
 const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
 
-describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
-  /** A journal that is served, with a look into it: batches 1 to 3 of two partners. */
+describe.each(eachDatabase())('an inspector of a journal in %s', (_name, { test }) => {
+  /** Opens an inspector of a journal that is being served, with batches 1 to 3 of two partners. */
   async function open(url: string): Promise<JournalInspector> {
     const journal = await openJournal({ url })
     onTestFinished(() => journal.close())
@@ -28,7 +28,7 @@ describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
   const sees = (what: string, look: (inspector: JournalInspector) => Promise<void>): void =>
     test(what, async (url) => look(await open(url)))
 
-  sees('batches, newest first, chosen by partner, state and time', async (inspector) => {
+  sees('lists batches, newest first, filtered by partner, state and time', async (inspector) => {
     const one = {
       batch: 1,
       partner: 'acme',
@@ -55,7 +55,7 @@ describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
     expect(await numbers({ limit: 1 })).toEqual([3])
   })
 
-  sees('what became of each record of a batch, and none of its values', async (inspector) => {
+  sees('shows the outcome of each record of a batch without its values', async (inspector) => {
     const report = await inspector.batch(1)
     const record = {
       batch: 1,
@@ -92,7 +92,7 @@ describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
     expect(await inspector.batch(9)).toBeUndefined()
   })
 
-  sees('dead letters with a remedy, until somebody has dealt with them', async (inspector) => {
+  sees('lists dead letters with a remedy until they are dismissed', async (inspector) => {
     const [letter, ...more] = await inspector.deadLetters({ limit: 10 })
     expect(more).toEqual([])
     expect(letter).toMatchObject({
@@ -107,7 +107,7 @@ describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
     expect(await inspector.deadLetters({ limit: 10 })).toEqual([])
   })
 
-  sees('the totals, set against the records', async (inspector) => {
+  sees('compares the totals with the stored records', async (inspector) => {
     expect(await inspector.balances()).toEqual([
       {
         partner: 'acme',
@@ -123,7 +123,7 @@ describe.each(eachDatabase())('an operator sees in %s', (_name, { test }) => {
     ])
   })
 
-  sees('what waits, and brings it forward', async (inspector) => {
+  sees('makes waiting records due now', async (inspector) => {
     expect(await inspector.makeDue(START_MS, 1)).toEqual([])
     expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
     expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
@@ -136,7 +136,7 @@ it.each([
   ['a record that is open and not counted', `update journal_ledger set open = open - 1`],
   ['more records of a state than its total', `update journal_ledger set confirmed = 0`],
   ['a batch with a wrong count', `update journal_batches set open = 5`],
-])('finds %s', async (_what, damage) => {
+])('reports a damaged ledger for %s', async (_what, damage) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
   await beginNew(journal, batchOf(['a', 'b']))
@@ -148,14 +148,14 @@ it.each([
   expect(await inspector.balances()).toMatchObject([{ holds: false }])
 })
 
-it('gives each dead letter a remedy by its state and reason', async () => {
+it('gives each dead letter a remedy that fits its state and reason', async () => {
   const letters = [
     ['refused', 'ATT_VAL_3', /SchoolAttendanceCode/],
     ['refused', 'SOMETHING_NEW', /The service refused the record/],
     ['refused', undefined, /The service refused the record/],
     ['unknown', 'timeout', /Look the mark up/],
     ['unknown', 'SOMETHING_NEW', /Look the mark up/],
-    ['unknown', 'overwritten', /past the adapter/],
+    ['unknown', 'overwritten', /without the adapter/],
   ] as const
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file)

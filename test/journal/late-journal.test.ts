@@ -33,7 +33,7 @@ async function openLate(openings: (() => Promise<Journal>)[]) {
 }
 
 describe('openJournalLater', () => {
-  it('fails every call until its store can be reached, then is that journal', async () => {
+  it('fails every call until its store is reachable, then works as that journal', async () => {
     const { late, clock, reports, attempts } = await openLate([away, away, away])
     await expect(late.begin(batch)).rejects.toEqual(unavailable)
     expect([late.lease(), late.isAvailable()]).toEqual([undefined, false])
@@ -48,7 +48,7 @@ describe('openJournalLater', () => {
     await late.close()
   })
 
-  it('closes a journal that opens after it was closed', async () => {
+  it('closes a journal that opens late, after the close', async () => {
     let finish: (journal: Journal) => void = () => undefined
     const own = createNoJournal()
     const close = vi.spyOn(own, 'close')
@@ -59,7 +59,7 @@ describe('openJournalLater', () => {
     expect([close.mock.calls.length, late.isAvailable()]).toEqual([1, false])
   })
 
-  it('does not wait for a journal that is refused', async () => {
+  it('rejects at once if the configuration of the journal is refused', async () => {
     const refused = new AdapterError('ADP_CONFIGURATION', 'no such key')
     await expect(openLate([() => Promise.reject(refused)])).rejects.toBe(refused)
   })

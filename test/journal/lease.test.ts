@@ -7,7 +7,7 @@ import { isGone, ownIdentity } from '../../src/journal/process-identity.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-/** Two instances on one file; the clock of each is turned by hand, so that one can stop while the other goes on. */
+/** Opens two instances on one file. Each has a clock of its own, so that one can stop while the other continues. */
 async function openTwo() {
   const file = `${await makeFolder()}/journal.db`
   const clocks = [createJournalClock(), createJournalClock()] as const
@@ -20,7 +20,7 @@ async function openTwo() {
   }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
   const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
-  /** What a turned clock sets off goes to the file and back. */
+  /** Advancing a clock starts work that reaches the file and returns. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
     await vi.waitFor(done, 60_000)
@@ -29,18 +29,18 @@ async function openTwo() {
 }
 
 describe('a lease', () => {
-  it('is renewed every third of it, and not counted on in its last fifth', async () => {
+  it('is renewed after each third and no longer relied on in its last fifth', async () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
-    // Held from the last renewal on: 7.2 s.
+    // The lease holds for 7.2 s from the last renewal.
     await clocks[0].pass(2_999)
     expect(one.lease()).toBeDefined()
     await one.close()
     expect(one.lease()).toBeUndefined()
   })
 
-  it('that was not renewed for longer than that takes hands the batches to others, and nothing may be told from here any longer', async () => {
+  it('loses its batches to others, and may report no outcome, once it has expired', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -50,14 +50,14 @@ describe('a lease', () => {
     await clocks[1].pass(1)
     expect(await two.takeOver()).toMatchObject([{ batch, after: new Map([[1, []]]) }])
     await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
-    // What it settled before is no longer its own to tell either: the client gets what is kept.
+    // The client gets the stored outcome instead of the one that this instance settled before.
     await expect(one.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('that was taken is found out by the next batch, which belongs to a new number', async () => {
+  it('is replaced by a new number at the next batch after it was lost', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)
@@ -68,7 +68,7 @@ describe('a lease', () => {
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('does not settle what it opened before it was lost, once the batch has come back to the same process', async () => {
+  it('does not settle records that it opened, after it was lost and the batch has come back', async () => {
     const { one, two, clocks, lost } = await openTwo()
     const begun = await one.begin(batchOf(['a']))
     if (begun.kind !== 'new') throw new Error('known')
@@ -91,7 +91,7 @@ describe('a lease', () => {
     ['back by hours', -3 * 3_600_000],
     ['forward by a little more than clocks drift', 451],
     ['back by as little', -451],
-  ])('is in doubt once the wall clock was set %s, and renewed at once where it matters', async (_how, ms) => {
+  ])('stops holding when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
     const { one, clocks } = await openTwo()
     const lease = one.lease()
     expect(lease).toBeDefined()
@@ -101,11 +101,11 @@ describe('a lease', () => {
     expect(one.lease()).toBe(lease)
   })
 
-  it('is in doubt where the monotonic clock stood while the machine was suspended', async () => {
+  it('stops holding after the machine was suspended, when the monotonic clock stood still', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
-    // The host goes on for a minute; the first instance sees that by its wall clock alone.
+    // The host continues for a minute, which the first instance sees only by its wall clock.
     await clocks[1].pass(60_000)
     expect(await two.takeOver()).toMatchObject([{ batch }])
     clocks[0].setWall(60_000)
@@ -116,20 +116,23 @@ describe('a lease', () => {
   it.each([
     ['forward', 3 * 3_600_000],
     ['back', -3 * 3_600_000],
-  ])('that is renewed outlasts a wall clock that is set %s by hours, for everybody', async (_how, ms) => {
-    const { one, two, clocks } = await openTwo()
-    await beginNew(one, batchOf(['a']))
-    await two.takeOver()
-    for (const clock of clocks) clock.setWall(ms)
-    expect(await two.takeOver()).toEqual([])
-    for (let round = 0; round < 8; round += 1) {
-      await clocks[1].pass(3_000)
-      await one.renewLease()
+  ])(
+    'holds for all instances, if it is renewed, when the wall clock is set %s by hours',
+    async (_how, ms) => {
+      const { one, two, clocks } = await openTwo()
+      await beginNew(one, batchOf(['a']))
+      await two.takeOver()
+      for (const clock of clocks) clock.setWall(ms)
       expect(await two.takeOver()).toEqual([])
-    }
-  })
+      for (let round = 0; round < 8; round += 1) {
+        await clocks[1].pass(3_000)
+        await one.renewLease()
+        expect(await two.takeOver()).toEqual([])
+      }
+    },
+  )
 
-  it('of a dead instance does not last longer because the wall clock was set back', async () => {
+  it('of a dead instance expires on time when the wall clock is set back', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -138,20 +141,20 @@ describe('a lease', () => {
     expect(await two.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('that was lost takes nothing over', async () => {
+  it('takes over no batches once it is lost', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(two, batchOf(['a']))
     await two.takeOver()
     await clocks[1].pass(10_800)
     expect(await two.takeOver()).toEqual([])
     await two.close()
-    // The second had removed the first before it ended.
+    // The second instance had removed the first before the second ended.
     expect(await one.takeOver()).toEqual([])
     await one.renewLease()
     expect(await one.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('that could not be renewed is tried again soon', async () => {
+  it('is retried soon after a failed renewal', async () => {
     const { store } = await openTwo()
     const clock = createJournalClock()
     const renewals: unknown[] = []
@@ -183,11 +186,11 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('does not hide that the database forgot its last commits together with it', async () => {
+  it('does not hide that the database forgot it together with its last commits', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
-    // An older copy has neither.
+    // An older copy of the database has neither the instance nor the commits.
     await store.db.deleteFrom('journal_instances').where('id', '=', own).execute()
     await sql`update journal_commits set commits = commits - 1 where slot = ${slotOf(own)}`.execute(store.db)
     await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject({
@@ -199,11 +202,11 @@ describe('a lease', () => {
     })
   })
 
-  it('ends for good where another process has its number: an older copy has taken the place of the database', async () => {
+  it('ends permanently if another process has its number, because the database is an older copy', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
-    // The other process has made up for the commits that are gone.
+    // The other process has raised the counts past the lost commits.
     const rows = store.db.updateTable('journal_instances')
     await rows.set({ started: 'later' }).where('id', '=', own).execute()
     const refused = { code: 'ADP_JOURNAL_DAMAGED' }
@@ -213,9 +216,9 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('does not survive that nobody renews it', async () => {
+  it('expires if nobody renews it', async () => {
     const { one, clocks, store } = await openTwo()
-    // Another process writes for a long time.
+    // Another process holds the write lock for a long time.
     let end: (() => void) | undefined
     const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
     await vi.waitFor(() => expect(end).toBeDefined(), 60_000)
@@ -227,30 +230,30 @@ describe('a lease', () => {
   })
 })
 
-describe('a process', () => {
+describe('isGone', () => {
   const own = ownIdentity()
 
   it.each([
     ['is itself', own, false],
-    ['has a number that nobody has', { ...own, pid: 2 ** 30 }, true],
-    ['has a number that another has by now', { ...own, started: '1' }, own.started !== ''],
+    ['has an id that no process has', { ...own, pid: 2 ** 30 }, true],
+    ['has an id that another process has by now', { ...own, started: '1' }, own.started !== ''],
     ['ran on another machine', { ...own, host: 'elsewhere', pid: 2 ** 30 }, false],
     [
-      'ran before the machine was started anew, or in another container',
+      'ran before the machine was rebooted, or in another container',
       { ...own, boot: 'other', pid: 2 ** 30 },
       false,
     ],
-  ])('that %s: gone %s', (_what, process, gone) => {
+  ])('decides about a process that %s', (_what, process, gone) => {
     expect(isGone(process, own)).toBe(gone)
   })
 
   it.each([
-    ['nobody has', { alive: false, started: undefined }, true],
+    ['no process has', { alive: false, started: undefined }, true],
     ['a hidden process has', { alive: true, started: undefined }, false],
-    ['an ended process still has', { alive: true, started: '' }, true],
+    ['a zombie still has', { alive: true, started: '' }, true],
     ['another process has', { alive: true, started: '8' }, true],
     ['it still has itself', { alive: true, started: '7' }, false],
-  ])('whose number %s', (_who, sight, gone) => {
+  ])('decides about a process whose id %s', (_who, sight, gone) => {
     expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })
 })

@@ -10,7 +10,7 @@ const operations = await readFile(new URL('../../docs/operations.md', import.met
 const cell = (state: string | undefined): string => (state === undefined ? 'new' : `\`${state}\``)
 
 describe('the lifecycle of a record', () => {
-  it('stands in docs/operations.md as it is', () => {
+  it('is listed completely in docs/operations.md', () => {
     const table = /\| from \| to \| on \|[^\n]*\n\|[-|]+\n((?:\|[^\n]*\n)+)/.exec(operations)?.[1] ?? ''
     expect(table.trim().split('\n')).toEqual(
       rows.map(
@@ -20,18 +20,18 @@ describe('the lifecycle of a record', () => {
     )
   })
 
-  it.each(recordStates)('has at most one way out of %s for each event and end', (state) => {
+  it.each(recordStates)('has at most one transition from %s for each event and target state', (state) => {
     const ways = rows.filter(({ from }) => from === state).map(({ on, to }) => `${on} ${to}`)
     expect(new Set(ways).size).toBe(ways.length)
   })
 
-  it('opens again and supersedes each state in which a record may be active', () => {
+  it('can reopen and supersede every state in which a record may be active', () => {
     const active = rows.filter((one) => one.on === 'settle' && one.active === 'may be').map(({ to }) => to)
     for (const event of ['reopen', 'supersede'] as const)
       expect(rows.filter(({ on }) => on === event).map(({ from }) => from)).toEqual(active)
   })
 
-  it('ends every record that is not active: only an active one has a way out', () => {
+  it('allows no transition from a state in which no record is active', () => {
     const ended = rows.filter(({ active }) => active === 'never').map(({ to }) => to)
     const inactive = recordStates.filter(
       (state) => ended.includes(state) && !rows.some((one) => one.to === state && one.active !== 'never'),
@@ -39,7 +39,7 @@ describe('the lifecycle of a record', () => {
     expect(inactive.flatMap((state) => rows.filter(({ from }) => from === state))).toEqual([])
   })
 
-  it('gives every state a row in the list of docs/operations.md', () => {
+  it('has a row for every state in docs/operations.md', () => {
     for (const state of recordStates) expect(operations).toContain(`| \`${state}\` | `)
   })
 })

@@ -11,7 +11,7 @@ import {
 } from '../../src/journal/lifecycle.ts'
 import { afterOf, batchOf } from './batches.ts'
 
-/** One thing that a caller may do; `batch` is taken modulo what there is. */
+/** One action of a caller. `batch` is taken modulo the number of batches. */
 type Act =
   | {
       readonly kind: 'begin'
@@ -75,10 +75,10 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ kind: fc.constant('reopen' as const), batch: fc.nat(20) }),
 )
 
-/** What a caller does, one after another. */
+/** The actions of a caller, one after another. */
 export const scripts = fc.array(act, { minLength: 1, maxLength: 25 })
 
-/** Does what a script says, and sets every answer against a model that knows nothing of tables. */
+/** Performs a script and compares every answer with a model that knows nothing of tables. */
 export async function followScript(journal: Journal, script: readonly Act[]): Promise<void> {
   const batches: ModelBatch[] = []
   for (const one of script) {
@@ -110,12 +110,12 @@ export async function followScript(journal: Journal, script: readonly Act[]): Pr
 
 const toRef = ({ batch, position }: RecordRef): RecordRef => ({ batch, position })
 const isOpen = ({ state }: ModelRecord): boolean => state === 'open'
-/** It may have been applied, or is being sent now. */
+/** Returns true if the record may have been applied or is being sent. */
 const mayStand = (record: ModelRecord): boolean =>
   isOpen(record) ||
   (record.retry !== undefined && standingStates.some((standing) => standing === record.state))
 
-/** Moves a record as the table of the lifecycle says. */
+/** Moves a record as the lifecycle table says. */
 function move(record: ModelRecord, on: LifecycleEvent, to?: RecordState): void {
   const from: RecordState = record.state
   const rows: readonly Transition[] = transitions
@@ -179,7 +179,7 @@ async function settle(
   const settled = batch.records.filter(isOpen).flatMap((record, index): [ModelRecord, Settled][] => {
     const given = outcomes[index]
     if (given === undefined) return []
-    // What V2 serves is never due.
+    // A record that V2 serves is never due.
     const { state, superseded, retry } = given
     const isDue = typeof retry === 'number'
     const final = batch.side === 'v2' && isDue ? { state, superseded } : { state, superseded, retry }
@@ -187,7 +187,7 @@ async function settle(
   })
   if (settled.length === 0) return
   const told = settled.map(([, one]) => one)
-  // The second is for an answer that got lost.
+  // The second call repeats the outcome, as after a lost answer.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
   for (const [record, { state, retry, superseded = false }] of settled) {
     move(record, 'settle', state)
@@ -207,7 +207,7 @@ async function settle(
       end(record)
 }
 
-/** V2 may have a newer record of the key, and nothing reads that back. */
+/** Returns true if V2 may have a newer record of the key that is not read back. */
 const isLeftAfter = ({ records }: ModelBatch, record: ModelRecord): boolean =>
   records.some(
     (one) =>

@@ -12,21 +12,21 @@ import { createManualClock } from '../support/manual-clock.ts'
 import { startDuties } from '../support/start-duties.ts'
 import { START_MS } from './batches.ts'
 
-/** A folder of the test's own, removed at its end. */
+/** Creates a folder that is removed at the end of the test. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   return folder
 }
 
-/** A journal with its store, and the groups that went to it. */
+/** A journal with its store and the groups that were committed to it. */
 export interface OpenSqlite {
   readonly journal: DurableJournal
   readonly store: Store
   readonly groups: Group[]
 }
 
-/** Opens a journal on a file; closed at the end of the test. */
+/** Opens a journal on a file and closes it at the end of the test. */
 export async function openSqlite(
   file: string,
   options: Omit<JournalOptions, 'url'> = {},
@@ -48,21 +48,20 @@ export async function openSqlite(
   return { journal, store, groups }
 }
 
-/** The clock of a journal, turned by hand. */
+/** Creates a clock that a test advances by hand. */
 export function createJournalClock() {
   const clock = createManualClock()
   let steppedMs = 0
   return {
     ...clock,
     wallMs: () => START_MS + steppedMs + clock.nowMs(),
-    /** Sets the wall clock forward or back. */
     setWall: (ms: number): void => {
       steppedMs += ms
     },
   }
 }
 
-/** What a journal reports of itself, as it comes. */
+/** Collects the events of a journal in their order. */
 export function createJournalEvents() {
   const heard: string[] = []
   const events = {

@@ -31,7 +31,7 @@ it.each([
   [failure('', { code: 'EPIPE' }), 'transient', 'the database cannot be reached: EPIPE', /listen_addresses/],
   [failure('Connection terminated'), 'transient', 'the database cannot be reached', /listen_addresses/],
   [failure('Query read timeout'), 'transient', 'the database cannot be reached: no answer came in time', /firewall/], // prettier-ignore
-])('%j is %s: %s', (cause, kind, message, remedy) => {
+])('classifies %j as %s: %s', (cause, kind, message, remedy) => {
   const found = toPostgresError(cause)
   expect(found).toMatchObject({ kind, message, cause })
   if (remedy === undefined) expect(found).not.toHaveProperty('remedy')
@@ -50,7 +50,7 @@ const groupOf = (operation: Operation) => ({
   gate: createCommitGate(),
 })
 
-/** Connections of which the first loses the answer to its COMMIT, which the server got or did not. */
+/** Returns connections of which the first loses the answer to its COMMIT. The server receives that COMMIT or not. */
 function cutAtCommit(url: string, written: boolean): Pool {
   const pool = connectPostgres(url, { timeoutMs: 5_000 })
   onTestFinished(() => pool.end())
@@ -75,11 +75,11 @@ function cutAtCommit(url: string, written: boolean): Pool {
   })
 }
 
-it('tells others in the way from a store that is not well', () => {
+it('distinguishes contention from a failing store', () => {
   expect(toPostgresError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
 })
 
-it('names its place without a password', () => {
+it('shows the address of the database without a password', () => {
   expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(
     'postgres://db.test:5433/markbridge',
   )
@@ -99,7 +99,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return { journal, heard }
   }
 
-  it('that does not answer the first time is opened all the same', async () => {
+  it('opens on the second attempt if the first one is not answered', async () => {
     const url = new URL(await postgres.createDatabase())
     const port = Number(url.port)
     let connections = 0
@@ -126,7 +126,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     }
   }
 
-  /** What groups are committed with, for the journal at `url`. */
+  /** Returns what the commits of the journal at `url` need. */
   const commitOptions = async (url: string) => {
     const [row] = await query(url, "select value from journal_meta where name = 'identity'")
     const mark = { identity: String(row?.['value']), commits: new Map<number, number>() }
@@ -140,9 +140,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return [createHighWater(secrets, undefined), secrets] as const
   }
 
-  it('refuses what it cannot keep while the server is gone, and settles when it is back', async ({
-    skip,
-  }) => {
+  it('refuses batches while the server is down, and settles once it is back', async ({ skip }) => {
     const { server } = postgres
     if (server === undefined) return skip()
     const { journal, heard } = await open(await postgres.createDatabase())
@@ -160,7 +158,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('goes on with new connections when its own are cut', async () => {
+  it('continues with new connections after its own are cut', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const batches = await Promise.all(
@@ -176,7 +174,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 21, confirmed: 20, open: 1 }])
   })
 
-  it('begins nothing while another session holds the order, and gives up in time', async () => {
+  it('begins no batch while another session holds the order lock, and gives up at the timeout', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const other = new Pool({ connectionString: url, max: 1 })
@@ -196,7 +194,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     )
   })
 
-  it('hands over the batches of an instance that does not renew its lease, whatever clock says what', async () => {
+  it('hands over the batches of an instance that does not renew its lease, whatever the clocks show', async () => {
     const url = await postgres.createDatabase()
     const { journal: stopped, heard } = await open(url)
     const clock = createJournalClock()
@@ -213,7 +211,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(heard).toEqual(['lease lost'])
   })
 
-  it('begins a batch anew when the server died with it, and gave its numbers to another transaction', async ({
+  it('begins a batch again if a crashed server lost it and reused its transaction number', async ({
     skip,
   }) => {
     const { server } = postgres
@@ -225,7 +223,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     await server.crash()
     await server.start()
-    // The number of a transaction that never reached the disk is used again.
+    // The server reuses the number of a transaction that never reached the disk.
     for (let turn = 0; turn < 5; turn += 1) await query(url, 'select pg_current_xact_id()')
     const committed = await commit(group)
     const kept = await query(url, 'select id as batch from journal_batches')
@@ -239,7 +237,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   it.each([
     ['was written', true],
     ['was not written', false],
-  ])('finds out whether a commit without an answer %s, and keeps the batch once', async (_what, written) => {
+  ])('finds out whether an unanswered commit %s, and stores the batch once', async (_what, written) => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const pool = cutAtCommit(url, written)
@@ -259,7 +257,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await query(url, 'select count(*)::int as n from journal_batches')).toEqual([{ n: 2 }])
   })
 
-  it('keeps one order for two instances that begin at the same time', async () => {
+  it('keeps one order when two instances begin at the same time', async () => {
     const url = await postgres.createDatabase()
     const [one, two] = [await open(url), await open(url)].map(({ journal }) => journal)
     if (one === undefined || two === undefined) throw new Error('not open')
@@ -273,7 +271,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       }))
       .sort((first, second) => first.batch - second.batch)
     const numbers = older.map(({ batch }) => batch)
-    // Each waits for the one that came before it, whoever began that.
+    // Each record waits for its predecessor, whichever instance began it.
     expect(older.map(({ after }) => after)).toEqual([[], ...numbers.slice(0, -1).map((number) => [number])])
     for (const [index, { batch }] of begun.entries())
       await (index % 2 === 0 ? one : two).settle(batch, [confirmed(0), confirmed(1)])

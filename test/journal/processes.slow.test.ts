@@ -5,8 +5,8 @@ import { batchOf, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
 
-describe('after kill -9', () => {
-  it('the next start takes over at once what was open, and nothing else', async () => {
+describe('a journal after kill -9', () => {
+  it('takes over exactly the open records at the next start', async () => {
     const file = `${await makeFolder()}/journal.db`
     const killed = await startInstance(`sqlite:${file}`)
     expect(await killed.tell({ do: 'begin', keys: ['a'] })).toBe(1)
@@ -37,7 +37,7 @@ describe('after kill -9', () => {
     ])
   })
 
-  it('everything that was said to be durable is, wherever the process was', async () => {
+  it('has every record that was reported as durable, wherever the process stopped', async () => {
     const file = `${await makeFolder()}/journal.db`
     const killed = await startInstance(`sqlite:${file}`)
     killed.send({ do: 'hammer', name: 'one' })
@@ -53,7 +53,7 @@ describe('after kill -9', () => {
       if (settled.has(batch)) expect(states).toEqual(['confirmed', 'confirmed'])
       else expect([['confirmed', 'confirmed'], ['open', 'open']]).toContainEqual(states) // prettier-ignore
     }
-    // At most the last one was under way.
+    // Only the last batch can have been in progress.
     expect(taken.length).toBeLessThanOrEqual(1)
     const [balance] = await journal.balances()
     expect(balance?.received).toBe((balance?.confirmed ?? 0) + (balance?.open ?? 0))
@@ -61,7 +61,7 @@ describe('after kill -9', () => {
   })
 })
 
-it('two processes share one file: numbers never meet, and each record counts once', async () => {
+it('gives two processes on one file distinct batch numbers and counts each record once', async () => {
   const url = `sqlite:${await makeFolder()}/journal.db`
   const processes = await Promise.all([startInstance(url), startInstance(url)])
   processes.forEach((one, index) => one.send({ do: 'hammer', name: `process ${index}` }))

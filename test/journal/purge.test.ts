@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000
 const retention = { replayForMs: DAY_MS, keepRecordsMs: 90 * DAY_MS }
 const key = { id: 'k1', key: Buffer.alloc(32) }
 
-it('forgets in steps what its time is over for, and never what is still to be done', async () => {
+it('deletes data past its retention in steps, but never open or due records', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { keys: [key] })
   const given = { credentials: 'bearer' }
   const done = await beginNew(journal, batchOf(['a'], given))
@@ -50,13 +50,13 @@ it('forgets in steps what its time is over for, and never what is still to be do
   expect(await kept(parked)).toEqual([true, 'bearer', 'ok', START_MS + 80 * DAY_MS])
   expect(await statesOf(journal, open)).toEqual(['open'])
   expect(await kept(young)).toEqual([true, undefined, 'answer 0', undefined])
-  // The totals count what is forgotten, too.
+  // The totals still count deleted records.
   expect(await journal.balances()).toMatchObject([
     { received: 6, confirmed: 3, notApplied: 1, parked: 1, open: 1 },
   ])
 })
 
-it('goes on step by step until nothing is left', async () => {
+it('continues in steps until no expired batch is left', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const refused = [{ key: 'a', refused: { answer: 'no' } }]
   await Promise.all(Array.from({ length: 120 }, () => journal.begin(batchOf([], { records: refused }))))
@@ -67,10 +67,10 @@ it('goes on step by step until nothing is left', async () => {
   })
 })
 
-it('leaves nothing of it in the file', async () => {
+it('leaves no trace of deleted data in the file', async () => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
-  // Random bytes: no compression changes them.
+  // Random bytes cannot be compressed.
   const payload = randomBytes(288_000)
   const traces = Array.from({ length: 4_500 }, (_, index) => payload.subarray(64 * index, 64 * index + 8))
   const batch = await beginNew(journal, batchOf(['a'], { payload }))
@@ -80,7 +80,7 @@ it('leaves nothing of it in the file', async () => {
     const bytes = await readFile(file)
     return [...traces, 'MARK'].filter((trace) => bytes.includes(trace)).length
   }
-  // The end of a page cuts some of them.
+  // Some traces are cut by the end of a page.
   expect(await countTraces()).toBeGreaterThan(4_400)
   await purge(store, retention, START_MS + 8 * DAY_MS, ANY_AGE)
   expect(await countTraces()).toBe(0)
@@ -88,7 +88,7 @@ it('leaves nothing of it in the file', async () => {
 
 type OpenedJournal = Awaited<ReturnType<typeof openSqlite>>
 
-/** Lets hours pass, so that in each of them the journal does what it does now and then. */
+/** Advances the clock by hours, so that the journal does its periodic work in each of them. */
 async function passHours(
   clock: ReturnType<typeof createJournalClock>,
   { store }: OpenedJournal,
@@ -96,12 +96,12 @@ async function passHours(
 ) {
   for (let hour = 0; hour < hours; hour += 1) {
     await clock.pass(3_600_000)
-    // What it does goes in several steps, which take turns with these; the next hour counts from its end.
+    // The periodic work takes several steps that alternate with these. The next hour starts when it ends.
     for (let step = 0; step < 20; step += 1) await store.exclusively(() => Promise.resolve())
   }
 }
 
-it('is done every hour by whoever has the journal open', async () => {
+it('runs every hour while an instance has the journal open', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
@@ -114,7 +114,7 @@ it('is done every hour by whoever has the journal open', async () => {
   await expect.poll(() => journal.load(batch), { timeout: 60_000 }).toBeUndefined()
 })
 
-it('deletes nothing because the wall clock jumped ahead', async () => {
+it('deletes nothing early when the wall clock jumps ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
@@ -130,7 +130,7 @@ it('deletes nothing because the wall clock jumped ahead', async () => {
   expect(await journal.load(batch)).toBeDefined()
 })
 
-it('deletes nothing because the wall clock was ahead when the process started', async () => {
+it('deletes nothing early when the process starts with a wall clock that is ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
@@ -144,7 +144,7 @@ it('deletes nothing because the wall clock was ahead when the process started', 
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
 
-it('forgets after an hour what was refused under credentials that were never accepted, and nothing else of them', async () => {
+it('deletes only refused batches after an hour if their credentials were never accepted', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { eachDatabase } from '../support/each-database.ts'
 
 describe('nextRateSlots', () => {
-  it('never puts more slots into a window than it may hold, and none later than it must', () => {
+  it('fills each window with as many slots as the limit allows', () => {
     const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
       minLength: 1,
       maxLength: 20,
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return journals
   }
 
-  test('make no more than 5 calls in any second together, and lose none', async (url) => {
+  test('share a limit of 5 calls a second without losing a slot', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
     /** Nobody knows better than this when a turn was given out that took so long to come. */
@@ -76,7 +76,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     await Promise.all([run(journals[0], 8), run(journals[1], 7)])
     expect(left).toHaveLength(15)
     left.sort((one, other) => one - other)
-    // The sixth call after any other leaves a second later, as a service sees it that counts a sliding window.
+    // Calls 1 and 6 of any six are a second apart, as a service with a sliding window requires.
     for (let index = 5; index < left.length; index += 1)
       expect((left[index] ?? 0) - (left[index - 5] ?? 0)).toBeGreaterThan(
         1_000 - Math.max(0, slowestMs - 100),
@@ -84,7 +84,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('hold back together, and keys do not hold each other back', async (url) => {
+  test('pause together for one key, while other keys go on', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

@@ -10,16 +10,18 @@ import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 
 /** Live records of one key in the smaller and the larger journal. */
 const [FEW, MANY] = [100, 2_100]
-/** Records of other keys, so that the server finds it worthwhile to use an index. */
+/** Records of other keys, so that the server prefers an index. */
 const OTHERS = 30_000
-/** Done so often, so that a row for each live record cannot hide. */
+/** Repetitions, so that one row per live record cannot hide in the noise. */
 const TIMES = 20
 const HOUR_MS = 3_600_000
 
 /** `newest` is the batch of the newest live record; `time` counts from 0. */
 type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
 
-/** Writes what a journal has after a long time: final records of other keys, and `live` parked ones of key `a`, each in its batch. */
+/**
+ * Fills a journal as after a long time: final records of other keys, and `live` parked records of key `a`, each in a batch of its own.
+ */
 async function fill(client: Client, journal: Journal, live: number): Promise<number> {
   const batch = await beginNew(journal, batchOf(['a', 'b']))
   await journal.settle(batch, [
@@ -48,9 +50,9 @@ async function fill(client: Client, journal: Journal, live: number): Promise<num
   return rows[0]?.newest ?? NaN
 }
 
-/** Entries of indexes and rows of tables that all connections of a database have read. */
+/** Returns how many index entries and table rows all connections of a database have read. */
 async function countRead(client: Client): Promise<number> {
-  // A server process reports the last of what it read when it ends.
+  // A server process reports its last reads when it ends.
   await vi.waitFor(
     async () => {
       const { rows } = await client.query<{ others: number }>(
@@ -68,7 +70,7 @@ async function countRead(client: Client): Promise<number> {
   return rows[0]?.read ?? NaN
 }
 
-describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one record', () => {
+describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads for one record', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
@@ -80,7 +82,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
     readonly newest: number
   }
   const filled = new Map<number, Filled>()
-  /** A journal with so many live records, of which copies are used. */
+  /** Creates a journal with `live` live records, which tests copy. */
   const fillOnce = async (live: number): Promise<Filled> => {
     const before = filled.get(live)
     if (before !== undefined) return before
@@ -90,7 +92,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
     const journal = await openJournal({ url })
     const made = { url, newest: await fill(client, journal, live) }
     await journal.close()
-    // As a server process that has ended reported: no connection is left that a copy would have to wait for.
+    // Waits until the server process has ended, since a copy needs a database without connections.
     await countRead(client)
     await client.end()
     filled.set(live, made)
@@ -102,10 +104,10 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
     const client = new Client({ connectionString: url })
     await client.connect()
     try {
-      // As if it had begun there: a copy of a journal is refused otherwise.
+      // Makes the copy look like the original, because a journal refuses a copy.
       await client.query("delete from journal_meta where name = 'database'")
       const before = await countRead(client)
-      // Its rows are checked whenever it is opened.
+      // Opening a journal checks its rows.
       await (await openJournal({ url })).close()
       const opened = await countRead(client)
       const journal = await openJournal({ url })
@@ -118,7 +120,8 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
   }
   const expectGrowth = async (perLiveRecord: number, work: Work): Promise<void> => {
     const more = (await readBy(MANY, work)) - (await readBy(FEW, work))
-    // One row a time for each live record would be forty thousand. Opening and closing reads a few thousand, not always the same.
+    // One row per live record and repetition would be forty thousand. Opening and closing read a few thousand rows, not always the same
+    // number.
     expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
   }
   const parked = { position: 0, state: 'parked', answer: 'later', retry: START_MS } as const
@@ -126,13 +129,13 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
   it.each<readonly [string, number, Work]>([
     ['begun', 0, (journal) => beginNew(journal, batchOf(['a']))],
     [
-      'settled and supersedes none',
+      'settled without superseding a record',
       0,
       async (journal) =>
         journal.settle(await beginNew(journal, batchOf(['b'])), [{ ...parked, state: 'refused' }]),
     ],
     [
-      'opened again',
+      'reopened',
       0,
       async (journal, newest) => {
         await journal.reopen(newest, [0], undefined)
@@ -140,7 +143,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
       },
     ],
     [
-      'asked for newer ones that wait for it',
+      'checked for newer records that wait for it',
       0,
       async (journal) => {
         const batch = await beginNew(journal, batchOf(['a']))
@@ -148,7 +151,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
       },
     ],
     [
-      'asked for older ones that it waits for',
+      'checked for older records that it waits for',
       0,
       async (journal) => {
         const batch = await beginNew(journal, batchOf(['a']))
@@ -156,37 +159,37 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
       },
     ],
     [
-      'confirmed while newer ones are parked',
+      'confirmed while newer records are parked',
       0,
       async (journal, _newest, time) => {
         expect((await journal.reopen(time + 1, [0], undefined)).after.size).toBe(1)
         await journal.settle(time + 1, [confirmed(0)])
       },
     ],
-    // What is superseded is written, and is read for that; once.
+    // Superseded records are written once, and are read for that.
     [
-      'confirmed and supersedes all',
+      'confirmed and supersedes all older records',
       30,
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
-  ])('does not grow with the live records of its key where it is %s', (_, perLiveRecord, work) =>
+  ])('do not grow with the live records of its key when it is %s', (_, perLiveRecord, work) =>
     expectGrowth(perLiveRecord, work),
   )
 
-  it('does not grow with the records that are due where partners are asked for that wait until theirs are settled', async () => {
+  it('do not grow with the due records when partners without open records are looked up', async () => {
     const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
   })
 
-  it('does not grow with the batches that are kept where older ones are purged', async () => {
+  it('do not grow with the stored batches when older ones are purged', async () => {
     const readFor = async (kept: number): Promise<number> => {
       const url = await postgres.createDatabase()
       await (await openJournal({ url })).close()
       const client = new Client({ connectionString: url })
       await client.connect()
-      // Requests of the last hour of a day, and before them those of which the records are kept.
+      // Requests of the last hour of a day, after batches whose requests are deleted.
       await client.query(
         `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, active, on_v2, newcomer, retires, bytes)
          select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,
@@ -208,11 +211,11 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
       await client.end()
       return read
     }
-    // One pass over them for each step of fifty would be a million.
+    // One scan per step of fifty batches would be a million rows.
     expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
-  it('does not grow with the records of its key in its own batch', async () => {
+  it('do not grow with the records of its key in its own batch', async () => {
     const readFor = async (keys: number): Promise<number> => {
       const url = await postgres.createDatabase()
       const client = new Client({ connectionString: url })
@@ -231,7 +234,7 @@ describe.skipIf(missingPostgres() !== undefined)('what PostgreSQL reads for one 
       return read
     }
     const [one, few, many] = [await readFor(1), await readFor(10), await readFor(MANY)]
-    // A row for each pair of records would be two million.
+    // One row per pair of records would be two million.
     expect(Math.max(one, few, many)).toBeLessThan(60 * MANY)
   })
 })

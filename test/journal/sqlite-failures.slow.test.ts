@@ -14,8 +14,8 @@ import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from 
 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 
-describe('an SQLite journal that cannot be written', () => {
-  it('gives what it opened too late for its caller to whoever finishes what is left', async () => {
+describe('an SQLite journal that fails to open or commit', () => {
+  it('hands records that it reopened after its caller gave up to recovery', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
@@ -43,7 +43,7 @@ describe('an SQLite journal that cannot be written', () => {
     expect(await journal.findAbandoned(() => true)).toEqual([])
   })
 
-  it('does not say "not applied" of a batch that it may have kept, and that another finishes when this process dies', async () => {
+  it('reports an unknown outcome for a batch that it may have stored', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
@@ -51,7 +51,7 @@ describe('an SQLite journal that cannot be written', () => {
       const committed = await store.commit(group)
       if (group.operations[0]?.kind !== 'begin') return committed
       isCommitted = true
-      // The answer never comes: this process dies.
+      // The answer never arrives, because this process dies.
       return new Promise(() => undefined)
     }
     const journal = await openJournalOn({ ...store, commit }, timeouts)
@@ -68,7 +68,7 @@ describe('an SQLite journal that cannot be written', () => {
     expect(await next.takeOver()).toMatchObject([{ after: new Map([[0, []]]) }])
   })
 
-  it('keeps nothing of a batch of which it says so, also when the store goes on and the process dies', async () => {
+  it('stores nothing of a batch that it reported as not stored, even if the process dies', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let goOn = (): void => undefined
@@ -91,18 +91,18 @@ describe('an SQLite journal that cannot be written', () => {
     expect(rows).toEqual([])
   })
 
-  it('makes an fsync for each commit, in a file for its owner alone', async () => {
+  it('syncs each commit to a file that only its owner can read', async () => {
     const file = `${await makeFolder()}/new folder/journal.db`
     const { store } = await openSqlite(file)
     const pragma = async (name: string) =>
       (await sql.raw<Record<string, unknown>>(`PRAGMA ${name}`).execute(store.db)).rows
     expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }])
-    // 2 is FULL (sqlite.org/pragma.html): with 1 a WAL is not synced at a commit.
+    // The value 2 means FULL (sqlite.org/pragma.html). With 1 a commit does not sync a WAL.
     expect(await pragma('synchronous')).toEqual([{ synchronous: 2 }])
     expect((await stat(file)).mode & 0o777).toBe(0o600)
   })
 
-  it('keeps nothing of a batch while the disk is full, and settles once there is room', async () => {
+  it('stores no batch while the disk is full, and settles once there is room', async () => {
     const { heard, events } = createJournalEvents()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
       ...timeouts,
@@ -135,7 +135,7 @@ describe('an SQLite journal that cannot be written', () => {
     ['a table without a column', 'alter table journal_batches rename column content to changed'],
     ['a table that is gone', 'drop table journal_payloads'],
   ])(
-    'fails at once for %s, and does not wait for it to go away',
+    'fails at once for %s instead of retrying',
     async (_what, change) => {
       const file = `${await makeFolder()}/journal.db`
       const { journal } = await openSqlite(file, { timeoutMs: 20_000 })
@@ -147,7 +147,7 @@ describe('an SQLite journal that cannot be written', () => {
     10_000,
   )
 
-  it('waits for another program that writes, and gives up in time', async () => {
+  it('waits for the lock of another program and gives up at the timeout', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { journal } = await openSqlite(file, timeouts)
     const other = new DatabaseSync(file)
@@ -158,7 +158,7 @@ describe('an SQLite journal that cannot be written', () => {
     expect(performance.now() - startedMs).toBeLessThan(8_000)
     other.exec('ROLLBACK')
     await journal.begin(batchOf(['b']))
-    // The one that was given up may have been written when the lock was free: it is taken back.
+    // The abandoned operation may have been written once the lock was free. It is then taken back.
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
       10_000,
@@ -182,7 +182,7 @@ describe('an SQLite journal that cannot be written', () => {
       'ADP_JOURNAL_DAMAGED',
       /^The journal sqlite:.*journal\.db is damaged or was replaced: the file is not a database\./,
     ],
-  ])('tells that the file %s', async (_what, make, code, text) => {
+  ])('reports that the file %s', async (_what, make, code, text) => {
     const file = `${await makeFolder()}/journal.db`
     await make(file)
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
@@ -191,7 +191,7 @@ describe('an SQLite journal that cannot be written', () => {
     })
   })
 
-  it.each(['redis://x', 'sqlite::memory:', ''])('refuses the address %j', async (url) => {
+  it.each(['redis://x', 'sqlite::memory:', ''])('refuses the URL %j', async (url) => {
     await expect(openJournal({ url })).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
   })
 })

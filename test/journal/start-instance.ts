@@ -8,18 +8,18 @@ import type { Step } from './instance-process.ts'
 
 /** A process with a journal. */
 export interface Instance {
-  /** Says it and resolves with the answer. */
+  /** Sends a step and resolves with its answer. */
   tell(step: Step): Promise<unknown>
-  /** Says it; what it answers is in `lines`. */
+  /** Sends a step. Its answer appears in `lines`. */
   send(step: Step): void
   readonly lines: unknown[]
-  /** kill -9; resolves when the process is gone. */
+  /** Kills the process with SIGKILL and resolves when it is dead. */
   kill(): Promise<void>
 }
 
 const PROGRAM = fileURLToPath(new URL('./instance-process.ts', import.meta.url))
 
-/** Starts a process on a journal; killed at the end of the test. */
+/** Starts a process on a journal and kills it at the end of the test. */
 export async function startInstance(url: string): Promise<Instance> {
   const child = spawn(process.execPath, [PROGRAM, url], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines: unknown[] = []

@@ -11,7 +11,7 @@ const bothOf = async (db: Parameters<typeof readUncleanEnd>[0]): Promise<(number
   await readUncleanEnd(db, 'lost'),
 ]
 
-it('an instance that ends cleanly is not noted', async () => {
+it('records nothing for an instance that ends cleanly', async () => {
   const file = `${await makeFolder()}/journal.db`
   const [one, other] = [await openSqlite(file), await openSqlite(file)]
   await one.journal.close()
@@ -19,7 +19,7 @@ it('an instance that ends cleanly is not noted', async () => {
   expect(await bothOf(other.store.db)).toEqual([undefined, undefined])
 })
 
-it('an instance whose process is gone is noted as killed', async () => {
+it('records an instance whose process has died as killed', async () => {
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock })
   const { pid } = spawnSync('true')
@@ -29,11 +29,11 @@ it('an instance whose process is gone is noted as killed', async () => {
   expect(await bothOf(store.db)).toEqual([clock.wallMs(), undefined])
 })
 
-it('an instance that does not renew its lease is noted as lost', async () => {
+it('records an instance that does not renew its lease as lost', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(file, { clock, leaseMs: 9_000 })
-  // It is of another machine, so that its lease alone tells.
+  // The instance is on another machine, so only its lease shows that it is dead.
   const far = { ...ownIdentity(), host: 'far', lease_until: clock.wallMs() + 9_000, lease_ms: 9_000 }
   await store.db.insertInto('journal_instances').values(far).execute()
   await journal.takeOver()

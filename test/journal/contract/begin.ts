@@ -7,19 +7,18 @@ import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Records of one key: what costs a row for each pair of them takes a hundred million rows. */
+/** Records of one key. One row per pair of them would be a hundred million rows. */
 const MANY = 20_000
 
-/** How many records there are, and the lists that they share. */
+/** Returns the number of records and of the distinct lists that they share. */
 const sizesOf = (after: Predecessors): unknown => ({
   records: after.size,
   lists: [...new Set(after.values())],
 })
 
-/** How a journal begins batches. */
 export function describeBegin({ name, promise }: Subject): void {
   describe(`${name}: begin`, () => {
-    promise('keeps a batch with everything that finishes it', async (journal) => {
+    promise('stores a batch with everything needed to finish it', async (journal) => {
       const batch = await beginNew(
         journal,
         batchOf(['a', 'b'], {
@@ -44,7 +43,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(await journal.load(batch + 1)).toBeUndefined()
     })
 
-    promise('knows the same batch again, and whether it is still running', async (journal) => {
+    promise('recognises a resent batch and says whether it is still running', async (journal) => {
       const again = batchOf(['a', 'b'], { name: 'one' })
       const batch = await beginNew(journal, again)
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
@@ -68,7 +67,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
-    promise('keeps a note for all instances, the latest text of each name', async (journal, opener) => {
+    promise('shares the latest note of each name between all instances', async (journal, opener) => {
       const other = await opener.open()
       expect(await journal.readNote('a')).toBeUndefined()
       await journal.writeNote('a', 'one')
@@ -77,13 +76,13 @@ export function describeBegin({ name, promise }: Subject): void {
       expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
     })
 
-    promise('knows one of two that come at the same moment', async (journal) => {
+    promise('recognises the second of two equal batches in one group', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
     })
 
     promise(
-      'takes nothing for known that differs in owner, ids or content, or has no ids',
+      'treats a batch as new if its owner, ids or content differ, or if it has no ids',
       async (journal) => {
         await beginNew(journal, batchOf(['a'], { name: 'one' }))
         const others = [
@@ -101,14 +100,14 @@ export function describeBegin({ name, promise }: Subject): void {
       },
     )
 
-    promise('forgets that a batch came when the time to replay it is over', async (_journal, opener) => {
+    promise('no longer recognises a batch once its replay period is over', async (_journal, opener) => {
       const clock = createJournalClock()
       const journal = await opener.open({ clock, leaseMs: DAY_MS })
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       const later = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
       await clock.pass(DAY_MS - HOUR_MS)
       expect(await journal.begin(later())).toEqual({ kind: 'known', batch, running: true })
-      // The age of the journal is noted now and then: what began since the last note is remembered for a little longer.
+      // The age of the journal is stored periodically, so batches begun since are recognised a little longer.
       const begun = vi.waitFor(
         async () => {
           await clock.pass(HOUR_MS)
@@ -122,7 +121,7 @@ export function describeBegin({ name, promise }: Subject): void {
     })
 
     promise(
-      'recognises a batch for the time to replay it, whatever its wall clock does',
+      'recognises a batch for the full replay period, whatever the wall clock does',
       async (_journal, opener) => {
         const clock = createJournalClock()
         const one = batchOf(['a'], { name: 'one' })
@@ -139,24 +138,21 @@ export function describeBegin({ name, promise }: Subject): void {
       },
     )
 
-    promise(
-      'tells the nearest older open record of each key, not those of the same batch',
-      async (journal) => {
-        const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
-        const begun = await journal.begin(batchOf(['c', 'a', 'b']))
-        expect(afterOf(begun)).toEqual({
-          1: [{ batch: one, position: 2 }],
-          2: [{ batch: one, position: 1 }],
-        })
-        await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', retry: START_MS }])
-        expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
-          0: [{ batch: begun.batch, position: 1 }],
-          1: [{ batch: begun.batch, position: 2 }],
-        })
-        const all = [0, 1, 2].map((position) => ({ batch: one, position }))
-        expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
-      },
-    )
+    promise('returns the nearest older open record of each key in another batch', async (journal) => {
+      const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
+      const begun = await journal.begin(batchOf(['c', 'a', 'b']))
+      expect(afterOf(begun)).toEqual({
+        1: [{ batch: one, position: 2 }],
+        2: [{ batch: one, position: 1 }],
+      })
+      await journal.settle(one, [confirmed(0), { ...confirmed(1), state: 'unknown', retry: START_MS }])
+      expect(afterOf(await journal.begin(batchOf(['a', 'b'])))).toEqual({
+        0: [{ batch: begun.batch, position: 1 }],
+        1: [{ batch: begun.batch, position: 2 }],
+      })
+      const all = [0, 1, 2].map((position) => ({ batch: one, position }))
+      expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
+    })
 
     promise('orders thousands of records of one key at the cost of one row each', async (journal, opener) => {
       const keys = Array<string>(MANY).fill('a')
@@ -183,7 +179,7 @@ export function describeBegin({ name, promise }: Subject): void {
       ])
     })
 
-    promise('tells which older record is left when the nearest has ended before its own', async (journal) => {
+    promise('finds the next older open record when the nearest one ends first', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const two = await beginNew(journal, batchOf(['a']))
       const begun = await journal.begin(batchOf(['b', 'a', 'c']))

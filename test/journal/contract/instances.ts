@@ -4,10 +4,9 @@ import { describe, expect } from 'vitest'
 import { afterOf, batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-/** How a journal is shared by instances. */
 export function describeInstances({ name, promise }: Subject): void {
   describe(`${name}: instances`, () => {
-    promise('hands over what an instance left open, once', async (journal, opener) => {
+    promise('hands over the open records of a dead instance once', async (journal, opener) => {
       const other = await opener.open()
       const done = await beginNew(other, batchOf(['a']))
       await other.settle(done, [confirmed(0)])
@@ -26,7 +25,7 @@ export function describeInstances({ name, promise }: Subject): void {
       await journal.settle(left, [confirmed(1), confirmed(2)])
     })
 
-    promise('notices that a database has forgotten what it took over', async (journal, opener) => {
+    promise('detects that a database has forgotten what an instance took over', async (journal, opener) => {
       const { db } = journal.database
       const other = await opener.open()
       await beginNew(journal, batchOf(['a']))
@@ -35,7 +34,7 @@ export function describeInstances({ name, promise }: Subject): void {
       const left = await beginNew(other, batchOf(['b']))
       await other.close()
       expect(await journal.takeOver()).toMatchObject([{ batch: left }])
-      // A copy from before takes its place, and gives the number to another batch.
+      // A copy from before replaces the database and assigns the number to another batch.
       for (const { slot, commits, last } of copy)
         await sql`update journal_commits set commits = ${commits}, last_batch = ${last} where slot = ${slot}`.execute(
           db,
@@ -46,7 +45,7 @@ export function describeInstances({ name, promise }: Subject): void {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     })
 
-    promise('gives a batch to a live instance that asks for it, and no other', async (journal, opener) => {
+    promise('hands a batch only to a live instance that asks for it', async (journal, opener) => {
       const other = await opener.open()
       const gone = await opener.open()
       const [kept, asked, askedByGone] = [
@@ -61,7 +60,7 @@ export function describeInstances({ name, promise }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(asked, [confirmed(0)])
-      // Alike, but perhaps in other words: the client gets those of the one that has it.
+      // The outcome is the same but may be worded differently: the client gets the words of the owner.
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })

@@ -14,11 +14,10 @@ const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: 
   return [confirmedAt(id), newer]
 }
 
-/** What a journal knows of the marks of a key. */
 export function describeKnownMarks({ name, promise }: Subject): void {
   describe(`${name}: known marks`, () => {
     promise(
-      'knows the marks of older confirmed records of the key, by their ids in any case',
+      'finds the marks of older confirmed records of the key, whatever the case of their ids',
       async (journal) => {
         const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
         await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
@@ -36,7 +35,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       },
     )
 
-    promise('knows newer records of the key, in its own batch as well', async (journal) => {
+    promise('finds newer records of the key, including those of its own batch', async (journal) => {
       const own = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const ask = (position: number): Promise<unknown> => known(journal, { batch: own, position }, 'm')
       expect(await Promise.all([ask(0), ask(1), ask(2)])).toEqual([
@@ -55,7 +54,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
-    promise('knows older records of the key that are lost, since the last confirmed one', async (journal) => {
+    promise('finds lost older records of the key since the last confirmed one', async (journal) => {
       const lost = (position: number): Settled => ({
         position,
         state: 'unknown',
@@ -79,7 +78,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
     })
 
     promise(
-      'counts what came since a moment as newer, where a batch takes the place of an older one',
+      'counts records received since a moment as newer when a batch replaces an older one',
       async (journal) => {
         const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
         const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
@@ -95,14 +94,14 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       },
     )
 
-    promise('leaves out what was received more than a day before', async (journal) => {
+    promise('leaves out records received more than thirty hours earlier', async (journal) => {
       const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       await journal.settle(older, [at(0, 'm', 1)])
       const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    promise('answers for all records of a batch that has one key', async (journal) => {
+    promise('answers for all records of a batch with a single key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

@@ -5,30 +5,33 @@ import type { Subject } from './subject.ts'
 
 const MIB = 1024 ** 2
 
-/** What a journal keeps for clients whose credentials were not accepted. */
+/** Tests what a journal stores for clients whose credentials were not accepted. */
 export function describeNewcomers({ name, promise }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
   describe(`${name}: newcomers`, () => {
-    promise('retire no answered batch of their owner before they are accepted', async (journal, opener) => {
-      const first = await beginNew(journal, one)
-      await journal.settle(first, [confirmed(0)])
-      journal.answered(first)
-      const second = await beginNew(journal, forged)
-      expect(await journal.begin(one)).toMatchObject(known(first))
-      await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
-      expect(await journal.begin(one)).toMatchObject(known(first))
-      const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
-      // Another instance confirms it, for example after a crash of this one.
-      const other = await opener.open()
-      expect(await other.begin(one)).toMatchObject(known(first))
-      await journal.settle(third, [confirmed(0)])
-      expect(await other.begin(one)).toMatchObject({ kind: 'new' })
-    })
+    promise(
+      'retire no answered batch of their owner before their credentials are accepted',
+      async (journal, opener) => {
+        const first = await beginNew(journal, one)
+        await journal.settle(first, [confirmed(0)])
+        journal.answered(first)
+        const second = await beginNew(journal, forged)
+        expect(await journal.begin(one)).toMatchObject(known(first))
+        await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
+        expect(await journal.begin(one)).toMatchObject(known(first))
+        const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
+        // Another instance confirms it, for example after this one has crashed.
+        const other = await opener.open()
+        expect(await other.begin(one)).toMatchObject(known(first))
+        await journal.settle(third, [confirmed(0)])
+        expect(await other.begin(one)).toMatchObject({ kind: 'new' })
+      },
+    )
 
-    promise('retire only what was answered when they came', async (journal) => {
+    promise('retire only batches that were answered when they arrived', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -44,14 +47,14 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    promise('leave nothing behind where they are denied, but for the totals', async (journal, opener) => {
+    promise('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
       const { batch, lease } = begun as { batch: number; lease: number }
       await expect(journal.forget(batch, 1, lease)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await journal.forget(batch, 2, lease)
-      // Once more, after an answer that got lost.
+      // Repeats the call, as after a lost answer.
       await journal.forget(batch, 2, lease)
       expect(await journal.load(batch)).toBeUndefined()
       expect(await journal.begin(denied)).toMatchObject({ kind: 'new' })
@@ -60,7 +63,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       ])
     })
 
-    promise('that were applied are not forgotten', async (journal) => {
+    promise('are not deleted if a record may have been applied', async (journal) => {
       const begun = await journal.begin({ ...batchOf(['a', 'b']), newcomer: true })
       const { batch, lease } = begun as { batch: number; lease: number }
       await journal.settle(batch, [confirmed(0)])
@@ -68,7 +71,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    promise('find no room beside others, and keep none from accepted owners', async (_journal, opener) => {
+    promise('share one limit, and take no room from accepted owners', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),
@@ -78,12 +81,12 @@ export function describeNewcomers({ name, promise }: Subject): void {
       const full = { code: 'ADP_OVERLOADED' }
       const first = await beginNew(journal, large('one', true, 'a'))
       await expect(journal.begin(large('two', true, 'b'))).rejects.toMatchObject(full)
-      // One that came before has its answer.
+      // A resend of an earlier batch gets its answer.
       expect(await journal.begin(large('one', true, 'a'))).toMatchObject(known(first))
       await beginNew(journal, large('three', false, 'c'))
       await beginNew(journal, large('three', true, 'd'))
       await expect(journal.begin(large('three', false, 'e'))).rejects.toMatchObject(full)
-      // After a restart too.
+      // The limit also holds after a restart.
       const next = await opener.open({ kept })
       await expect(next.begin(large('two', true, 'b'))).rejects.toMatchObject(full)
       await expect(next.begin(large('three', true, 'e'))).rejects.toMatchObject(full)

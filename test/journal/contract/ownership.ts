@@ -3,13 +3,13 @@ import { describe, expect } from 'vitest'
 import { batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-/** How a journal tells batches of different owners apart, and batches of one owner that share their ids. */
+/** Tests how a journal distinguishes batches of different owners, and batches of one owner with the same ids. */
 export function describeOwnership({ name, promise }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
 
   describe(`${name}: ownership`, () => {
-    promise('keeps ids that were used for other bytes, for both batches', async (journal, opener) => {
+    promise('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       const other = await opener.open()
@@ -20,7 +20,7 @@ export function describeOwnership({ name, promise }: Subject): void {
     })
 
     promise(
-      'takes bytes for a new batch once their client had the answer and went on',
+      'treats bytes as a new batch once their client had the answer and reused the ids',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
         journal.answered(first)
@@ -30,7 +30,7 @@ export function describeOwnership({ name, promise }: Subject): void {
         const third = await other.begin(one)
         expect(third).toMatchObject({ kind: 'new', idsReused: true })
         expect(third.batch).toBeGreaterThan(second)
-        // The reply to the second was not written out: it is still the same batch.
+        // The reply to the second batch was not written out, so it is still recognised.
         expect(await journal.begin(two)).toEqual(known(second))
         journal.answered(third.batch)
         journal.answered(second)
@@ -39,7 +39,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('retires an answered batch also when its successor comes again', async (journal) => {
+    promise('retires an answered batch when its successor is resent', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -48,7 +48,7 @@ export function describeOwnership({ name, promise }: Subject): void {
     })
 
     promise(
-      'notes without a batch that begins, for other instances and the next start',
+      'records an answer without another begin, for other instances and the next start',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
         journal.answered(first)
@@ -59,14 +59,14 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('retires nothing of another owner', async (journal) => {
+    promise('retires no batch of another owner', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    promise('decides in order for batches that come at the same moment', async (journal) => {
+    promise('decides in order about batches in one group', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -77,7 +77,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       ])
     })
 
-    promise('names the open records that newer batches wait for', async (journal) => {
+    promise('returns the open records that newer batches wait for', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])
@@ -91,7 +91,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       expect(await journal.blocking([first])).toEqual([])
     })
 
-    promise('never opens a record again that was superseded without an outcome', async (journal) => {
+    promise('never reopens a record that was superseded without an outcome', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
       await journal.settle(batch, [{ position: 0, ...superseded }])

@@ -4,11 +4,10 @@ import type { Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-/** How a journal opens records again. */
 export function describeReopen({ name, promise }: Subject): void {
   describe(`${name}: reopen`, () => {
     promise(
-      'opens what is due or may be resent, and keeps what it was until it is settled anew',
+      'reopens records that are due or resent, and shows their last outcome until they are settled',
       async (journal) => {
         const old = await beginNew(journal, batchOf(['z', 'a']))
         const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
@@ -57,25 +56,28 @@ export function describeReopen({ name, promise }: Subject): void {
       },
     )
 
-    promise('tells the older open record of its own batch, where that was opened before', async (journal) => {
-      const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
-      const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
-      await journal.settle(
-        batch,
-        [0, 1, 2, 3].map((position) => ({ position, ...parked })),
-      )
-      expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // Those that are opened together have one sender, who keeps their order.
-      expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
-        new Map([
-          [1, []],
-          [2, [{ batch, position: 0 }]],
-          [3, [{ batch, position: 0 }]],
-        ]),
-      )
-    })
+    promise(
+      'returns the older open record of its own batch if that was reopened earlier',
+      async (journal) => {
+        const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
+        const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
+        await journal.settle(
+          batch,
+          [0, 1, 2, 3].map((position) => ({ position, ...parked })),
+        )
+        expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
+        // Records that are reopened together have one sender, which keeps their order.
+        expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
+          new Map([
+            [1, []],
+            [2, [{ batch, position: 0 }]],
+            [3, [{ batch, position: 0 }]],
+          ]),
+        )
+      },
+    )
 
-    promise('leaves out a record with a newer open one of its key', async (journal) => {
+    promise('does not reopen a record with a newer open record of its key', async (journal) => {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
         old,
@@ -85,7 +87,7 @@ export function describeReopen({ name, promise }: Subject): void {
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
     })
 
-    promise('leaves out a record with a newer one of its key that may have been applied', async (journal) => {
+    promise('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
@@ -93,12 +95,12 @@ export function describeReopen({ name, promise }: Subject): void {
       await journal.settle(newer, [{ ...unknown, retry: START_MS }])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
       expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // Nor is it posted over one of which nothing more will be known.
+      // The record is not posted over one whose outcome will never be known.
       await journal.settle(newer, [unknown])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
 
-    promise('leaves a batch alone that another instance is working on', async (journal, opener) => {
+    promise('does not reopen records of a batch that another instance works on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()
@@ -109,7 +111,7 @@ export function describeReopen({ name, promise }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    promise('lists what is due, longest wait first', async (journal) => {
+    promise('lists due records, longest wait first', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

@@ -7,10 +7,9 @@ import type { Subject } from './subject.ts'
 
 const key = { id: 'k1', key: Buffer.alloc(32, 7) }
 
-/** How a journal keeps what is secret. */
 export function describeSecrets({ name, withOpener, promise }: Subject): void {
   describe(`${name}: credentials`, () => {
-    it('keeps them encrypted until the last record is final', () =>
+    it('stores credentials encrypted until the last record is final', () =>
       withOpener(async (opener) => {
         const journal = await opener.open({ keys: [key] })
         const batch = await beginNew(journal, batchOf(['a', 'b'], { credentials: 'bearer one' }))
@@ -27,14 +26,14 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         expect(await credentials()).toBeUndefined()
       }))
 
-    promise('keeps none without a key', async (journal) => {
+    promise('stores no credentials without a key', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
       expect((await journal.load(batch))?.credentials).toBeUndefined()
     })
   })
 
   describe(`${name}: encryption`, () => {
-    it('that gets its first key is refused until what it holds in plaintext is accepted', () =>
+    it('refuses a journal that gets its first key until its plaintext is accepted', () =>
       withOpener(async (opener) => {
         const before = await opener.open()
         const batch = await beginNew(before, batchOf(['a']))
@@ -53,7 +52,7 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         expect(strict.isAvailable()).toBe(true)
       }))
 
-    it('opens where a failover has lost what it knew of its key, and not what was encrypted with that since', () =>
+    it('opens a journal whose key row was lost in a failover', () =>
       withOpener(async (opener) => {
         const before = await opener.open({ keys: [key] })
         await sql`delete from journal_keys`.execute(before.database.db)
@@ -65,7 +64,7 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         expect(known.rows).toEqual([{ id: 'k1' }])
       }))
 
-    it('reads with every key of the list and writes with the first', () =>
+    it('reads with every configured key and writes with the first', () =>
       withOpener(async (opener) => {
         const [first, second] = [key, { id: 'k2', key: Buffer.alloc(32, 9) }]
         const before = await opener.open({ keys: [first] })

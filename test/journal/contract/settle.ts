@@ -6,10 +6,9 @@ import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
 
-/** How a journal settles records. */
 export function describeSettle({ name, promise }: Subject): void {
   describe(`${name}: settle`, () => {
-    promise('keeps outcomes, and takes the same ones again without a change', async (journal) => {
+    promise('stores outcomes and accepts the same ones again without a change', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const outcomes: Settled[] = [
         {
@@ -47,7 +46,7 @@ export function describeSettle({ name, promise }: Subject): void {
       expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
-    promise('takes times with fractions, and any text for an answer or a reason', async (journal) => {
+    promise('accepts times with fractions, and any text as answer or reason', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
       const odd = 'é\u0000\ud800\n😀'
       const outcome: Settled = {
@@ -61,16 +60,16 @@ export function describeSettle({ name, promise }: Subject): void {
       await journal.settle(batch, [outcome])
       expect(await journal.load(batch)).toMatchObject({
         receivedMs: START_MS,
-        // A half of a pair is not a character: bytes have none for it.
+        // A lone surrogate is not a character and has no UTF-8 bytes.
         records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, retry: START_MS + 1 }],
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
       expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
-      // The clock was set back since: nobody waits an hour for it.
+      // The clock was set back since, and no record waits an hour for that.
       expect(await journal.due(START_MS - HOUR_MS, 1)).toEqual([{ batch, positions: [0] }])
     })
 
-    promise('refuses as a whole what is already settled otherwise', async (journal) => {
+    promise('refuses all outcomes if one record is already settled differently', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [confirmed(1)])
       const other: Settled[] = [confirmed(0), { position: 1, state: 'refused', answer: 'no' }]
@@ -86,7 +85,7 @@ export function describeSettle({ name, promise }: Subject): void {
       })
     })
 
-    promise('takes no outcomes at all for a batch that is there', async (journal) => {
+    promise('accepts an empty list of outcomes for a stored batch', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       await Promise.all([journal.settle(batch, []), journal.settle(batch, [confirmed(0)])])
       await journal.settle(batch, [])
@@ -94,7 +93,7 @@ export function describeSettle({ name, promise }: Subject): void {
       await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     })
 
-    promise('takes neighbours together, also where some of them were settled before', async (journal) => {
+    promise('settles consecutive records together, even if some were settled before', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
       const batch = await beginNew(journal, {
@@ -112,7 +111,7 @@ export function describeSettle({ name, promise }: Subject): void {
         ['confirmed', 'answer 4'], ['refused', 'no'], ['confirmed', 'answer 6'],
       ]) // prettier-ignore
       expect(await journal.balances()).toMatchObject([{ received: 7, open: 1, confirmed: 4, refused: 2 }])
-      // Each record keeps its own key: a newer batch waits for the one that is open.
+      // Each record keeps its own key: a newer batch waits for the open one.
       expect(afterOf(await journal.begin(batchOf(['g', 'a', 'c'])))).toEqual({
         1: [{ batch, position: 0 }],
       })
@@ -125,7 +124,7 @@ export function describeSettle({ name, promise }: Subject): void {
       expect((await statesOf(journal, batch))[0]).toBe('open')
     })
 
-    promise('supersedes older records of the key, once a newer one is confirmed', async (journal) => {
+    promise('supersedes older records of the key once a newer one is confirmed', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(old, [
@@ -172,7 +171,7 @@ export function describeSettle({ name, promise }: Subject): void {
     })
 
     promise(
-      'supersedes older records by one that may have been applied and is not read back again',
+      'supersedes older records by a record that may have been applied and is not read back',
       async (journal) => {
         const retry = START_MS
         const old = await beginNew(journal, batchOf(['a', 'b']))
@@ -183,7 +182,7 @@ export function describeSettle({ name, promise }: Subject): void {
         const newer = await beginNew(journal, batchOf(['a', 'b']))
         await journal.settle(newer, [
           { position: 0, state: 'unknown', answer: '?', reason: 'overwritten', deadLetter: true },
-          // Until it is known what became of this one, it stands before the older one by itself.
+          // Until the outcome of this record is known, it blocks the older one by itself.
           { position: 1, state: 'unknown', answer: '?', retry },
         ])
         expect(await statesOf(journal, old)).toEqual(['refused, superseded', 'parked'])
@@ -191,7 +190,7 @@ export function describeSettle({ name, promise }: Subject): void {
       },
     )
 
-    promise('supersedes a record that is settled with the newer one', async (journal, opener) => {
+    promise('supersedes a record that is settled together with the newer one', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
       await journal.settle(batch, [
         { position: 0, state: 'parked', answer: 'ok', retry: START_MS },
@@ -210,7 +209,7 @@ export function describeSettle({ name, promise }: Subject): void {
       ])
     })
 
-    promise('supersedes a record once, also where its key was confirmed twice', async (journal, opener) => {
+    promise('supersedes a record only once if its key is confirmed twice', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))
@@ -219,7 +218,7 @@ export function describeSettle({ name, promise }: Subject): void {
       expect(await (await opener.inspect()).balances()).toMatchObject([{ holds: true }])
     })
 
-    promise('leaves a record alone when the newer one was refused', async (journal) => {
+    promise('does not supersede a record when the newer one is refused', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))

@@ -11,11 +11,11 @@ const unknown = (position: number, retry?: number) =>
 const parked = (position: number) =>
   ({ position, state: 'parked', answer: undefined, reason: 'unavailable', retry: 5 }) as const
 
-/** How a batch ends whose client may send it again. */
+/** The outcome of a batch that its client may resend. */
 const ofLost = (state: 'unknown' | 'notApplied', position: number) =>
   ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
 
-/** A batch that V3 served, whose only record ended in this way. */
+/** Settles a batch that V3 served, with this outcome of its only record. */
 async function settledOnV3(
   journal: Journal,
   key: string,
@@ -26,35 +26,38 @@ async function settledOnV3(
   return batch
 }
 
-/** How a journal keeps what V2 serves beside what V3 serves. */
+/** Tests how a journal stores batches that V2 serves beside those that V3 serves. */
 export function describeSides({ name, promise }: Subject): void {
   describe(`${name}: sides`, () => {
-    promise('takes the same batch for a new one as often as V2 serves it', async (journal) => {
+    promise('treats each copy of a batch as new if V2 serves it and no resend is named', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    promise('knows for V2 what V2 served after the batch that a resend names', async (journal) => {
-      const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
-      const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
-      expect(first.kind).toBe('new')
-      const known = { kind: 'known', running: true, side: 'v2' }
-      expect(second).toEqual({ ...known, batch: first.batch })
-      const third = await beginNew(journal, resend(first.batch))
-      expect(await journal.begin(resend(first.batch))).toEqual({
-        ...known,
-        batch: third,
-        earlier: [first.batch],
-      })
-      expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
-      // Neither other ids nor other bytes are a resend.
-      await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
-      await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
-    })
+    promise(
+      'recognises for V2 a batch that V2 served after the number that a resend names',
+      async (journal) => {
+        const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
+        const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
+        expect(first.kind).toBe('new')
+        const known = { kind: 'known', running: true, side: 'v2' }
+        expect(second).toEqual({ ...known, batch: first.batch })
+        const third = await beginNew(journal, resend(first.batch))
+        expect(await journal.begin(resend(first.batch))).toEqual({
+          ...known,
+          batch: third,
+          earlier: [first.batch],
+        })
+        expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
+        // Neither other ids nor other bytes are a resend.
+        await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
+        await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
+      },
+    )
 
-    promise('knows for V3 all that V2 served, the newest first', async (journal) => {
+    promise('recognises for V3 all copies that V2 served, newest first', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -65,12 +68,12 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    promise('knows for V2 what V3 served', async (journal) => {
+    promise('recognises for V2 a batch that V3 served', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    promise('lets one batch take the place of those that V2 served', async (journal) => {
+    promise('lets one batch replace the copies that V2 served', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -78,12 +81,12 @@ export function describeSides({ name, promise }: Subject): void {
       const [first, second] = await Promise.all([journal.begin(replacing), journal.begin(replacing)])
       expect([first.kind, second.kind]).toEqual(['new', 'known'])
       expect(second.batch).toBe(first.batch)
-      // V2 serves again: it is V3's batch from now on.
+      // V2 serves again, but the batch belongs to V3 from now on.
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
     promise(
-      'takes bytes for a new batch once their client had an answer to the last of them',
+      'treats bytes as a new batch once their client had the answer to the last copy',
       async (journal) => {
         const [first, second] = [
           await beginNew(journal, onV2(['a'], 'ids')),
@@ -99,7 +102,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('says where it does not look through all that V2 was sent', async (journal) => {
+    promise('reports that it did not examine all copies sent to V2', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -107,28 +110,31 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    promise('gives no place before newer records of its keys', async (journal, opener) => {
-      const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
-      const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
-      await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
-      const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
-      const other = await opener.open()
-      // The newer one comes in the same moment, in the same transaction and before it.
-      const same = batchOf(['b'], { name: 'two' })
-      const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
-      const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
-      expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
-      expect(await other.begin(replacing)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
-      await journal.settle(newer, [confirmed(0)])
-      expect(await journal.begin(replacing)).toEqual({ ...known, newer: [] })
-      expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
-      const [one, two] = replacing.records
-      const refused = { answer: '{}', reason: 'superseded' }
-      const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
-      expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
-    })
+    promise(
+      'does not let a batch replace one that has newer records of its keys',
+      async (journal, opener) => {
+        const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
+        const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
+        await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
+        const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
+        const other = await opener.open()
+        // The newer batch arrives at the same moment, in the same transaction and before it.
+        const same = batchOf(['b'], { name: 'two' })
+        const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
+        const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
+        expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+        expect(await other.begin(replacing)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+        await journal.settle(newer, [confirmed(0)])
+        expect(await journal.begin(replacing)).toEqual({ ...known, newer: [] })
+        expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
+        const [one, two] = replacing.records
+        const refused = { answer: '{}', reason: 'superseded' }
+        const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
+        expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
+      },
+    )
 
-    promise('gives the place where newer records of its keys were not applied', async (journal) => {
+    promise('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -138,7 +144,7 @@ export function describeSides({ name, promise }: Subject): void {
       })
     })
 
-    promise('replaces no batch that V2 was sent later', async (journal) => {
+    promise('does not replace a batch that was sent to V2 later', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -148,7 +154,7 @@ export function describeSides({ name, promise }: Subject): void {
       })
     })
 
-    promise('keeps the order of a key over both sides and all instances', async (journal, opener) => {
+    promise('keeps the order of a key across both sides and all instances', async (journal, opener) => {
       const other = await opener.open()
       const v3 = await beginNew(other, batchOf(['a']))
       const begun = await journal.begin(onV2(['a', 'b']))
@@ -161,28 +167,28 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    promise('opens an older record of a key for one that V2 is to serve', async (journal) => {
+    promise('reopens an older record of a key before V2 serves a newer one', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
       const refs = { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } }
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: false }])
       expect((await journal.reopen(older, [0], undefined)).after.size).toBe(0)
-      // The newer ones wait for it, however many there are.
+      // All newer records wait for it.
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(1)
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: true }])
       await journal.settle(older, [confirmed(0)])
       expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
-    promise('never opens one that a newer one of V3 forbids', async (journal) => {
+    promise('never reopens a record if V3 has a newer one of its key', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       await beginNew(journal, batchOf(['a']))
       await beginNew(journal, onV2(['a']))
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
     })
 
-    promise('supersedes older records by what V2 applied, or may have', async (journal) => {
+    promise('supersedes older records by a record that V2 applied or may have applied', async (journal) => {
       for (const end of [confirmed(0), unknown(0)]) {
         const lost = await settledOnV3(journal, 'a', unknown(0, 5))
         const waiting = await settledOnV3(journal, 'b', parked(0))
@@ -194,11 +200,11 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    promise('supersedes what ends after a newer one that V2 may have got', async (journal) => {
+    promise('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
-        // Its process ended while it waited for the older one.
+        // The process that sent it died while it waited for the older record.
         const newer = await beginNew(journal, onV2(['a']))
         await journal.settle(newer, [ofLost('unknown', 0)])
         await journal.settle(older, [end])
@@ -214,7 +220,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    promise('leaves older records as they are where V2 refused', async (journal) => {
+    promise('does not supersede older records when V2 refuses the newer one', async (journal) => {
       const waiting = await settledOnV3(journal, 'a', parked(0))
       const batch = await beginNew(journal, onV2(['a']))
       await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])
@@ -222,14 +228,14 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    promise('counts what V2 serves in the totals, and never as unsettled', async (journal) => {
+    promise('counts records that V2 serves in the totals but never as unsettled', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])
       expect(await journal.balances()).toMatchObject([{ received: 2, open: 0, confirmed: 1, unknown: 1 }])
     })
 
-    promise('takes over what a dead instance was sending to V2', async (journal, opener) => {
+    promise('takes over batches that a dead instance was sending to V2', async (journal, opener) => {
       const other = await opener.open()
       const batch = await beginNew(other, onV2(['a'], 'one'))
       await other.close()

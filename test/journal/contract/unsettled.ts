@@ -3,10 +3,9 @@ import { describe, expect } from 'vitest'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-/** What a journal says of records that are not settled. */
 export function describeUnsettled({ name, promise }: Subject): void {
   describe(`${name}: unsettled`, () => {
-    promise('counts what is open or due, by partner', async (journal) => {
+    promise('counts open and due records by partner', async (journal) => {
       expect([...(await journal.unsettled())]).toEqual([])
       const acme = await beginNew(journal, batchOf(['a', 'b', 'c', 'd', 'e']))
       await beginNew(journal, batchOf(['f'], { partner: 'brill' }))
@@ -17,7 +16,7 @@ export function describeUnsettled({ name, promise }: Subject): void {
         confirmed(0),
         { position: 1, state: 'unknown', answer: undefined, retry: START_MS + 5 },
         { position: 2, state: 'parked', answer: undefined, retry: START_MS + 5 },
-        // Neither is looked at again unless its client comes back.
+        // Neither record is looked at again unless its client resends the batch.
         { position: 3, state: 'unknown', answer: undefined },
         { position: 4, state: 'notApplied', answer: undefined, retry: 'resend' },
       ])

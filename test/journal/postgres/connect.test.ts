@@ -15,7 +15,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
   })
   afterAll(() => postgres.close())
 
-  test('break between two statements: the next statement fails, and the process lives on', async () => {
+  test('fail the next statement, but not the process, when they break between two statements', async () => {
     const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()
@@ -44,7 +44,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
     return Promise.all(found)
   }
 
-  test('have the settings of the journal, whatever its address, database and role say', async () => {
+  test('have the settings of the journal, whatever its URL, database and role set', async () => {
     const database = await postgres.createDatabase()
     const { pathname } = new URL(database)
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
@@ -60,7 +60,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
       expect(await readSettings(one)).toEqual(['on', 'read committed', 'off', 'off'])
   })
 
-  test('let two instances take different batch numbers where the database begins transactions as repeatable read', async () => {
+  test('give two instances different batch numbers when the database defaults to repeatable read', async () => {
     const database = await postgres.createDatabase()
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
     await pool.query(
@@ -83,18 +83,21 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
   })
 
   describe.skipIf(missingPooler() !== undefined)('through a pooler', () => {
-    test.each(['transaction', 'statement'] as const)('are refused where it pools by %s', async (mode) => {
-      const through = await startPooler(await postgres.createDatabase(), mode)
-      for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
-        await expect(open()).rejects.toMatchObject({
-          code: 'ADP_CONFIGURATION',
-          message: expect.stringMatching(
-            /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
-          ) as unknown,
-        })
-    })
+    test.each(['transaction', 'statement'] as const)(
+      'are refused when the pooler pools by %s',
+      async (mode) => {
+        const through = await startPooler(await postgres.createDatabase(), mode)
+        for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
+          await expect(open()).rejects.toMatchObject({
+            code: 'ADP_CONFIGURATION',
+            message: expect.stringMatching(
+              /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
+            ) as unknown,
+          })
+      },
+    )
 
-    test('have the settings of the journal where it pools by session', async () => {
+    test('have the settings of the journal when the pooler pools by session', async () => {
       const through = await startPooler(await postgres.createDatabase(), 'session')
       expect(await readSettings(through)).toEqual(['on', 'read committed', 'off', 'off'])
       const journal = await openJournal({ url: through })

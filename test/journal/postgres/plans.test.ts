@@ -26,7 +26,7 @@ const firstColumns: Readonly<Record<string, string>> = {
   journal_answers_batch: 'batch',
 }
 
-/** Tables of a few rows. */
+/** Tables with a few rows. */
 const smallTables = new Set(['journal_commits', 'journal_instances', 'journal_meta', 'journal_ledger'])
 
 /** Those of these tables, and that of the batches with open records. */
@@ -61,7 +61,7 @@ describe.skipIf(missingPostgres() !== undefined)('the plans of a connection, mad
   })
 
   test.each(Object.entries(createStatements('postgres')))(
-    '%s searches and never passes',
+    '%s searches by index and never scans a whole table',
     async (name, text) => {
       const client = await pool.connect()
       try {
