@@ -69,7 +69,6 @@ export interface AppOverrides {
   readonly worker?: number
   /** The nice value of the comparison thread, on Linux. Default: 19, which leaves it only spare processor time. */
   readonly backgroundNice?: number
-  /** Observes the results of live comparisons. */
   readonly onCompared?: OnCompared
   /** Returns an observer of an exchange. A copy of the reply is made if the observer sets `copyBytes`. */
   readonly observe?: ProxyContext['observe']
@@ -85,7 +84,6 @@ export interface AppOverrides {
   readonly slowClients?: Partial<typeof usualPace>
 }
 
-/** The adapter. */
 export interface App {
   /** Starts to listen. Resolves with the address in use, since port 0 in the configuration selects a free port. */
   listen(): Promise<{ readonly url: string; readonly port: number }>
@@ -107,7 +105,6 @@ export interface App {
    * runs the adapter calls this in its handlers of `unhandledRejection` and `uncaughtException`.
    */
   readonly onUnhandled: (cause: unknown) => void
-  /** Returns the metrics as data. */
   metrics(): Promise<MetricsSnapshot>
   /** Returns the data of the console, or `undefined` before `listen` or if no console or no journal is configured. */
   consoleData(): OpenedConsoleData | undefined
@@ -374,9 +371,8 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
 }
 
 /**
- * The fraction of a lease for which stages may be used after they were read. Other instances wait for this instance until 1.2 leases
- * after its last renewal, while this instance holds its lease for 0.8. During the difference they still wait for it, even if it is
- * paused.
+ * The fraction of a lease for which stages may be used after they were read. Other instances wait for this instance until 1.2 leases after
+ * its last renewal, while this instance holds its lease for 0.8. During the difference they still wait for it, even if it is paused.
  */
 const COUNTED_LEASES = 0.38
 

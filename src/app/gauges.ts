@@ -16,7 +16,6 @@ const JOURNAL_MS = 2_000
 const priorities = ['write', 'read', 'comparison'] as const
 const sides = ['v2', 'v3'] as const
 
-/** Adds gauges of the requests, the queue and the log. */
 export function addGauges(
   { addGauge }: Gauges,
   { inFlight, byteBudget }: Pick<ProxyContext, 'inFlight' | 'byteBudget'>,

@@ -48,7 +48,6 @@ export function toPartners(config: Config, before?: ConfiguredPartners): readonl
   })
 }
 
-/** Creates a partner from its configuration. */
 export function toPartner(
   partner: PartnerConfig,
   callsPerSecond: number | undefined,
@@ -135,13 +134,11 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
   return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
 }
 
-/** Returns the limits of a batch. */
 export const batchLimitsOf = ({ limits }: Pick<Config, 'limits'>): BatchLimits => ({
   ...defaultBatchLimits,
   ...limits,
 })
 
-/** Returns a partner's settings for V3 records. */
 export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConfig): RecordMapping {
   const { eventType, codeType } = v3
   return { eventType, codeType, changeProcessName, unmappedFields }

@@ -6,7 +6,6 @@ import type { ReloadMetrics } from '../observability/metrics.ts'
 /** Applies a configuration in this process or in all workers. Rejects with the reason if it cannot, and then changes nothing. */
 export type ApplyConfig = (next: Config) => Promise<ConfigChanges>
 
-/** Receives the result of each reload. */
 export interface ReloadReport {
   reloaded(changes: ConfigChanges): void
   refused(faults: readonly ErrorDetail[]): void
@@ -65,7 +64,6 @@ function faultsOf(cause: unknown): readonly ErrorDetail[] {
 /** A file may have very many faults. The log shows the first of them and the total. */
 const MAX_FAULTS = 100
 
-/** Creates the report of reloads in the log and the metrics. */
 export function createReloadReport(
   events: Pick<Events, 'configReloaded' | 'configRefused'>,
   metrics: ReloadMetrics,

@@ -100,7 +100,6 @@ function packError(cause: unknown): PackedError {
   return { code, message, details }
 }
 
-/** A running thread. */
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
   /** Asks the thread to finish its work, and resolves once it has. From then on the thread keeps the process alive until `terminate`. */
   close(): Promise<unknown>

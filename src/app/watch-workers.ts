@@ -25,7 +25,6 @@ export function createWorkerWatch(logger: Logger) {
       sum.ended(end.worker)
       events.workerEnded(end)
     },
-    /** Renders the metrics of all workers as one page. */
     render: sum.render,
   }
 }

@@ -42,8 +42,7 @@ export interface ConfigChanges {
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
 /**
- * Matches keys that need no restart, because only the console and the `rollout` commands use them. The commands read the file each
- * time.
+ * Matches keys that need no restart, because only the console and the `rollout` commands use them. The commands read the file each time.
  */
 const commandKeys = /^rollout\.operators\b/
 

@@ -66,7 +66,6 @@ export const journalSchema = z
       refuse('keepRecordsMs', 'must not be shorter than replayForMs')
   })
 
-/** The journal section of a validated configuration. */
 export type JournalConfig = z.infer<typeof journalSchema>
 
 /** Returns the address of the journal, whether or not it is a secret. */
@@ -74,7 +73,6 @@ export function journalUrlOf({ url: address }: Pick<JournalConfig, 'url'>): stri
   return address instanceof Secret ? address.reveal() : address
 }
 
-/** Returns the encryption keys as bytes. */
 export function journalKeysOf({
   keys,
 }: Pick<JournalConfig, 'keys'>): readonly { readonly id: string; readonly key: Uint8Array }[] {

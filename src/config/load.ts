@@ -17,7 +17,6 @@ interface ConfigFlags {
   readonly host?: string | undefined
   /** The address of the journal. It is never printed, since it may contain a password. */
   readonly journal?: string | undefined
-  /** The port of the console. */
   readonly console?: number | undefined
 }
 

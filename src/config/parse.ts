@@ -77,8 +77,7 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
 }
 
 /**
- * Lists the first `maxShown` faults, one per line, with place and cause. `whole` names the place of a fault without a path or a
- * position.
+ * Lists the first `maxShown` faults, one per line, with place and cause. `whole` names the place of a fault without a path or a position.
  */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {

@@ -260,7 +260,6 @@ const compare = z.strictObject({
 /** An error code of the service. Codes of the adapter begin with `ADP_`. */
 const serviceErrorCode = z.string().regex(/^(?!ADP_)[A-Z][A-Z0-9_]{1,39}$/)
 
-/** The schema of an entry in `partners`. */
 export const partnerSchema = z.strictObject({
   id: key(
     'Unique name of the partner in logs, metrics and the journal.',

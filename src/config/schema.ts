@@ -92,7 +92,6 @@ const hostName = z
   .regex(/^(?:[\w.-]+|\[[0-9a-f:.]+\])$/i, 'must be a name or an address, without a port')
   .transform((name) => name.toLowerCase())
 
-/** The console section: the web console of operators. */
 const consoleSchema = z.strictObject({
   port: key('TCP port of the console; 0 selects a free one.', z.int().min(0).max(65_535)),
   host: key(
@@ -296,12 +295,10 @@ export const configSchema = z.strictObject({
   ),
 })
 
-/** A validated configuration. */
 export type Config = z.infer<typeof configSchema>
 
 export type ConsoleConfig = NonNullable<Config['console']>
 
-/** The settings of one partner. */
 export type PartnerConfig = Config['partners'][number]
 
 /** The JSON Schema members that the schema of the configuration uses. */

@@ -62,7 +62,6 @@ export const fieldSecret = secret.refine(
   'has a character that no header field can carry: check how the value was copied',
 )
 
-/** A text that may be a secret. */
 export const textOrSecret = z.union(
   [z.string().min(1), secret],
   'must be a text, { env: NAME } or { file: path }',

@@ -19,7 +19,6 @@ export function printConfig(config: Config): string {
   return stringify(JSON.parse(JSON.stringify(config)))
 }
 
-/** Prints one partner in the same way. */
 export function printPartner(partner: PartnerConfig): string {
   return stringify(JSON.parse(JSON.stringify(partner)))
 }

@@ -5,8 +5,7 @@ import { pathOf } from '../http/request-target.ts'
 import { createPathTest } from './path-pattern.ts'
 
 /**
- * An entry of the pass-through list: a path pattern for `createPathTest`, with the default methods of its kind or with methods of its
- * own.
+ * An entry of the pass-through list: a path pattern for `createPathTest`, with the default methods of its kind or with methods of its own.
  */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 

@@ -5,7 +5,6 @@ import { createQuota, holderOf, type QueueKey } from '../upstream/index.ts'
 
 /** Limits how many bytes of request bodies and complete replies all requests together hold in memory. */
 export type ByteBudget = ReturnType<typeof createByteBudget>
-/** The bytes that one request holds in memory. */
 export type HeldBytes = ReturnType<ByteBudget['open']>
 
 /** Releases the bytes when the response closes. Until then the request and its reply stay in memory. */
@@ -50,7 +49,6 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
         },
       }
     },
-    /** Returns the number of bytes in use. */
     held: (): number => quota.held(),
     /** Changes the size of the budget. Requests in progress keep the bytes that they hold. */
     resize: (bytes: number): void => quota.resize(bytes),

@@ -36,7 +36,6 @@ export interface ProxyContext extends WriteContext {
   readonly observe?: ((exchange: Received) => Partial<ExchangeObserver>) | undefined
   /** `undefined` if tracing is off. */
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
-  /** Forwards the requests that V2 serves. */
   readonly relays: Relays
   /** Reads marks from V2 with calls that are separate from the client's request. */
   readonly v2Reader: Pick<WholeReader, 'get'>
@@ -85,7 +84,6 @@ export function createInFlight() {
     /** Resolves when no request is in flight. Call it only once new requests can no longer arrive. */
     idle: (): Promise<void> =>
       count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
-    /** Returns the number of requests in flight. */
     count: (): number => count,
   }
 }

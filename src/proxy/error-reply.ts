@@ -26,7 +26,6 @@ export function sendError(response: ServerResponse, cause: unknown, events: Even
   response.end(json)
 }
 
-/** Returns the JSON body of the reply to a failed request. */
 export function encodeError(error: AdapterError): string {
   const isGateways = error.status === 401 || error.status === 403
   return JSON.stringify(

@@ -21,7 +21,6 @@ export interface Exchange {
   readonly prefix: string
   readonly client: Client
   readonly entry: StageEntry
-  /** The side that serves the request. */
   readonly side: Side
   readonly kind: RequestKind
   /** The unit that `canary` assigns to a side: the school that the token or a header names, otherwise the client. */
@@ -37,7 +36,6 @@ export type Received = Omit<Exchange, 'observer'>
 export type Replied =
   /** A write that V3 answered, or that the journal answered with the stored reply. */
   | { readonly kind: 'answered'; readonly planned: PlannedRequest; readonly answered: Answered }
-  /** A write that was sent to V2. */
   | {
       readonly kind: 'relayed'
       /** The decompressed body, or `undefined` if the body cannot be read. */
@@ -65,7 +63,6 @@ export interface ExchangeObserver {
   ended(cause: unknown): void
 }
 
-/** Combines several observers into one. */
 export function observeAll(observers: readonly Partial<ExchangeObserver>[]): ExchangeObserver {
   return {
     copyBytes: Math.max(0, ...observers.map(({ copyBytes = 0 }) => copyBytes)),

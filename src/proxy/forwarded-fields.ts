@@ -56,9 +56,8 @@ const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
 /**
- * Matches fields by which a gateway tells the service behind it who the caller is and which way the request took, or asks for internals
- * of the gateway. They are never passed from a client to V3. V2 receives them while it serves, as it did before the adapter was
- * installed.
+ * Matches fields by which a gateway tells the service behind it who the caller is and which way the request took, or asks for internals of
+ * the gateway. They are never passed from a client to V3. V2 receives them while it serves, as it did before the adapter was installed.
  */
 const OF_GATEWAYS =
   /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/
@@ -143,8 +142,7 @@ const REPLACED: ReadonlySet<string> = new Set([
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
 /**
- * Node uses only the first of these fields. A service that used the last one would see another client, or other records, than the
- * adapter.
+ * Node uses only the first of these fields. A service that used the last one would see another client, or other records, than the adapter.
  */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
@@ -195,7 +193,6 @@ function isForeignToV3(name: string): boolean {
   return plain !== name && [CREDENTIALS, REPLACED, KEPT, ONCE, hopByHopHeaders].some((set) => set.has(plain))
 }
 
-/** Returns the port that the client addressed. */
 function portOf({ headers }: IncomingMessage): string {
   const port = /:(\d+)$/.exec([headers['x-forwarded-host'] ?? headers.host].join())?.[1]
   return port ?? (headers['x-forwarded-proto'] === 'https' ? '443' : '80')

@@ -85,7 +85,6 @@ export type ForwardOutcome =
 /** Forwards requests to one upstream, and its replies to the clients, both unchanged. */
 type Forwarder = ReturnType<typeof createForwarder>
 
-/** The uploads in progress, by request. */
 export type Uploads = WeakMap<IncomingMessage, Upload>
 
 interface Upload {
@@ -118,11 +117,8 @@ export interface ForwarderOptions {
     readonly status: number | undefined
     readonly durationMs: number
   }) => void
-  /** Starts the trace span of a call. */
   readonly trace?: (() => CallTrace | undefined) | undefined
-  /** Called when a request gets no complete reply. */
   readonly onFailure: (reason: 'unreachable' | 'lost' | 'brokenReply') => void
-  /** Called when a request gets no connection. */
   readonly onRefusal: (reason: Refusal) => void
 }
 
@@ -206,7 +202,6 @@ export function createForwarder(options: ForwarderOptions) {
         held.release()
       }
     },
-    /** Returns the number of connections in use. */
     held: (): number => connections.held(),
     close: async (): Promise<void> => {
       await connections.close()
@@ -396,7 +391,6 @@ export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcom
     },
     /** Aborts the call of an abandoned upload to V2 or V3, and returns the error for its client. */
     uploadLost: (request: IncomingMessage): AdapterError => giveUpUpload(options.uploads, request),
-    /** Returns the number of connections in use by all forwarders. */
     held: (): number => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
     close: async (): Promise<void> => {
       await Promise.all([...relays.values()].map((relay) => relay.close()))

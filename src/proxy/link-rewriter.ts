@@ -1,4 +1,3 @@
-/** Maps absolute links to other addresses. */
 export interface LinkRewriting {
   readonly from: string
   readonly to: string
@@ -6,7 +5,6 @@ export interface LinkRewriting {
   readonly nextTo?: string
 }
 
-/** The link rewriting of one reply. */
 export interface ReplyLinks {
   /** The first matching entry applies. Each `from` begins with the `from` of the last entry, which is the upstream's address. */
   readonly rewritings: readonly LinkRewriting[]
@@ -132,8 +130,7 @@ function endsAt(text: string, end: number): boolean {
 }
 
 /**
- * Normalises a path for comparison: services and their clients escape different characters, and paths of the service are
- * case-insensitive.
+ * Normalises a path for comparison: services and their clients escape different characters, and paths of the service are case-insensitive.
  */
 function comparedPath(path: string): string {
   try {

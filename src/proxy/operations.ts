@@ -52,8 +52,7 @@ export interface MetricsPage {
 }
 
 /**
- * Handles `GET /metrics` with the Prometheus text, without credentials. Throws `ADP_FORBIDDEN` for callers that may not read the
- * metrics.
+ * Handles `GET /metrics` with the Prometheus text, without credentials. Throws `ADP_FORBIDDEN` for callers that may not read the metrics.
  */
 async function handleMetrics(
   { readers, render }: MetricsPage,

@@ -27,7 +27,6 @@ interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | '
   /** True if absolute links of the upstream in JSON bodies are rewritten to the adapter's address. */
   readonly rewriteLinks: boolean
   readonly accepted: AcceptedCredentials
-  /** Returns the current time in milliseconds since the epoch. */
   readonly nowMs: () => number
 }
 
@@ -145,7 +144,6 @@ export function createPassThrough(options: PassThroughOptions) {
       if (outcome.kind === 'intercepted') answerDenial(authorisation, outcome)
       else if (outcome.kind === 'brokenReply') report()
     },
-    /** Returns the number of connections in use. */
     held: (): number => forwarder.held(),
     close: (): Promise<void> => forwarder.close(),
   }

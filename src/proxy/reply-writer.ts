@@ -7,7 +7,6 @@ import { holdsCredential, toClientFields } from './forwarded-fields.ts'
 import { withoutPlaces } from '../translate/index.ts'
 import { LinkRewriter, type ReplyLinks, rewriteField } from './link-rewriter.ts'
 
-/** Options for forwarding a reply. */
 export interface ReplyOptions {
   /** The absolute links to rewrite in header fields and JSON bodies. If `undefined`, links stay unchanged. */
   readonly links: ReplyLinks | undefined

@@ -38,7 +38,6 @@ interface Route {
   readonly segments: number
   /** The kind of the route's requests. A POST to the set of records has the kind `record` instead. */
   readonly kind: RequestKind
-  /** The handlers by method. */
   readonly handlers: Readonly<Record<string, Handle>>
 }
 
@@ -112,7 +111,6 @@ function methodsOf({ handlers }: Route): string[] {
 
 const operationMethods = ['GET', 'HEAD']
 
-/** The target of a request, read once. */
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
   /** The marker of the side that issued the target as a next link, or `undefined` if the target has no marker. */

@@ -21,8 +21,7 @@ type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 const IDLE_MS = 4_000
 
 /**
- * Creates a proxy over http-proxy-middleware. It opens a connection whenever none is idle, so the caller must limit the number of
- * calls.
+ * Creates a proxy over http-proxy-middleware. It opens a connection whenever none is idle, so the caller must limit the number of calls.
  */
 export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
@@ -67,8 +66,7 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
 }
 
 /**
- * Creates an agent that hands out connections only once they are open, so that the hook `proxyReq` runs immediately before the first
- * byte.
+ * Creates an agent that hands out connections only once they are open, so that the hook `proxyReq` runs immediately before the first byte.
  */
 function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAgent {
   const options = { keepAlive: true, timeout: IDLE_MS }

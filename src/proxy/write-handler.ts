@@ -51,9 +51,8 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
 const RECORD_BYTES = 512
 
 /**
- * Returns the memory in bytes for the parts of a reply that wait for their client to read them. The memory is reserved before anything
- * is posted, because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its
- * context.
+ * Returns the memory in bytes for the parts of a reply that wait for their client to read them. The memory is reserved before anything is
+ * posted, because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its context.
  */
 export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
   return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
@@ -71,7 +70,6 @@ export function writeRequestOf({ request, kind: asked, prefix, client }: Exchang
   })
 }
 
-/** Returns the function that opens the reply to a planned write. */
 export function openReply({ response, observer }: Exchange, plan: Plan): OpenReply {
   return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
     if (plan.ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)

@@ -99,7 +99,6 @@ export function createBackgroundThread(options: ThreadOptions) {
     begun,
     /** Returns the running thread, or `undefined`. Never starts one. */
     current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
-    /** Applies another configuration. */
     reload: (next: Config): void => {
       config = next
       thread?.call('use', packConfig(config)).catch(onFailure)

@@ -11,8 +11,7 @@ import type { EvidenceScope } from '../../rollout/evidence/read-kept.ts'
 import type { Side } from '../../rollout/stage.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
-// The calls between the thread of background work and the main thread. All arguments are plain values. Buffers arrive as plain byte
-// arrays.
+// The calls between the thread of background work and the main thread. All arguments are plain values. Buffers arrive as plain byte arrays.
 
 /** A client with the id of its partner instead of the partner. */
 export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string }
@@ -21,7 +20,6 @@ export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string 
 export type PostedExchange = WithClient<OfferedExchange>
 type WithClient<One> = One extends unknown ? Omit<One, 'client'> & { readonly client: PostedClient } : never
 
-/** The arguments of the thread. */
 export interface ThreadStart {
   readonly config: PackedConfig
   /** The difference in milliseconds between the adapter's clock and that of the machine. */
@@ -42,7 +40,6 @@ export interface ThreadCalls {
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
-  /** Applies another configuration. */
   readonly use: (config: PackedConfig) => void
   /** Resolves once all work that was begun has ended. */
   readonly close: () => Promise<void>
@@ -51,7 +48,6 @@ export interface ThreadCalls {
 /** The result of an exchange that was sent to be compared. */
 export interface PostedResult {
   readonly ends: readonly (readonly [CheckKind, PostedEnd])[]
-  /** The names of the counters that V2's reply increases. */
   readonly learned: readonly string[]
 }
 
@@ -71,7 +67,6 @@ export type PostedEnd =
 export interface MainCalls {
   /** Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected. */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
-  /** See `Pace.acquire`. */
   readonly acquire: (client: PostedClient, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
   readonly note: (note: Note) => void
@@ -84,7 +79,6 @@ interface PostedAuthorisation {
 
 type InternalError = Parameters<Events['internalError']>[0]
 
-/** An event in the thread. */
 export type Note =
   /** The thread began with an exchange, so the queue has room for another. */
   | { readonly kind: 'begun'; readonly id: number }

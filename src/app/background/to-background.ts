@@ -50,7 +50,6 @@ interface BackgroundParts {
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
-  /** Called with each comparison. */
   readonly onCompared: OnCompared | undefined
   /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice?: number | undefined
@@ -65,7 +64,6 @@ interface BackgroundParts {
 /** The work that is done without delaying clients. */
 interface Background {
   readonly comparison: LiveComparison
-  /** Applies another configuration. */
   reload(config: Config): void
   /** Ends all checks within some seconds. Further calls have no effect. */
   close(): Promise<void>
@@ -158,7 +156,6 @@ export function toBackground(parts: BackgroundParts): Background {
     journal?.evidence.miss(head, { kind: head.kind, check })
     safely(() => parts.onCompared?.({ ...head, check, records: [], delaysMs: [] }))
   }
-  /** Counts and stores the result of a check. */
   const end = (head: ExchangeHead, check: CheckKind, how: PostedEnd): void => {
     if (how.kind !== 'compared') {
       const { partner } = head
@@ -192,8 +189,7 @@ export function toBackground(parts: BackgroundParts): Background {
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
   }
   /**
-   * Reports the keys of a write that is not compared. Without a running thread there are no followed marks that the write could
-   * replace.
+   * Reports the keys of a write that is not compared. Without a running thread there are no followed marks that the write could replace.
    */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
     const current = thread.current()

@@ -66,7 +66,6 @@ export async function previewReply(
   return { head: ifAccepted.head, parts, end: ifAccepted.end, v3Id: V3_ID }
 }
 
-/** Returns the reply to a request that is refused as a whole. */
 export function previewRefusal(error: AdapterError): TriedReply {
   const head = headOf(error.status, 'application/json; charset=utf-8')
   return { head, parts: [], end: encodeError(error), v3Id: V3_ID }

@@ -5,7 +5,6 @@ import { decodeStoredRequest } from '../../writes/stored-request.ts'
 
 const slicing = createSlicing()
 
-/** Reads the ids in the stored request of a batch. */
 export async function readRequest(payload: Uint8Array): Promise<ReadableRequest> {
   const { request, body } = decodeStoredRequest(payload)
   const { contentType } = request

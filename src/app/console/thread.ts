@@ -11,7 +11,6 @@ import { readRequest } from './read-request.ts'
 
 // The thread of the console's data. Its reads, decoding and writes do not delay clients.
 
-/** The arguments of the thread. */
 export interface ConsoleThreadStart {
   readonly url: string
   readonly how: Unsealing
