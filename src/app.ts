@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { toInternalError } from './app/background/calls.ts'
-import { toBackground } from './app/background/to-background.ts'
+import { createBackgroundWork } from './app/background/background-work.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { type OpenedConsoleData, openInstanceConsole } from './app/console/open-console-data.ts'
 import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
@@ -231,7 +231,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs }
   const { passThrough, relays, v2Reader } = createForwarding(forwarding)
 
-  const background = toBackground({
+  const background = createBackgroundWork({
     ...{ config, registry, rateLimits, accepted, metrics, events, nowMs },
     journal: stores && evidence && { slotsOf: stores.slotsOf, evidence },
     onCompared: overrides.onCompared,

@@ -17,26 +17,26 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   const hasV2 = membersOf(config['upstreams'])['v2'] !== undefined
   const hasJournal = !isNone(journal['url'])
   return [
-    ...usedTwice(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
+    ...findRepeated(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
     ...findTooFewOperators(rollout['approval'], operators, hasJournal),
     // Names that differ only in case would be two people in the audit trail but look like one person to its reader.
-    ...usedTwice(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
-    ...usedTwice(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
-    ...usedTwice(partners.map(({ id }) => id), 'id', 'partners'),
+    ...findRepeated(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
+    ...findRepeated(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
+    ...findRepeated(partners.map(({ id }) => id), 'id', 'partners'),
     ...findOpenConsole(config['console'], operators, hasJournal),
     ...partners.flatMap((partner, index) => [
-      ...findLent(partner, `partners[${index}]`),
+      ...findLentCredentials(partner, `partners[${index}]`),
       ...findStageFaults(partner, `partners[${index}]`, hasV2, hasJournal),
       ...findIncomplete(membersOf(membersOf(partner['v3'])['auth']), `partners[${index}].v3.auth`),
     ]),
-    ...findHidden(partners.map(({ match }) => membersOf(match))),
+    ...findUnreachable(partners.map(({ match }) => membersOf(match))),
   ] // prettier-ignore
 }
 
 const fault = (target: string, message: string): ErrorDetail => ({ code: 'conflict', message, target })
 
 /** Finds entries of the list `path` whose value an earlier entry already has. */
-function usedTwice(values: readonly unknown[], word: string, path: string, member = word): ErrorDetail[] {
+function findRepeated(values: readonly unknown[], word: string, path: string, member = word): ErrorDetail[] {
   const firsts = new Map<string, number>()
   return values.flatMap((value, index) => {
     if (typeof value !== 'string') return []
@@ -91,7 +91,7 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
  * Finds partners that lend a credential to every caller. A path does not identify a client, so every caller could use a credential that
  * depends on the path.
  */
-function findLent({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
+function findLentCredentials({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
   const way = membersOf(match)
   const { subscriptionKey, auth } = membersOf(v3)
   const lends = subscriptionKey !== undefined || membersOf(auth)['mode'] === 'clientCredentials'
@@ -136,7 +136,7 @@ function findIncomplete(auth: Members, path: string): ErrorDetail[] {
 }
 
 /** Finds partners whose requests an earlier partner receives, since the first partner that matches a request serves it. */
-function findHidden(matches: readonly Members[]): ErrorDetail[] {
+function findUnreachable(matches: readonly Members[]): ErrorDetail[] {
   const all = matches.map(waysOf)
   return all.flatMap((ways, index) => {
     const hiders = all.flatMap((others, at) => {

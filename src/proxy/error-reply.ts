@@ -57,7 +57,7 @@ const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
 }
 
 /** Returns the error for a request without a reply. A write that may have reached the service gets `code`, never a plain failure. */
-export function lossOf(
+export function lostReplyError(
   method: string | undefined,
   sent: boolean,
   code: UnknownOutcome,
@@ -73,7 +73,7 @@ export function lossOf(
 }
 
 /** Returns the error for a request whose client uploads the body too slowly. */
-export function slowUploadOf(
+export function slowUploadError(
   method: string | undefined,
   sent: boolean,
   code: UnknownOutcome = 'ADP_OUTCOME_UNKNOWN',

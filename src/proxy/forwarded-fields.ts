@@ -43,7 +43,7 @@ function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE
     if (raw[at]?.toLowerCase() !== 'connection') continue
     for (const name of (raw[at + 1] ?? '').split(',')) named.add(name.trim().toLowerCase())
   }
-  return passing(raw, (name) => !hopByHopHeaders.has(name) && (!named.has(name) || kept.has(name)))
+  return filterFields(raw, (name) => !hopByHopHeaders.has(name) && (!named.has(name) || kept.has(name)))
 }
 
 const NONE: ReadonlySet<string> = new Set()
@@ -105,7 +105,7 @@ export function replaceForwarding(
   const prefix = (publicUrl?.pathname ?? claimed ?? '').replace(/\/$/, '')
   const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
   const encrypted = 'encrypted' in socket && socket.encrypted === true
-  const hops = isTrusted ? believed(itemsOf(headers['x-forwarded-for']), trusted) : []
+  const hops = isTrusted ? trustedHops(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
     if (REMOVED.test(plainName(name))) Reflect.deleteProperty(headers, name)
   }
@@ -119,7 +119,7 @@ export function replaceForwarding(
 }
 
 /** Returns the last untrusted hop and all hops after it. Earlier hops are only claims of that untrusted hop. */
-function believed(hops: readonly string[], trusted: AddressList): readonly string[] {
+function trustedHops(hops: readonly string[], trusted: AddressList): readonly string[] {
   const client = hops.findLastIndex((hop) => !trusted.has(hop))
   return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
 }
@@ -166,7 +166,7 @@ export function toUpstreamFields(
   const { rawHeaders, headers } = request
   const once = new Set(ONCE)
   const seen = (name: string): boolean => ONCE.has(name) && !once.delete(name)
-  const fields = passing(endToEndFields(rawHeaders, KEPT), (name) => {
+  const fields = filterFields(endToEndFields(rawHeaders, KEPT), (name) => {
     if (seen(name)) return false
     // The parsed headers no longer contain the fields that `replaceForwarding` removed.
     if (headers[name] === undefined || REPLACED.has(name)) return false
@@ -203,11 +203,11 @@ export function toClientFields(head: ReplyHead, withheld: readonly string[]): st
   const own = endToEndFields(head.fields.list())
   return withheld.length === 0
     ? own
-    : passing(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
+    : filterFields(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
 }
 
 /** Filters a list of alternating names and values. `passes` receives each name in lower case. */
-function passing(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
+function filterFields(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const [name = '', value = ''] = [raw[at], raw[at + 1]]

@@ -20,7 +20,13 @@ import {
 } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 import type { ByteBudget, HeldBytes } from './byte-budget.ts'
-import { isSafeMethod, lossOf, sendError, slowUploadOf, type UnknownOutcome } from './error-reply.ts'
+import {
+  isSafeMethod,
+  lostReplyError,
+  sendError,
+  slowUploadError,
+  type UnknownOutcome,
+} from './error-reply.ts'
 import { toUpstreamFields } from './forwarded-fields.ts'
 import type { LinkRewriting, ReplyLinks } from './link-rewriter.ts'
 import { type ReplyOptions, ReplyWriter } from './reply-writer.ts'
@@ -214,9 +220,9 @@ export function createForwarder(options: ForwarderOptions) {
  * Aborts the call of a request whose upload is abandoned, and returns the error for its client. The error says that the request may
  * have been applied if part of it was sent.
  */
-function giveUpUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
+function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
-  const error = slowUploadOf(request.method, call?.isSent() === true, outcomeUnknown)
+  const error = slowUploadError(request.method, call?.isSent() === true, outcomeUnknown)
   // Aborting is deferred, so that the failure of the call finds the answer that the caller sends first.
   if (call !== undefined) queueMicrotask(() => call.abort(error))
   return error
@@ -311,7 +317,8 @@ class ForwardedRequest implements ReplySink {
     const { request, response, options, head } = this
     const { method } = request
     if (sent) this.count(undefined)
-    const error = cause instanceof AdapterError ? cause : lossOf(method, sent, options.outcomeUnknown, cause)
+    const error =
+      cause instanceof AdapterError ? cause : lostReplyError(method, sent, options.outcomeUnknown, cause)
     // Otherwise the client has disconnected or was already answered.
     const isOpen = !response.destroyed && !response.writableEnded
     if (head !== undefined && (this.intercepted === undefined || response.headersSent)) {
@@ -390,7 +397,7 @@ export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcom
       return relay
     },
     /** Aborts the call of an abandoned upload to V2 or V3, and returns the error for its client. */
-    uploadLost: (request: IncomingMessage): AdapterError => giveUpUpload(options.uploads, request),
+    abandonUpload: (request: IncomingMessage): AdapterError => abortUpload(options.uploads, request),
     held: (): number => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
     close: async (): Promise<void> => {
       await Promise.all([...relays.values()].map((relay) => relay.close()))

@@ -16,7 +16,7 @@ import type { ForwardOutcome } from './forwarder.ts'
  * accepted the client's credentials by then. On V3 only records that V3 confirmed or refused count. At `complete` nothing is counted,
  * because no step follows.
  */
-export function noteWrite(
+export function countWrite(
   { seen }: Pick<ProxyContext, 'seen'>,
   { kind, client, unit, entry, receivedMs }: Received,
   isAccepted: () => boolean,
@@ -207,7 +207,7 @@ export function offerExchange(
     return isRead
       ? offerRead(context, exchange, kind, isAccepted)
       : offerWrite(context, exchange, kind, isAccepted)
-  return isRead ? {} : noteKeys(context, exchange, isAccepted)
+  return isRead ? {} : reportKeys(context, exchange, isAccepted)
 }
 
 function offerRead(
@@ -267,7 +267,7 @@ function offerWrite(
   }
 }
 
-function noteKeys(
+function reportKeys(
   { comparison }: Comparison,
   { client, entry }: Received,
   isAccepted: () => boolean,

@@ -29,7 +29,7 @@ export function createOperations(
 }
 
 /** Returns the operational path that a decoded path misspells in case or with a trailing slash, or `undefined` for every other path. */
-export function respelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
+export function findMisspelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
   const plain = path.toLowerCase().replace(/\/$/, '')
   return operations.has(plain) ? plain : undefined
 }

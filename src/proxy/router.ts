@@ -26,8 +26,8 @@ import {
   handleReadRegistrations,
   handleReadServiceDocument,
 } from './handle-read.ts'
-import { beginTrial, logWrite, noteWrite, offerExchange } from './observers.ts'
-import { createOperations, type MetricsPage, type Readiness, respelt } from './operations.ts'
+import { beginTrial, logWrite, countWrite, offerExchange } from './observers.ts'
+import { createOperations, type MetricsPage, type Readiness, findMisspelt } from './operations.ts'
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
 
@@ -178,7 +178,7 @@ export function createProxyApp(
     checkTransferCoding(request)
     checkConnectionOptions(request)
     const { target, marker } = response.locals
-    const exact = respelt(operations, target.path)
+    const exact = findMisspelt(operations, target.path)
     if (exact !== undefined)
       throw new AdapterError(
         'ADP_NOT_FOUND',
@@ -212,7 +212,7 @@ export function createProxyApp(
     }
   }
   const onCutOff: ProxyApp['onCutOff'] = (request, response) => {
-    const error = context.relays.uploadLost(request)
+    const error = context.relays.abandonUpload(request)
     if (error.code !== 'ADP_SLOW_CLIENT') sendError(response.setHeader('Connection', 'close'), error, events)
   }
   return { listener, messages: createMessageClasses(app), onCutOff }
@@ -245,7 +245,7 @@ async function serveObserved(
   const isAccepted = (): boolean => queueKey.isAccepted()
   const observer = observeAll([
     beginTrial(context, received, isAccepted()),
-    noteWrite(context, received, isAccepted),
+    countWrite(context, received, isAccepted),
     logWrite(context, client.partner.id),
     offerExchange(context, received, isAccepted),
     context.observe?.(received) ?? {},
@@ -335,7 +335,7 @@ function watchClient(
     }
     // Node abandons a request whose response has ended, and a reader of the body would wait forever.
     response.setHeader('Connection', 'close').once('close', () => request.destroy())
-    sendError(response, relays.uploadLost(request), events)
+    sendError(response, relays.abandonUpload(request), events)
   })
 }
 

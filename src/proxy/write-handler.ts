@@ -99,7 +99,7 @@ export async function endReply(
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
   if (storedReply !== undefined) {
     countReply(context, exchange, storedReply.body.length)
-    sendKept(response, storedReply)
+    sendStored(response, storedReply)
   }
   await observer.replied({ kind: 'answered', planned, answered })
 }
@@ -117,7 +117,7 @@ export function onceWritten(response: ServerResponse, onWritten: () => void): vo
   else response.once('finish', check)
 }
 
-function sendKept(response: ServerResponse, { status, reason, fields, body }: StoredReply): void {
+function sendStored(response: ServerResponse, { status, reason, fields, body }: StoredReply): void {
   response.sendDate = false
   response.writeHead(status, reason, [...fields])
   response.end(body)

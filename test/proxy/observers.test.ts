@@ -7,7 +7,7 @@ import { AdapterError } from '../../src/errors.ts'
 import { createSlicing } from '../../src/http/slices.ts'
 import type { Exchange, ExchangeObserver, Received, Replied } from '../../src/proxy/exchange.ts'
 import type { ForwardOutcome } from '../../src/proxy/forwarder.ts'
-import { beginTrial, noteWrite } from '../../src/proxy/observers.ts'
+import { beginTrial, countWrite } from '../../src/proxy/observers.ts'
 import { noSeen, type SeenWrite } from '../../src/rollout/evidence/seen-writes.ts'
 import { type CountedTrial, createTrialWindows } from '../../src/rollout/guards/trial-windows.ts'
 import type { RequestKind } from '../../src/rollout/stage.ts'
@@ -75,7 +75,7 @@ const answered = (status: number, body?: Buffer, ...fields: string[]): ForwardOu
 const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterError =>
   new AdapterError(code, 'A text.')
 
-describe('noteWrite', () => {
+describe('countWrite', () => {
   const plan = ['a', 'b', 'c'].map((key) => ({ key, record: { AttendanceCode: { ExternalID: 'N' } } }))
   const keysOf = (side: 'v2' | 'v3', statuses: readonly number[]): readonly unknown[] => {
     const found: unknown[] = []
@@ -88,7 +88,7 @@ describe('noteWrite', () => {
     const entry = { side, stage: 'canary', revision: 1 }
     const client = { partner: { id: 'acme' } }
     const write = { kind: 'batch', client, unit: 'a', entry, receivedMs: 0 } as unknown as Received
-    const noted = noteWrite({ seen }, write, () => true)
+    const noted = countWrite({ seen }, write, () => true)
     noted.decoded?.({ records: plan } as unknown as Plan)
     statuses.forEach((status, position) => noted.settled?.(position, { status } as PartReply))
     noted.ended?.(undefined)

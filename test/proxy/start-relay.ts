@@ -81,7 +81,7 @@ export async function startRelay(url: string, settings: RelaySettings = {}): Pro
   }
   const giveUp = (index: number): AdapterError | undefined => {
     const request = requests[index]
-    return request && relays.uploadLost(request)
+    return request && relays.abandonUpload(request)
   }
   const { port } = server.address() as AddressInfo
   return { port, log, relays, calls, refusals, outcomes, outcome, outcomeStarted, giveUp }

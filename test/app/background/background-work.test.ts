@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 
 import type { MainCalls, PostedEnd, PostedExchange } from '../../../src/app/background/calls.ts'
-import { toBackground } from '../../../src/app/background/to-background.ts'
+import { createBackgroundWork } from '../../../src/app/background/background-work.ts'
 import { toPartners } from '../../../src/app/partners.ts'
 import type {
   ComparedExchange,
@@ -82,7 +82,7 @@ function run(isBroken = false) {
   /** The evidence that was added or missed. */
   const kept: string[] = []
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
-  const background = toBackground({
+  const background = createBackgroundWork({
     config,
     registry: createRegistry(partners),
     rateLimits: createRateLimits(clock),

@@ -80,7 +80,7 @@ const MAX_PENDING_KEYS = 50_000
  * If that thread fails, only the work that it had begun is lost, and no client notices. Whatever happens to the thread, offered =
  * compared + dropped + skipped.
  */
-export function toBackground(parts: BackgroundParts): Background {
+export function createBackgroundWork(parts: BackgroundParts): Background {
   const { metrics, events, journal, clock = backgroundClock } = parts
   const stop = new AbortController()
   const pace = createPace(clock, stop.signal, journal?.slotsOf)
