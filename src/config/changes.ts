@@ -82,7 +82,7 @@ function raisedStages(
   return next.partners.flatMap(({ id, stage }, index) => {
     const own = before.get(id)
     if (own === undefined || stages.indexOf(stage) <= stages.indexOf(own.stage)) return []
-    const message = `partner ${id} is at ${own.stage}: markbridge rollout set takes it forward, a reload does not`
+    const message = `partner ${id} is at ${own.stage}: a reload cannot move a partner forward, use markbridge rollout set`
     return [{ target: `partners[${index}].stage`, message }]
   })
 }

@@ -43,7 +43,7 @@ function findRepeated(values: readonly unknown[], word: string, path: string, me
     const first = firsts.get(value)
     firsts.set(value, first ?? index)
     if (first === undefined) return []
-    return [fault(`${path}[${index}].${member}`, `is the ${word} of ${path}[${first}] as well`)]
+    return [fault(`${path}[${index}].${member}`, `is already the ${word} of ${path}[${first}]`)]
   })
 }
 
@@ -74,12 +74,14 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
   const { host, identity, trustedProxies } = membersOf(given)
   const isOpen = typeof host === 'string' && !isLoopback(host.includes(':') ? `[${host}]` : host)
   return [
-    ...(hasJournal ? [] : [fault('console', 'needs a journal: it shows what a journal knows')]),
+    ...(hasJournal
+      ? []
+      : [fault('console', 'needs a journal: the console shows the contents of the journal')]),
     ...(isOpen && operators.length === 0
-      ? [fault('console.host', 'is beyond loopback: rollout.operators has to name who may enter')]
+      ? [fault('console.host', 'can be reached from other machines: list the operators in rollout.operators')]
       : []),
     ...(identity !== undefined && operators.length === 0
-      ? [fault('console.identity', 'names operators, and rollout.operators has none')]
+      ? [fault('console.identity', 'needs operators: rollout.operators is empty')]
       : []),
     ...(identity !== undefined && listOf(trustedProxies).length === 0
       ? [fault('console.identity', 'has no effect: console.trustedProxies is empty')]
@@ -115,7 +117,7 @@ function findStageFaults(
   const isServed = hasV2 || membersOf(v2)['baseUrl'] !== undefined
   const target = `${path}.stage`
   if (servedByV2.includes(stage) && !isServed)
-    return [fault(target, `is served by V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
+    return [fault(target, `needs an address of V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
   if (journaled.includes(stage) && !hasJournal)
     return [fault(target, 'needs a journal: with journal.url: none a stage is legacy, v3 or complete')]
   return []
@@ -144,7 +146,7 @@ function findUnreachable(matches: readonly Members[]): ErrorDetail[] {
       return hides ? [`partners[${at}]`] : []
     })
     if (hiders.length === 0) return []
-    return [fault(`partners[${index}].match`, `matches requests that go to ${hiders.join(' and ')} first`)]
+    return [fault(`partners[${index}].match`, `matches requests that already go to ${hiders.join(' and ')}`)]
   })
 }
 

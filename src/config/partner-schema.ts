@@ -251,7 +251,7 @@ const compare = z.strictObject({
       .max(100)
       .refine(
         (rules) => new Set(rules.map(({ name }) => name)).size === rules.length,
-        'must have names that differ from each other',
+        'must have unique names',
       )
       .default(() => []),
   ),

@@ -73,7 +73,7 @@ describe('planReload', () => {
         partners: [{ id: 'acme', match: { any: true }, stage }],
       })
     expect(() => planReload(at('legacy'), at('v3'))).toThrow(
-      'partners[0].stage: partner acme is at legacy: markbridge rollout set takes it forward, a reload does not',
+      'partners[0].stage: partner acme is at legacy: a reload cannot move a partner forward, use markbridge rollout set',
     )
     expect(planReload(at('v3'), at('legacy')).changes.changed).toEqual(['acme'])
     expect(planReload(at('legacy', 'none'), at('v3', 'none')).changes.changed).toEqual(['acme'])

@@ -36,7 +36,7 @@ describe('a partner whose requests an earlier partner receives', () => {
 
   it('names the partners that match first', () => {
     expect(matchFaults(hashes([one]), { any: true }, hashes([two, one]))).toEqual([
-      'partners[2].match: matches requests that go to partners[0] and partners[1] first',
+      'partners[2].match: matches requests that already go to partners[0] and partners[1]',
     ])
   })
 
@@ -59,8 +59,8 @@ describe('a console', () => {
   const operator = { name: 'ann', role: 'operator', tokenSha256: one }
   const identity = { header: 'X-User' }
   it.each([
-    [{ host: '10.0.0.5' }, [], ['console.host: is beyond loopback: rollout.operators has to name who may enter']],
-    [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: names operators, and rollout.operators has none']],
+    [{ host: '10.0.0.5' }, [], ['console.host: can be reached from other machines: list the operators in rollout.operators']],
+    [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: needs operators: rollout.operators is empty']],
     [{ identity }, [operator], ['console.identity: has no effect: console.trustedProxies is empty']],
     [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
   ])('%j with operators %j', (given, operators, expected) => {

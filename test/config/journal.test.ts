@@ -42,7 +42,7 @@ describe('journal', () => {
     ],
     [
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
-      ['journal.keys[1].id: is the id of journal.keys[0] as well'],
+      ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
   ])('%j: %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)

@@ -218,7 +218,7 @@ describe('the position of a fault', () => {
     expect(lines.map((line) => line.trim().split(';')[0])).toEqual([
       'upstreams.v3.baseUrl (line 1, column 20): must be an http or https address',
       'journal.keys[0].key (line 4, column 17): the environment variable UNSET_KEY is not set',
-      'journal.keys[1].id (line 5, column 9): is the id of journal.keys[0] as well',
+      'journal.keys[1].id (line 5, column 9): is already the id of journal.keys[0]',
       'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
       expect.stringMatching(
         /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: with any/,
@@ -226,9 +226,9 @@ describe('the position of a fault', () => {
       'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
       'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
       'line 13, column 5: not valid YAML: duplicate key',
-      'partners[1].match (line 14, column 5): matches requests that go to partners[0] first',
+      'partners[1].match (line 14, column 5): matches requests that already go to partners[0]',
       'partners[2].id (line 15, column 5): is required',
-      'partners[2].match (line 15, column 5): matches requests that go to partners[0] first',
+      'partners[2].match (line 15, column 5): matches requests that already go to partners[0]',
       'listen.prot (line 16, column 11): is not a key of the configuration',
     ])
     expect(JSON.stringify([error.message, error.details])).not.toContain('hush')

@@ -55,8 +55,8 @@ describe('parseConfig', () => {
       'passThrough.allow[0]: must begin with "/" and have no wildcards but * and **',
       'passThrough.rewriteLinks: Invalid input: expected boolean, received string',
       'colour: is not a key of the configuration',
-      'partners[1].id: is the id of partners[0] as well',
-      'partners[1].match: matches requests that go to partners[0] first',
+      'partners[1].id: is already the id of partners[0]',
+      'partners[1].match: matches requests that already go to partners[0]',
     ])
   })
 

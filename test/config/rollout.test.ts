@@ -22,8 +22,8 @@ describe('rollout', () => {
     ['refuses the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
     ['refuses the token in place of its hash', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
     ['refuses an unknown role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
-    ['refuses a repeated name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is the name of rollout.operators[0] as well']],
-    ['refuses a repeated token', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is the token of rollout.operators[0] as well']],
+    ['refuses a repeated name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is already the name of rollout.operators[0]']],
+    ['refuses a repeated token', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is already the token of rollout.operators[0]']],
     ['refuses one person for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
     ['refuses approvers without an operator who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
     ['refuses an unknown key', { operator: [] }, ['rollout.operator: is not a key of the configuration; did you mean operators?']],
@@ -54,7 +54,7 @@ describe('stages of the file', () => {
   const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
   const partnerFaults = (members: object, sections: object = {}): readonly string[] =>
     faultsOf({ upstreams, partners: [partner(members)], ...sections })
-  const noV2 = 'is served by V2: set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
+  const noV2 = 'needs an address of V2: set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
   const noJournal = 'needs a journal: with journal.url: none a stage is legacy, v3 or complete'
   const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }
 
