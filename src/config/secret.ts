@@ -11,7 +11,7 @@ export class Secret {
     this.#value = value
   }
 
-  /** Returns the value. Only the code that sends the value may call this. */
+  /** Returns the value, which must never be printed or logged. */
   reveal(): string {
     return this.#value
   }
