@@ -41,7 +41,7 @@ describe('a partner whose requests an earlier partner receives', () => {
   })
 
   it.each(['/a/../b', '/a//b', '/a%20b', '/a;x', '/a?b', '/a#b', '/a. ', '/a\\b', '//a'])(
-    'a prefix that no path has: %s',
+    'refuses the prefix %s, which no request path can have',
     (pathPrefix) => {
       expect(faulty([{ pathPrefix }])).toEqual([0])
     },
@@ -63,7 +63,7 @@ describe('a console', () => {
     [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: needs operators: rollout.operators is empty']],
     [{ identity }, [operator], ['console.identity: has no effect: console.trustedProxies is empty']],
     [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
-  ])('%j with operators %j', (given, operators, expected) => {
+  ])('reports the conflicts of %j with operators %j', (given, operators, expected) => {
     const partners = [{ id: 'acme', match: hashes(two) }]
     expect(faultsOf({ upstreams, partners, console: { port: 8081, ...given }, rollout: { operators } })).toEqual(expected)
   }) // prettier-ignore

@@ -44,12 +44,12 @@ describe('journal', () => {
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
       ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
-  ])('%j: %j', (journal, faults) => {
+  ])('reports for %j the faults %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 
   it.each(['postgres://u:hush@db.test/m', 'postgres://db.test/m?user=u&password=hush'])(
-    'shows no password of an address in clear',
+    'never prints the password of an address',
     (url) => {
       const config = parseConfig({ upstreams, journal: { url } })
       expect(journalUrlOf(config.journal)).toBe(url)

@@ -62,7 +62,7 @@ describe('createConfigJsonSchema', () => {
     ['a rate', withPartner({ v3: { callsPerSecond: 2.5 } })],
     ['an address of PostgreSQL', { upstreams, journal: { url: 'postgres://db.test/journal' } }],
     ['a pattern with methods', { upstreams, passThrough: { allow: [{ path: '/x', methods: ['PUT'] }] } }],
-  ])('accepts %s, as the program does', (_, input) => {
+  ])('accepts %s, like the program', (_, input) => {
     expect(parseConfig(input)).toBeDefined()
     expect(faultsOf(input)).toEqual([])
   })
@@ -79,7 +79,7 @@ describe('createConfigJsonSchema', () => {
     ['an invalid hash', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
     ['a rate of zero', withPartner({ v3: { callsPerSecond: 0 } }), '.partners[0].v3.callsPerSecond'],
     ['a journal in memory', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],
-  ])('refuses %s, as the program does', (_, input, path) => {
+  ])('refuses %s, like the program', (_, input, path) => {
     expect(() => parseConfig(input)).toThrow()
     expect(faultsOf(input).map((fault) => fault.split(' ', 1)[0])).toContain(path)
   }) // prettier-ignore

@@ -51,7 +51,7 @@ describe('loadConfig', () => {
     ['nothing', ''],
     ['a comment', '# nothing\n'],
     ['null', '~\n'],
-  ])('takes a file with %s for an empty one', async (_name, text) => {
+  ])('treats a file with %s as an empty file', async (_name, text) => {
     const error = await faultOf(loadConfig(await file('empty.yaml', text)))
     expect(error.details.map(({ target, message }) => `${target ?? ''} ${message}`)).toEqual([
       'upstreams.v3.baseUrl is required',
@@ -73,7 +73,7 @@ describe('loadConfig', () => {
   it.each([
     ['listen: 5\n', 'listen'],
     ['listen: []\n', 'listen'],
-  ])('refuses a section that is none, also under flags: %j', async (text, target) => {
+  ])('refuses a value in place of a section, even if flags override it: %j', async (text, target) => {
     const path = await file('section.yaml', v3 + text)
     for (const flags of [{}, { port: 1, v3: 'http://v3.test' }]) {
       const error = await faultOf(loadConfig(path, flags))
@@ -149,14 +149,17 @@ describe('loadConfig', () => {
       `a: &a [hush]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, at) => `${name}: &${name} [${`*${'abcdefg'.charAt(at)},`.repeat(9)}]`).join('\n')}\n`,
       ['PATH: its aliases expand it to more than 100 times its size'],
     ],
-  ])('names line, column and cause of a YAML error, never its text: %s', async (_name, text, faults) => {
-    const path = await file('broken.yaml', text)
-    const error = await faultOf(loadConfig(path))
-    const [head, ...lines] = error.message.split('\n')
-    expect(head).toMatch(/ has \d+ faults?:$/)
-    expect(lines.map((line) => line.trim().replace(path, 'PATH'))).toEqual(faults)
-    expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
-  })
+  ])(
+    'reports the line, column and cause of a YAML error, never its text: %s',
+    async (_name, text, faults) => {
+      const path = await file('broken.yaml', text)
+      const error = await faultOf(loadConfig(path))
+      const [head, ...lines] = error.message.split('\n')
+      expect(head).toMatch(/ has \d+ faults?:$/)
+      expect(lines.map((line) => line.trim().replace(path, 'PATH'))).toEqual(faults)
+      expect(JSON.stringify([error.details, error.at, String(error.cause)])).not.toContain('hush')
+    },
+  )
 
   it('reports endless nesting as a single fault, whatever the stack depth of the parser', async () => {
     for (const text of ['['.repeat(100_000), `${'- '.repeat(100_000)}hush`, '{a: '.repeat(100_000)]) {

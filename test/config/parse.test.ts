@@ -151,7 +151,7 @@ describe('parseConfig', () => {
   })
 
   it.each(['', 'a b', 'ac00c159-62ce-44b8-ace6-c75caf7505e', 'much too long'])(
-    'refuses %j as such a code',
+    'refuses %j as an unmarked code',
     (code) => {
       expect(faultsOf({ upstreams, partners: [{ ...acme, reads: { unmarkedCodes: [code] } }] })).toEqual([
         'partners[0].reads.unmarkedCodes[0]: must be an attendance code such as "-", or the guid of one',
@@ -163,13 +163,13 @@ describe('parseConfig', () => {
     ['Service.EXAMPLE', 'service.example'],
     ['10.0.0.7', '10.0.0.7'],
     ['[2001:DB8::7]', '[2001:db8::7]'],
-  ])('takes %s as a host of absolute URLs in a batch', (host, name) => {
+  ])('accepts %s as a host of absolute URLs in a batch', (host, name) => {
     const { partners } = parseConfig({ upstreams, partners: [{ ...acme, serviceHosts: [host] }] })
     expect(partners[0]?.serviceHosts).toEqual([name])
   })
 
   it.each(['https://a.example', 'a.example:8080', 'a.example/x', 'user@a.example', '2001:db8::7', 'a b', ''])(
-    'refuses %j as such a host',
+    'refuses %j as a host of absolute URLs in a batch',
     (host) => {
       expect(faultsOf({ upstreams, partners: [{ ...acme, serviceHosts: [host] }] })).toEqual([
         'partners[0].serviceHosts[0]: must be a host name without scheme, port and path, such as service.example',

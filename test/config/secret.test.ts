@@ -26,7 +26,7 @@ it.each([
   ['inspected', inspect({ secret }, { depth: 9, showHidden: true })],
   ['by its members', JSON.stringify([Object.entries(secret), Object.keys(secret)])],
   ['cloned', JSON.stringify(structuredClone(Object.assign({}, secret)))],
-])('is never shown: %s', (_name, text) => {
+])('never shows its value %s', (_name, text) => {
   expect(text).not.toContain('hush')
 })
 
