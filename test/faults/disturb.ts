@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Something that happens again and again until it is stopped. */
+/** A repeated disturbance, until it is stopped. */
 export interface Disturbance {
-  /** How often it happened. */
+  /** Returns how often the disturbance happened. */
   count(): number
-  /** Resolves when the last time is over. */
+  /** Stops the disturbance, and resolves when the last one is over. */
   stop(): Promise<void>
 }
 
 /**
- * Does `act` again and again, each time after a pause; what resolves false did not happen. The pauses, and what `act` itself waits, are cut
- * short by the end.
+ * Runs `act` repeatedly with a pause before each run. Runs that resolve with false are not counted. Stopping cuts the pauses and the waits
+ * of `act` short.
  */
 export function disturb(
   pauseMs: () => number,

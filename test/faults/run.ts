@@ -18,13 +18,13 @@ import { type Scenario, scenarios } from './scenario/scenario.ts'
 import { runSeeds } from './times/run-times.ts'
 
 /**
- * `npm run test:faults`: every scenario at full length, about ten minutes, and then kills and pauses on until there
- * were a thousand kills and five hundred pauses.
- * `--seed n` draws the same faults again, `--only name` runs one scenario, `--minutes n` makes all of it shorter or longer.
- * `--only flips` goes on until there were 300 changes of the stage, 300 kills and 100 pauses, for at most twice as much time.
- * `--only changingTimes` makes short runs with a seed each, `--seeds n` so many of them (100), from `--seed` on.
- * `--logs folder` keeps what the adapters log, in a file for each of them.
- * Exit status 1 for any finding, for a process that ended by itself, and for a whole run with too few kills or pauses.
+ * `npm run test:faults`: runs every scenario at full length, about ten minutes, and then kills and pauses processes until there were a
+ * thousand kills and five hundred pauses.
+ * `--seed n` draws the same faults again, `--only name` runs one scenario, and `--minutes n` changes the length of the whole run.
+ * `--only flips` continues until there were 300 stage changes, 300 kills and 100 pauses, for at most twice as long.
+ * `--only changingTimes` makes short runs with different seeds, `--seeds n` of them (default 100), from `--seed` on.
+ * `--logs folder` stores the logs of the adapters, one file per adapter.
+ * The exit status is 1 after a finding, after a process that ended by itself, and after a whole run with too few kills or pauses.
  */
 const { values } = parseArgs({
   options: {
@@ -36,20 +36,23 @@ const { values } = parseArgs({
   },
 })
 
-/** What must happen for each minute of a run of all scenarios, and of `flips` alone: how long that takes depends on how fast processes start. */
+/**
+ * The minimum for each minute of a run of all scenarios, and of `flips` alone. The time that this takes depends on how fast processes
+ * start.
+ */
 const WHOLE = { kills: 100, pauses: 50 } as const
 const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const
-/** A whole run has a few of the short runs in one process, for each of its minutes. */
+/** The number of short runs in one process for each minute of a whole run. */
 const SEEDS_A_MINUTE = 1
 
-/** When the faults are over, every record must be final within this time. */
+/** The time within which every record must be final once the faults are over. */
 const SETTLE_MS = 60_000
 
 type Part = readonly [name: keyof typeof scenarios, share: number]
 
 /**
- * Scenarios one after another, each with its share of the time; what is missing to the whole is for settling. The tracks run side
- * by side: while one settles, starts processes or waits for a lease, the others keep the machine busy.
+ * Scenarios that run one after another, each with its share of the time. The remaining time is for settling. The tracks run side by side:
+ * while one settles, starts processes or waits for a lease, the others keep the machine busy.
  */
 const tracks: readonly (readonly Part[])[] = [
   [['killed', 0.37], ['killedInStorms', 0.1], ['killedWhileStale', 0.1], ['duplicates', 0.05], ['clients', 0.03], ['cutTimes', 0.05], ['roundedTimes', 0.05], ['ownTimesAhead', 0.05], ['hiddenValues', 0.05], ['killedWhileTimesChange', 0.05]],
@@ -63,7 +66,7 @@ const minutes = Number(values.minutes)
 const totalMs = minutes * 60_000
 const missing = missingPostgres()
 const missingClock = missingSystemClock()
-/** What must happen in this run at the least. */
+/** The minimum of events in this run for each minute. */
 const perMinute: Wanted = only === undefined ? WHOLE : only === 'flips' ? FLIPS : {}
 const wanted: Wanted = Object.fromEntries(
   Object.entries(perMinute).map(([name, count]) => [name, count * minutes]),
@@ -95,14 +98,17 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
   return result
 }
 
-/** The short runs with changing times, after the others: their adapters are in this process. */
+/** The short runs with changing times run after the other scenarios, because their adapters are in this process. */
 async function runChangingTimes(): Promise<RunResult[]> {
   if (only !== undefined && only !== 'changingTimes') return []
   const count = only === undefined ? SEEDS_A_MINUTE * minutes : Number(values.seeds)
   return runSeeds(seed, Math.ceil(count), logs, (result) => console.log(printResults([result])))
 }
 
-/** Goes on with what is missing: with `flips` alone, or with kills and pauses on all tracks; where that takes twice as long as the scenarios before, as on a slow machine, it ends. */
+/**
+ * Continues until the minimum is reached: with `flips` alone, or with kills and pauses on all tracks. Stops when this takes twice as long
+ * as the earlier scenarios, as on a slow machine.
+ */
 async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
   const left = (name: keyof Wanted): number => Math.max(0, (wanted[name] ?? 0) - sumOf(results, name))
   const [kills, pauses, changes] = [left('kills'), left('pauses'), left('changes')]
@@ -124,7 +130,7 @@ async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
   )
 }
 
-/** Starts and stops an adapter once, so that all starts after it find compiled code: one that is killed keeps none. */
+/** Starts and stops an adapter once, so that later starts find compiled code. A killed adapter stores no compiled code. */
 async function warmUp(): Promise<void> {
   const adapter = startCli(['serve', '--v3', 'http://127.0.0.1:9', '--port', '0', '--journal', 'none'])
   await adapter.until(/ready \S+\n/)
@@ -146,5 +152,5 @@ const { faults, text } = judgeRun({
 })
 if (results.length > 1) console.log(printResults(results))
 console.log(`${printSummary(results)}\n\nseed            ${seed}\n${text}`)
-// A connection that a killed process left half open must not hold up the end of the run.
+// A connection that a killed process left half open must not delay the end of the run.
 process.exit(faults.length === 0 ? 0 : 1)

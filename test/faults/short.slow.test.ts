@@ -6,12 +6,12 @@ import { type RunBounds, runScenario } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
 
 /**
- * `npm run test:faults` in short: a scenario of each kind until enough has happened, two side by side: each waits for starts most of
- * its time. Only what hangs takes as long as the limits.
+ * A short form of `npm run test:faults`: a scenario of each kind until enough has happened, two side by side, because each mostly waits for
+ * starts. Only a hang takes as long as the limits.
  */
 const limits = { seed: 1, settleMs: 60_000, forMs: 60_000 } as const
 const timeout = 240_000
-/** A few clients that leave the machine some time: faults are what this is about, not load. */
+/** Uses few clients, because this test is about faults and not about load. */
 const few = { connections: 4, maxRecords: 5, thinkMs: 60 } as const
 
 async function runShort(
@@ -26,13 +26,13 @@ async function runShort(
   return result
 }
 
-describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => {
+describe.concurrent('nothing is lost and nothing is duplicated (product contract 3)', () => {
   test('while the adapter is killed again and again', { timeout }, async () => {
     const { kills, busy, failpoints } = await runShort(scenarios.killed, { kills: 3, busy: 1, failpoints: 1 })
     expect([kills > 0, busy > 0, failpoints > 0]).toEqual([true, true, true])
   })
 
-  test('a run that kills an adapter without a journal finds what that does', { timeout }, async () => {
+  test('the run finds lost guarantees when it kills an adapter without a journal', { timeout }, async () => {
     const result = await runScenario(
       {
         ...{ name: 'forgetful', store: 'none', kills: { failpointShare: 0.5, lifeMs: [20, 150] } },
@@ -41,11 +41,11 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
       { seed: 7, forMs: 120_000, settleMs: 60_000, kills: 4, broken: 1, storms: 1 },
     )
     expect([result.kills >= 4, result.broken > 0, result.storms > 0]).toEqual([true, true, true])
-    // What was under way is sent again by its client and recorded twice; a run that cannot see that would be worth nothing.
+    // Clients resend the records in progress, which are then recorded twice. A run that misses this would prove nothing.
     expect(result.findings.map(({ kind }) => kind)).toContain('doubled')
   })
 
-  test('while connections break on either side of it, and clients send again', { timeout }, async () => {
+  test('while connections break on either side of the adapter, and clients resend', { timeout }, async () => {
     const { before, load } = scenarios.retries
     const scenario = { ...scenarios.broken, before, load }
     const { broken, replays } = await runShort(scenario, { broken: 10, replays: 4 })
@@ -58,7 +58,7 @@ describe.concurrent('nothing lost, nothing doubled (product contract 3)', () => 
     expect(pauses).toBeGreaterThan(0)
   })
 
-  test('while the file of its journal is damaged', { timeout }, async () => {
+  test('while the file of the journal is damaged', { timeout }, async () => {
     const { damages } = await runShort({ ...scenarios.damaged, service: [] }, { kills: 1, damages: 1 })
     expect(damages).toBeGreaterThan(0)
   })

@@ -4,16 +4,16 @@ import { nameIn, type Write } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import type { Finding, Recorded } from './finding.ts'
 
-/** What may be said of a write because of itself and of others of the same learner and session. */
+/** The facts about a write, and about other writes of the same learner and session, that decide which answers are true. */
 interface Excuses {
   readonly mayBeRefused: boolean
-  /** A newer one was recorded. */
+  /** A newer write was recorded. */
   readonly wasOvertaken: boolean
   /** The service alters values. */
   readonly alters: boolean
 }
 
-/** Checks everything that a client was told about one write; each falsehood is told once, the first of them. */
+/** Checks every answer to a client about one write. Only the first false answer of each kind is reported. */
 export function checkAnswers(recorded: Recorded, excuses: Excuses): Finding[] {
   const { own, effects } = recorded
   const { write, answers } = own
@@ -60,7 +60,7 @@ function checkMark(
   return 'told created with an id that it does not have'
 }
 
-/** What was final stays so, and the last word on "not applied" must be true. */
+/** Checks that a final answer stays final, and that the last answer of "not applied" is true. */
 function checkSequence(told: readonly Answer[], effects: readonly EffectEntry[]): string | undefined {
   const final = told.findIndex(isFinalAnswer)
   const later = final < 0 ? undefined : told.slice(final).find(({ kind }) => kind !== told[final]?.kind)
@@ -70,8 +70,8 @@ function checkSequence(told: readonly Answer[], effects: readonly EffectEntry[])
 }
 
 /**
- * "Not applied" says that the service has not got the write, and will not before its client sends it again; so does a request
- * that was turned away as a whole, if it was the first. "Created" says that the service has it already.
+ * "Not applied" claims that the service does not have the write, and will not have it before the client resends it. The rejection of a
+ * whole request claims the same if it was the first request. "Created" claims that the service already has the write.
  */
 function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): string | undefined {
   if (forwards === undefined || effects.length === 0) return undefined
@@ -91,13 +91,13 @@ function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): s
   return undefined
 }
 
-/** The requests that may have applied a write: those that were accepted; where none was, those that no answer came to. */
+/** Returns the requests that may have applied a write: the accepted requests, or the unanswered ones if none was accepted. */
 function appliedBy(forwards: readonly Forward[]): readonly Forward[] {
   const accepted = forwards.filter(({ status }) => status !== undefined && status < 300)
   return accepted.length > 0 ? accepted : forwards.filter(({ status }) => status === undefined)
 }
 
-/** True where a service may have made the text of the comment: trimmed, normalised or cut. */
+/** Returns true if a service may have made the text from the comment by trimming, normalising or cutting. */
 function isMadeOf(text: unknown, comment: string): boolean {
   return typeof text === 'string' && normalForm(comment).startsWith(normalForm(text))
 }

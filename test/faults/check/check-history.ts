@@ -6,28 +6,28 @@ import { checkAnswers } from './check-answers.ts'
 import { checkOrder, createRivals, isAsOftenAsSent, type Rivals } from './check-order.ts'
 import { type Finding, type Recorded, tellStory } from './finding.ts'
 
-/** What else is known of a run. */
+/** Further facts about a run. */
 export interface CheckContext {
-  /** The service refuses a second mark for the same learner and session: a refusal is true where there is another one. */
+  /** True if the service refuses a second mark for the same learner and session. Such a refusal is correct if another mark exists. */
   readonly oneMark?: boolean
-  /** The service stores other values than it was sent: the comment in an answer may be what it makes of the one that was sent. */
+  /** True if the service stores other values than it received, so that an answer may contain an altered comment. */
   readonly alters?: boolean
-  /** The requests with each write that went to the service; undefined where nobody watched them. */
+  /** The requests with each write that reached the service, or `undefined` if nothing watched them. */
   readonly forwards?: ReadonlyMap<string, readonly Forward[]>
 }
 
-/** What a check found. */
+/** The result of a check. */
 export interface Checked {
   readonly findings: readonly Finding[]
-  /** Writes that were not recorded, or not for long, since a newer one was: told so, or told unknown at last. */
+  /**
+   * Writes that were not recorded, or only briefly, because of a newer write. Their clients were told so, or were finally told "unknown".
+   */
   readonly overtaken: number
-  /** Writes that V2 alone was sent and applied again over a newer one of V3, as their clients wanted (`checkOrder`). */
+  /** Writes that only V2 received, and that V2 applied again over a newer write of V3, as their clients asked (`checkOrder`). */
   readonly repeated: number
 }
 
-/**
- * Sets what the clients were told against what the service recorded. No finding: nothing lost, nothing doubled.
- */
+/** Compares the answers to the clients with the records of the service. Without findings, nothing was lost and nothing was duplicated. */
 export function checkHistory(
   history: History,
   effects: readonly EffectEntry[],
@@ -98,12 +98,12 @@ function checkCount(recorded: Recorded): Finding[] {
 function checkEnd({ own, effects }: Recorded, { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
-  // What became of it cannot be seen any longer behind the newer one.
+  // The newer write hides the outcome of this one.
   if (isFinal(own) || own.isAbandoned === true || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
 }
 
-/** What one client sent goes to the service with its own token only. */
+/** Checks that writes of a client reach the service only with the client's own token. */
 function checkToken({ own: { write, token }, forwards = [] }: Recorded): Finding[] {
   const isLent = token !== undefined && forwards.some((forward) => forward.token !== token)
   return isLent ? [{ kind: 'lent', of: write.name, because: 'sent with the token of another client' }] : []

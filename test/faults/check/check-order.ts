@@ -1,24 +1,24 @@
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Finding, Recorded } from './finding.ts'
 
-/** A write that the service recorded, with the places of its first and its last effect. */
+/** A write that the service recorded, with the positions of its first and its last effect. */
 interface Placed extends Recorded {
   readonly first: number
   readonly last: number
 }
 
-/** What was found about the order of writes. */
+/** The findings about the order of writes. */
 export interface CheckedOrder {
   readonly findings: readonly Finding[]
-  /** Writes that V2 alone was sent, and applied again, over a newer one of V3, because their clients sent them again. */
+  /** Writes that only V2 received, and that V2 applied again over a newer write of V3 because their clients resent them. */
   readonly repeated: number
 }
 
 /**
- * Finds writes that were recorded after a newer one of the same learner and session. Newer is what the clients themselves had
- * put after it: further on in the same batch, or sent when the older one had already been told created or unknown. A write
- * that was told "not applied" or nothing has no place yet: its client may still send it. What V2 does by itself is not a finding.
- * A write that was under way on V2 while V3 recorded a newer one is one too (`checkDrained`).
+ * Finds writes that were recorded after a newer write of the same learner and session. A write is newer if its client put it later in the
+ * same batch, or sent it after the older write was answered "created" or "unknown". A write that was answered "not applied", or not at all,
+ * has no position yet, because its client may still send it. V2's own behaviour is not a finding. A write that was in progress on V2 while
+ * V3 recorded a newer one is a finding (`checkDrained`).
  */
 export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   const recorded = all.flatMap((one): Placed[] => {
@@ -52,24 +52,24 @@ export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   }
 }
 
-/** What became of the other writes of the same learner and session. */
+/** The outcomes of the other writes of the same learner and session. */
 export interface Rivals {
-  /** Another one was recorded. */
+  /** Another write was recorded. */
   readonly wasMarked: (own: WriteHistory) => boolean
   /**
-   * Another one that was sent later or at the same time was recorded: this one is never sent again, for it would undo the
-   * newer one.
+   * Another write that was sent later or at the same time was recorded. This write is never sent again, because it would undo the newer
+   * one.
    */
   readonly wasOvertaken: (own: WriteHistory) => boolean
 }
 
-/** Groups the writes that were recorded by learner and session. */
+/** Groups the recorded writes by learner and session. */
 export function createRivals(all: readonly Recorded[]): Rivals {
   const recorded = all.filter(({ effects }) => effects.length > 0)
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   const someOther = (own: WriteHistory, holds: (other: Recorded) => boolean): boolean =>
     byKey.get(keyOf(own))?.some((other) => other.own !== own && holds(other)) === true
-  // V2 takes a batch that is sent again for a new one, wherever its client had put it before.
+  // V2 treats a resent batch as a new batch, whatever order its client had intended.
   const wasRelayedSince = ({ forwards = [] }: Recorded, { sentAt }: WriteHistory): boolean =>
     forwards.some(({ face, at }) => face === 'V2' && at > sentAt)
   return {
@@ -83,7 +83,7 @@ function keyOf({ write }: WriteHistory): string {
   return `${write.learner} ${write.event}`
 }
 
-/** After these answers a client has reason to send a newer one: the older one is recorded, or may be. */
+/** After these answers a client may send a newer write, because the older one is or may be recorded. */
 const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcome']
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
@@ -92,16 +92,19 @@ function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
   return placedAt !== undefined && placedAt < newer.sentAt
 }
 
-/** When a write had its place before one of another batch; undefined: within the same batch, or it has none yet. */
+/**
+ * Returns when a write was ordered before a write of another batch, or `undefined` if both are in one batch or the write has no position
+ * yet.
+ */
 function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
   if (older.batch === newer.batch) return undefined
   return older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))?.at
 }
 
 /**
- * Finds writes that V2 recorded after V3 had recorded a newer one of the same learner, session and school, although V2 had been sent them
- * before the newer one left its client. A step forward drains, so V3 is sent nothing of a unit before V2 has ended what it was sent; a client that
- * corrects a mark without waiting for the answer counts on that. `sameKey`: writes of one learner and session.
+ * Finds writes that V2 recorded after V3 had recorded a newer write of the same learner, session and school, although V2 received them
+ * before the newer write left its client. A step forward drains, so V3 receives nothing of a unit before V2 has finished its requests. A
+ * client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes of one learner and session.
  */
 function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
   const onV3 = sameKey.flatMap((newer) => {
@@ -117,7 +120,7 @@ function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
   })
 }
 
-/** True where V2 alone was sent the older one, for the last time before the newer one left its client. */
+/** Returns true if only V2 received the older write, for the last time before the newer write left its client. */
 function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
   if (own.batch === newer.own.batch || own.school !== newer.own.school || forwards.length === 0) return false
   const { sentAt } = newer.own
@@ -127,8 +130,8 @@ function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
 }
 
 /**
- * True for effects that V2 has with or without an adapter: it applies a batch as often as its client sends it. All of them are of V2, and
- * there are no more of them than requests of the client that were relayed, each once.
+ * Returns true for effects that V2 has with or without an adapter, because V2 applies a batch as often as its client sends it. All effects
+ * must be on V2, and there must be no more of them than relayed requests of the client, each relayed once.
  */
 export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): boolean {
   if (!effects.every(({ face }) => face === 'V2')) return false
@@ -138,9 +141,9 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
 }
 
 /**
- * True for an older write that only V2 was ever sent, and that it recorded after a newer one because its client had sent it once more: V2
- * applies what comes last, and a batch that V2 alone sees again is treated as without an adapter. `placedAt`: when the client had an answer
- * by which its write is older; undefined: the newer one is of the same batch.
+ * Returns true for an older write that only V2 received, and that V2 recorded after a newer write because its client resent it. V2 applies
+ * what arrives last, and a resent batch that only V2 knows is treated as without an adapter. `placedAt` is the time of the answer that
+ * makes this write the older one, or `undefined` if the newer write is in the same batch.
  */
 function isSentAgainToV2(older: Recorded, placedAt: number | undefined): boolean {
   const { own, forwards = [] } = older

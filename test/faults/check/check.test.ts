@@ -14,11 +14,11 @@ const usual = {
 function effect(name: string, seq: number, fields: Partial<EffectEntry> = {}): EffectEntry {
   return { seq, face: 'V3', ...usual, comment: name, externalId: 'id-1', ...fields }
 }
-/** Effects in their order, each on a face. */
+/** Builds effects in order, each on a face. */
 const effects = (...rows: [name: string, face: EffectEntry['face']][]): EffectEntry[] =>
   rows.map(([name, face], index) => effect(name, index + 1, { face }))
 
-/** A write that was sent at these times; answers come as `[at, answer]`. */
+/** Builds a write that was sent at these times. Answers are given as `[at, answer]`. */
 function sent(
   name: string,
   sends: number | readonly number[],
@@ -58,7 +58,7 @@ function checked(writes: WriteHistory[], recorded: EffectEntry[], { forwards, ..
 }
 const check = (...given: Parameters<typeof checked>): string[] =>
   checked(...given).findings.map(({ kind, of, because }) => `${kind} ${of}: ${because}`)
-/** The kinds of findings, and of which writes. */
+/** Returns the kinds of findings and the names of their writes. */
 const kindsOf = (...given: Parameters<typeof checked>): string[] =>
   checked(...given).findings.map(({ kind, of }) => `${kind} ${of}`)
 
@@ -115,12 +115,9 @@ const again: [name: string, given: Partial<History>, finding: string][] = [
   ['with nothing', { missingReplays: [5] }, 'changedReply batch 5: the same batch, finished, was not answered again though nothing was broken'],
 ] // prettier-ignore
 
-test.each(again)(
-  'a finished batch that is answered otherwise the second time, %s',
-  (_name, given, finding) => {
-    expect(check([], [], given)).toEqual([finding])
-  },
-)
+test.each(again)('the check compares the second answer to a finished batch, %s', (_name, given, finding) => {
+  expect(check([], [], given)).toEqual([finding])
+})
 
 const alterations: [comment: string, echoed: string, isOwn: boolean][] = [
   [' w-000001 ', 'w-000001', true],
@@ -152,12 +149,15 @@ const pairs: [name: string, older: WriteHistory, newer: WriteHistory, findings: 
   ['of another learner', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new', { learner: 'learner-2' })]], { write: { learner: 'learner-2' } }), none],
 ] // prettier-ignore
 
-test.each(pairs)('an older write recorded after a newer one, %s', (_name, older, newer, findings) => {
-  const recorded = [effect('new', 1, { learner: newer.write.learner }), effect('old', 2)]
-  expect(check([older, newer], recorded)).toEqual(findings)
-})
+test.each(pairs)(
+  'the check judges an older write that was recorded after a newer one, %s',
+  (_name, older, newer, findings) => {
+    const recorded = [effect('new', 1, { learner: newer.write.learner }), effect('old', 2)]
+    expect(check([older, newer], recorded)).toEqual(findings)
+  },
+)
 
-test('a second effect of the older write that overwrites the newer one is doubled and out of order', () => {
+test('the check reports a second effect of an older write over a newer one as doubled and out of order', () => {
   const writes = [sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]])]
   const findings = check(writes, [effect('old', 1), effect('new', 2), effect('old', 3)])
   expect(findings).toEqual([
@@ -175,7 +175,7 @@ const supersededOnes: [name: string, older: WriteHistory, effects: EffectEntry[]
 ] // prettier-ignore
 
 test.each(supersededOnes)(
-  'a write told that a newer one has overtaken it, %s',
+  'the check judges a write that was reported as superseded, %s',
   (_name, older, recorded, findings) => {
     expect(check([older, sent('new', 3, [[4, created('new')]])], recorded)).toEqual(findings)
   },
@@ -188,7 +188,7 @@ const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
 ] // prettier-ignore
 
 test.each(conflicts)(
-  'a service that takes one mark refuses a second one, %s',
+  'the check judges a service that keeps one mark and refuses a second, %s',
   (_name, recorded, findings) => {
     const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
     const writes = [sent('first', 1, [[2, created('first')]]), second]
@@ -205,7 +205,7 @@ const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, over
 ] // prettier-ignore
 
 test.each(overtakings)(
-  'a write that was not recorded, with one that was sent %s',
+  'the check judges a write that was not recorded, with another one that was sent %s',
   (_name, older, newer, overtaken) => {
     const result = checked([older, newer], [effect('new', 1, { event: newer.write.event })])
     const kinds = result.findings.map(({ kind }) => kind)
@@ -213,7 +213,7 @@ test.each(overtakings)(
   },
 )
 
-test('a write that went to the service with the token of another client was lent', () => {
+test('the check reports a write as lent when it reached the service with the token of another client', () => {
   const write = sent('a', 1, [[4, created('a')]], { token: 'one' })
   const find = (token: string): string[] =>
     kindsOf([write], [effect('a', 1)], { forwards: { a: [{ at: 2, status: 201, token }] } })
@@ -232,7 +232,7 @@ test.each<[string, EffectEntry[], Forward[], string[]]>([
   ['V2 with a request that no client has sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 3)], ['doubled a']],
   ['both faces', effects(['a', 'V2'], ['a', 'V3']), [relayed(2, 1), posted(5)], ['doubled a']],
   ['V3', effects(['a', 'V3'], ['a', 'V3']), [posted(2), posted(5)], ['doubled a']],
-])('a write that was sent twice and recorded twice by %s', (_name, recorded, forwards, kinds) => {
+])('the check judges a write that was sent twice and recorded twice by %s', (_name, recorded, forwards, kinds) => {
   expect(kindsOf([twice], recorded, { forwards: { a: forwards } })).toEqual(kinds)
 }) // prettier-ignore
 
@@ -246,11 +246,11 @@ test.each<[string, EffectEntry[], Record<string, Forward[]>, string[]]>([
   ['by V2, though V3 was sent it too', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: [...resent, posted(3)], new: [posted(5)] }, ['order old']],
   ['by V2, though only its first request was relayed, late', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(8, 1)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
   ['by V3', effects(['new', 'V2'], ['old', 'V3']), { old: [posted(8)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
-])('an older write that is recorded after a newer one %s', (_name, recorded, forwards, kinds) => {
+])('the check judges an older write that is recorded after a newer one %s', (_name, recorded, forwards, kinds) => {
   expect(kindsOf([old, newer], recorded, { forwards })).toEqual(kinds)
 }) // prettier-ignore
 
-test('a write that its client had to give up needs no final answer, and must not be recorded twice', () => {
+test('the check needs no final answer for a write that its client gave up, but reports it when it is recorded twice', () => {
   const abandoned = sent('a', 1, [[3, noOutcome]], { isAbandoned: true })
   expect(kindsOf([abandoned], [])).toEqual([])
   const recorded = effects(['a', 'V2'], ['a', 'V3'])
@@ -265,12 +265,15 @@ const gone = sent('gone', 5, [[10, superseded]])
 test.each<[string, Forward[], string[]]>([
   ['after that one was sent', [relayed(8, 4)], []],
   ['before that one was sent', [relayed(2, 1)], ['falseAnswer gone']],
-])('a write that gave way to an older one, which V2 was sent again %s', (_name, forwards, kinds) => {
-  const given = { forwards: { retried: forwards, gone: [] } }
-  expect(kindsOf([retried, gone], effects(['retried', 'V2']), given)).toEqual(kinds)
-})
+])(
+  'the check judges a write that gave way to an older one, which was sent to V2 again %s',
+  (_name, forwards, kinds) => {
+    const given = { forwards: { retried: forwards, gone: [] } }
+    expect(kindsOf([retried, gone], effects(['retried', 'V2']), given)).toEqual(kinds)
+  },
+)
 
-/** Two writes of a school: V2 was sent the older one, and the newer one left its client at 5. */
+/** Builds two writes of a school. V2 received the older one, and the newer one left its client at 5. */
 const drained: [name: string, sends: number[], school: string, recorded: EffectEntry[], forwards: { old: Forward[]; new: Forward[] }, findings: string[]][] = [
   ['before the newer one was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, ['order old']],
   ['and recorded first', [1], 'school-1', effects(['old', 'V2'], ['new', 'V3']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
@@ -282,9 +285,9 @@ const drained: [name: string, sends: number[], school: string, recorded: EffectE
 ] // prettier-ignore
 
 test.each(drained)(
-  'a write that V2 was sent %s, when V3 recorded a newer one',
+  'the check judges a write that V2 received %s, when V3 recorded a newer one',
   (_name, sends, school, recorded, forwards, findings) => {
-    // Neither was answered yet, so that their clients have put them into no order.
+    // Neither write was answered yet, so their clients have not ordered them.
     const writes = [sent('old', sends, [], { school }), sent('new', 5, [], { school: 'school-1' })]
     const found = kindsOf(writes, recorded, { forwards }).filter((each) => !each.startsWith('unsettled'))
     expect(found).toEqual(findings)
@@ -304,6 +307,6 @@ test.each([
   ['does not balance', metrics(10, 5, 1, 2, 0, 0, 1), ['received 10, but the states add up to 9']],
   ['has records in flight', metrics(10, 5, 1, 2, 0, 1, 1), ['1 records are still in flight']],
   ['is not there', 'markbridge_up 1\n', ['received NaN, but the states add up to NaN', 'NaN records are still in flight']],
-])('a ledger that %s', (_name, text, faults) => {
+])('the check judges a ledger that %s', (_name, text, faults) => {
   expect(checkLedger(text)).toEqual(faults.map((because) => ({ kind: 'ledger', of: 'acme', because })))
 }) // prettier-ignore

@@ -3,12 +3,11 @@ import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Face, Forward } from '../proxy/forwards.ts'
 
 /**
- * What went wrong with a write: told created but never recorded (`lost`); recorded more than once (`doubled`),
- * unless V2 alone did so as often as its client sent it; told what is
- * not so (`falseAnswer`); recorded after a newer write of the same learner and session (`order`); without a final answer at
- * the end (`unsettled`); recorded but never sent, or with other values (`stranger`); answered otherwise the second time
- * (`changedReply`); sent to the service with the token of another client (`lent`). Or with the journal as a whole: its totals are wrong (`ledger`), or it was used although it was damaged
- * (`trusted`).
+ * A fault of a write: `lost` (answered "created" but never recorded); `doubled` (recorded more than once, unless V2 alone did so as often
+ * as its client sent the write); `falseAnswer` (an answer that is not true); `order` (recorded after a newer write of the same learner and
+ * session); `unsettled` (no final answer at the end); `stranger` (recorded but never sent, or with other values); `changedReply` (answered
+ * differently the second time); `lent` (sent to the service with the token of another client). Or a fault of the whole journal: `ledger`
+ * (its totals are wrong), or `trusted` (it was used although it was damaged).
  */
 export const findingKinds = [
   'lost', 'doubled', 'falseAnswer', 'order', 'unsettled', 'stranger', 'changedReply', 'lent', 'ledger', 'trusted',
@@ -16,12 +15,12 @@ export const findingKinds = [
 
 export interface Finding {
   readonly kind: (typeof findingKinds)[number]
-  /** Name of the write; of a batch `batch <number>`. */
+  /** The name of the write. A batch is named `batch <number>`. */
   readonly of: string
   readonly because: string
-  /** Name of the other write that it is about. */
+  /** The name of the other write that the finding concerns. */
   readonly against?: string
-  /** What happened to the write, in order, and to the other one. */
+  /** The events of the write and of the other write, in order. */
   readonly story?: string
 }
 
@@ -29,11 +28,11 @@ export interface Finding {
 export interface Recorded {
   readonly own: WriteHistory
   readonly effects: readonly EffectEntry[]
-  /** The requests with it that went to the service; undefined where nobody watched them. */
+  /** The requests with this write that reached the service, or `undefined` if nothing watched them. */
   readonly forwards: readonly Forward[] | undefined
 }
 
-/** Describes what happened to a write, in the order of the run: when it was sent, forwarded to the service and answered. */
+/** Describes the events of a write in the order of the run: when it was sent, forwarded to the service and answered. */
 export function tellStory({ own, effects, forwards = [] }: Recorded): string {
   const { write, batch, position, sends, answers } = own
   const steps: [at: number, text: string][] = [

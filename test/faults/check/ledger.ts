@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { Finding } from './finding.ts'
 
-/** States of the journal (product contract 3): at all times they add up to what was received. */
+/** The states of the journal (product contract 3), which always add up to the number of records received. */
 const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked', 'open'] as const
 
-/** Checks the ledger in the text of `/metrics`, when every client has its answers: it balances, and nothing is in flight. */
+/** Checks the ledger in the text of `/metrics` once every client has its answers: it balances, and nothing is in progress. */
 export function checkLedger(metrics: string): Finding[] {
   const read = (name: string, labels: string): number =>
     Number(new RegExp(`^${name}\\{partner="acme"${labels}\\} (\\S+)$`, 'm').exec(metrics)?.[1])
@@ -20,7 +20,7 @@ export function checkLedger(metrics: string): Finding[] {
   return faults.map((because) => ({ kind: 'ledger', of: 'acme', because }))
 }
 
-/** Waits until the ledger of the adapter at `url` holds, at most until `untilMs`; what is wrong with it then. */
+/** Waits until the ledger of the adapter at `url` is correct, at most until `untilMs`. Returns the remaining faults. */
 export async function untilBalanced(url: string, untilMs: number): Promise<readonly Finding[]> {
   for (;;) {
     const ledger = checkLedger(await (await fetch(`${url}/metrics`)).text())

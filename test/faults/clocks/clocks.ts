@@ -4,17 +4,17 @@ import { fileURLToPath } from 'node:url'
 import type { Random } from '../../../src/sandbox/random.ts'
 import { disturb, type Disturbance } from '../disturb.ts'
 
-/** Names the file that `preload.ts` reads. */
+/** The environment variable with the name of the file that `preload.ts` reads. */
 export const clockVariable = 'MARKBRIDGE_TEST_CLOCK'
 
-/** How a process gets a clock that can be stepped. */
+/** The ways in which a process gets a clock that can be stepped. */
 export type ClockKind =
   /** A module that is loaded into the program replaces `Date`. */
   | 'injected'
   /** libfaketime (Debian: `faketime`) answers in place of the operating system. */
   | 'system'
 
-/** What a process is started with so that its wall clock is off by what `file` says. */
+/** The start options of a process whose wall clock is off by the offset in `file`. */
 export interface ClockSettings {
   readonly imports: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -27,7 +27,9 @@ const libraries = [
   '/usr/lib/faketime/libfaketimeMT.so.1',
 ]
 
-/** Why the clock of the operating system cannot be stepped here; undefined where it can. Said once on standard error. */
+/**
+ * Returns why the clock of the operating system cannot be stepped here, or `undefined` if it can. Prints the reason once on standard error.
+ */
 export function missingSystemClock(): string | undefined {
   if (libraries.some(existsSync)) return undefined
   const reason = 'libfaketime is not installed: apt-get install faketime'
@@ -35,7 +37,7 @@ export function missingSystemClock(): string | undefined {
   return reason
 }
 
-/** How to start a process with a clock of this kind. */
+/** Returns how to start a process with a clock of this kind. */
 export function clockSettings(kind: ClockKind, file: string): ClockSettings {
   if (kind === 'injected') {
     return {
@@ -52,23 +54,23 @@ export function clockSettings(kind: ClockKind, file: string): ClockSettings {
   return { imports: [], env }
 }
 
-/** Steps the clock of all processes that read `file`: so far from the true time, in seconds. */
+/** Steps the clock of all processes that read `file` to this offset from the true time, in seconds. */
 export function setClock(file: string, offsetSeconds: number): void {
   const sign = offsetSeconds < 0 ? '-' : '+'
-  // Readers must never see half of it.
+  // The file is replaced in one step, because readers must never see half of it.
   writeFileSync(`${file}.new`, `${sign}${Math.abs(offsetSeconds)}\n`)
   renameSync(`${file}.new`, file)
 }
 
-/** A clock is never further off. */
+/** The largest offset of a clock. */
 const MAX_HOURS = 6
-/** Share of the steps that are a few leases wide, and of those back to the true time. */
+/** The shares of steps that are a few leases wide, and of steps back to the true time. */
 const SMALL_SHARE = 0.3
 const TRUE_SHARE = 0.2
 const MAX_SMALL_SECONDS = 6
 const MAX_GAP_MS = 1_500
 
-/** Steps the clocks behind `files`, one at a time, until it is stopped; then all of them show the true time again. */
+/** Steps the clocks behind `files`, one at a time, until it is stopped. Then all of them show the true time again. */
 export function startClockSteps(random: Random, files: readonly string[]): Disturbance {
   const steps = disturb(
     () => 1 + random.below(MAX_GAP_MS),
@@ -88,7 +90,7 @@ export function startClockSteps(random: Random, files: readonly string[]): Distu
   }
 }
 
-/** Whole seconds, ahead or behind. */
+/** Draws an offset in whole seconds, ahead or behind. */
 function drawOffset(random: Random): number {
   if (random.chance(TRUE_SHARE)) return 0
   const most = random.chance(SMALL_SHARE) ? MAX_SMALL_SECONDS : MAX_HOURS * 3_600

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 
 import { clockVariable } from './clocks.ts'
 
-// Loaded with --import into the built program: its wall clock is off by what a file says, which may change at any time. Time
-// that only runs forward (performance.now, process.hrtime, timers) goes on as it is.
+// Loaded with --import into the built program. A file, which may change at any time, sets the offset of the program's wall clock. Monotonic
+// time (performance.now, process.hrtime, timers) is unaffected.
 
 const path = process.env[clockVariable] ?? ''
 const POLL_MS = 10
@@ -25,7 +25,7 @@ function readOffset(): void {
   try {
     offsetMs = Number(readFileSync(path, 'latin1')) * 1_000
   } catch {
-    // It is not there any longer: the run is over.
+    // The file is gone because the run is over.
   }
 }
 

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { createFileDamage, damageKinds } from './damage-journal.ts'
 
-/** A database whose numbers are what was committed, and a copy from when it had only the first. */
+/** A database with a number for each commit, and a copy of the database from after the first commit. */
 function startFile() {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-damage-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -31,7 +31,7 @@ function startFile() {
   return { file, damage, read }
 }
 
-test('deleted, renamed and emptied files hold nothing any longer, and an old copy holds what it held', () => {
+test('deleted, renamed and emptied files lose all content, and an old copy has its old content', () => {
   for (const kind of ['deleted', 'renamed', 'emptied'] as const) {
     const { damage, read } = startFile()
     expect(read()).toEqual([1, 2])

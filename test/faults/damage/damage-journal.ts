@@ -17,23 +17,23 @@ import { runCli } from '../../cli/run-cli.ts'
 import type { Finding } from '../check/finding.ts'
 import type { Life } from '../supervisor/run-life.ts'
 
-/** What happens to the file of a journal. */
+/** The kinds of damage to the file of a journal. */
 export const damageKinds = ['deleted', 'renamed', 'emptied', 'oldCopy', 'flipped'] as const
 
 export type DamageKind = (typeof damageKinds)[number]
 
-/** The files of an SQLite database, besides the mark of the journal. */
+/** The files of an SQLite database, besides the high-water mark of the journal. */
 const endings = ['', '-wal', '-shm'] as const
 const MAX_FLIPS = 64
 
 /** Damages one SQLite journal. */
 export interface FileDamage {
-  /** Keeps a copy that `oldCopy` brings back. To be called while no process has the file open. */
+  /** Keeps a copy that `oldCopy` brings back. Call this while no process has the file open. */
   keepCopy(): void
   strike(kind: DamageKind): void
 }
 
-/** Prepares to damage the journal in `file`; all draws come from `random`. */
+/** Prepares to damage the journal in `file`. All random choices come from `random`. */
 export function createFileDamage(file: string, random: Random): FileDamage {
   const paths = endings.map((ending) => `${file}${ending}`)
   const remove = (): void => paths.forEach((path) => rmSync(path, { force: true }))
@@ -67,7 +67,7 @@ export function createFileDamage(file: string, random: Random): FileDamage {
   }
 }
 
-/** Flips single bits anywhere in a file, as a failing disk does. */
+/** Flips single bits anywhere in a file, like a failing disk. */
 function flipBits(path: string, random: Random): void {
   const { size } = statSync(path)
   if (size === 0) return
@@ -82,27 +82,27 @@ function flipBits(path: string, random: Random): void {
   closeSync(file)
 }
 
-/** Damages a journal between two lives of its adapter, and while one lives. */
+/** Damages a journal between two lives of its adapter, and during a life. */
 export interface JournalDamage {
-  /** To be called when a process is gone, before the next one starts. */
+  /** Damages the journal. Call this when a process is gone, before the next one starts. */
   readonly betweenLives: (begin: () => Life, place: AdapterPlace) => Promise<void>
   count(): number
-  /** Journals that were used as if nothing had happened to them. */
+  /** Journals that were used although they were damaged. */
   findings(): readonly Finding[]
 }
 
-/** Where the adapter listens, and its configuration. */
+/** The address of the adapter and its configuration. */
 export interface AdapterPlace {
   readonly url: string
   readonly configFile: string
 }
 
-/** Share of the lives after which the journal is damaged, and of the damages that come while a process lives. */
+/** The share of lives after which the journal is damaged, and the share of damage that happens during a life. */
 const DAMAGE_SHARE = 0.6
 const RUNNING_SHARE = 0.4
-/** Clients go on for this time before and after the damage. */
+/** The time for which clients continue before and after the damage. */
 const LIFE_MS = 400
-/** Only an adapter that notices nothing takes so long, on any machine. */
+/** The time after which an adapter, on any machine, has clearly not noticed the damage. */
 const NOTICE_MS = 30_000
 
 /** Prepares to damage the journal in `file`. */
@@ -113,7 +113,7 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
   const find = (kind: DamageKind, because: string): void => {
     findings.push({ kind: 'trusted', of: `damage ${count} (${kind})`, because })
   }
-  /** Bits may have flipped where nothing is kept, so that nothing shows. */
+  /** True if bits may have flipped in unused space, so that no damage shows. */
   const mustShow = (kind: DamageKind): boolean => kind !== 'flipped'
   const strikeAtRest = async (begin: () => Life, kind: DamageKind): Promise<void> => {
     damage.strike(kind)
@@ -141,7 +141,7 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
     betweenLives: async (begin, { url, configFile }) => {
       const isRunning = random.chance(RUNNING_SHARE)
       const kind = random.pick(damageKinds)
-      // A copy that is made now and brought back now is the journal itself.
+      // A copy that is made and brought back now is the journal itself.
       const isUndamaged = kind === 'oldCopy' && !isRunning
       if (!isUndamaged && (count === 0 || !random.chance(DAMAGE_SHARE))) damage.keepCopy()
       count += 1

@@ -1,6 +1,6 @@
 /**
- * The moments at which a process may kill itself: before and after a transaction of the journal is committed, before a request
- * to V3 leaves, after it left, when the head of its answer came, and when all of the answer came.
+ * The moments at which a process can kill itself: before and after a transaction of the journal is committed, before a request to V3
+ * leaves, after it left, when the head of its answer arrived, and when the whole answer arrived.
  */
 export const failpointKinds = [
   'beforeCommit',
@@ -13,20 +13,20 @@ export const failpointKinds = [
 
 export type FailpointKind = (typeof failpointKinds)[number]
 
-/** Dies, or stops with SIGSTOP, when the moment comes for the `nth` time, counted from 1. */
+/** Kills the process, or stops it with SIGSTOP, when the moment comes for the `nth` time, counted from 1. */
 export interface Failpoint {
   readonly kind: FailpointKind
   readonly nth: number
-  /** Whose commits are meant. */
+  /** The store whose commits are counted. */
   readonly store: 'sqlite' | 'postgres'
-  /** What the process does to itself. Default: SIGKILL. */
+  /** The signal that the process sends to itself. Default: SIGKILL. */
   readonly signal?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/** The variable that `preload.ts` reads. */
+/** The environment variable that `preload.ts` reads. */
 export const failpointVariable = 'MARKBRIDGE_TEST_FAILPOINT'
 
-/** The value of that variable; empty for a process that lives on. */
+/** Returns the value of that variable. It is empty for a process that is not killed. */
 export function formatFailpoint(failpoint: Failpoint | undefined): string {
   return failpoint === undefined ? '' : JSON.stringify(failpoint)
 }

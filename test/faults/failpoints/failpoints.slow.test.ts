@@ -13,7 +13,7 @@ import { missingPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 import { type Failpoint, failpointVariable, formatFailpoint } from './failpoint.ts'
 
-/** Runs a program of this folder with a failpoint; how it ended and what it printed. */
+/** Runs a program of this folder with a failpoint, and returns how it ended and what it printed. */
 async function run(
   program: string,
   argument: string,
@@ -38,7 +38,7 @@ const commits: [failpoint: Omit<Failpoint, 'store'>, end: unknown, kept: number[
   [{ kind: 'afterCommit', nth: 4 }, 0, [1, 2, 3]],
 ]
 
-test.each(commits)('SQLite in a thread, %o: ends with %s, and %j is kept', async (point, end, kept) => {
+test.each(commits)('SQLite in a thread with %o ends with %s and keeps %j', async (point, end, kept) => {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'kept.db')
@@ -54,7 +54,7 @@ test.each(commits)('SQLite in a thread, %o: ends with %s, and %j is kept', async
 })
 
 describe.skipIf(missingPostgres() !== undefined)('PostgreSQL', () => {
-  test('a commit dies before or after the server has it', async () => {
+  test('a process dies before or after the server has the commit', async () => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.close())
     for (const [point, end, kept] of commits) {

@@ -4,9 +4,9 @@ import worker from 'node:worker_threads'
 
 import { type Failpoint, type FailpointKind, failpointVariable } from './failpoint.ts'
 
-// Loaded with --import into the built program: it dies at one chosen moment, and the program knows nothing of it.
+// Loaded with --import into the built program. The program dies at one chosen moment and does not know of it.
 
-/** What undici publishes of a request that leaves, and of its answer. */
+/** The diagnostics of undici about a request that leaves, and about its answer. */
 const requests: readonly [channel: string, kind: FailpointKind][] = [
   ['create', 'beforeSend'],
   ['bodySent', 'afterSend'],
@@ -34,14 +34,14 @@ if (text !== undefined && text !== '') {
 }
 
 /**
- * Blocks this thread while the journal's thread finishes its work. A process that is stopped inside a transaction holds the lock
- * on the file, and no other instance could take over.
+ * Blocks this thread while the journal's thread finishes its work. A process that is stopped inside a transaction holds the lock on the
+ * file, so that no other instance could take over.
  */
 function finishTransactions(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
 }
 
-/** The journal's thread asks for no arguments of the process; this file is given to it all the same. */
+/** The journal's thread requests no arguments of the process, but it gets this file all the same. */
 function loadIntoThreads(): void {
   const Original = worker.Worker
   worker.Worker = class extends Original {

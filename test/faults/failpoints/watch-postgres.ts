@@ -4,7 +4,7 @@ import type { FailpointKind } from './failpoint.ts'
 
 const commit = /^\s*commit\b/i
 
-/** Reports the commits of every PostgreSQL connection of this thread; after one means that the server has confirmed it. */
+/** Reports the commits of every PostgreSQL connection of this thread. A commit is reported as done when the server has confirmed it. */
 export function watchPostgres(hit: (kind: FailpointKind) => void): void {
   const original = Reflect.get(Client.prototype, 'query') as (...parameters: unknown[]) => unknown
   const watched = function (this: Client, ...parameters: unknown[]): unknown {

@@ -9,7 +9,7 @@ const commit = /^\s*commit\b/i
 
 /** Reports the commits of every SQLite database that this thread opens. */
 export function watchSqlite(hit: (kind: FailpointKind) => void): void {
-  // Read as plain functions: each call below gives them their database.
+  // These methods are read as plain functions, because each call below passes its own database.
   const exec = Object.getOwnPropertyDescriptor(DatabaseSync.prototype, 'exec')?.value as Exec
   const prepare = Object.getOwnPropertyDescriptor(DatabaseSync.prototype, 'prepare')?.value as Prepare
   const around = <Result>(run: () => Result): Result => {

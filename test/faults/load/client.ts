@@ -15,20 +15,20 @@ import {
 import { boundaryIn, sendHeader } from '../proxy/forwards.ts'
 import { partsOf, readAnswers, type WholeReply } from './read-answers.ts'
 
-/** A batch with what its client has seen of it. */
+/** A batch with the answers that its client has seen. */
 export interface SentBatch {
   readonly number: number
   readonly text: BatchText
-  /** The bearer token of the client that it belongs to; every request with it has this one. */
+  /** The bearer token of the client that owns the batch. Every request with the batch carries this token. */
   readonly token: string
-  /** The school that its requests name; undefined: none. */
+  /** The school that its requests name, or `undefined` if they name none. */
   readonly school: string | undefined
   readonly writes: readonly WriteHistory[]
-  /** When each of its requests left. */
+  /** The times at which its requests left. */
   readonly sends: number[]
-  /** The bytes of each part that was final, as they came first; by position. */
+  /** The bytes of each final part as they first arrived, by position. */
   readonly finalParts: (TextOfPart | undefined)[]
-  /** Final parts that came again with other bytes. */
+  /** Final parts that arrived again with other bytes. */
   readonly changed: ChangedPart[]
   /** The reply in which every record was final. */
   finished: WholeReply | undefined
@@ -37,41 +37,44 @@ export interface SentBatch {
 /** A part of a reply. */
 interface TextOfPart {
   readonly text: string
-  /** V2 has written it. */
+  /** True if V2 wrote the part. */
   readonly isOfV2: boolean
 }
 
 export interface ClientOptions {
   readonly url: string
   readonly random: Random
-  /** The next position in the sequence of the run. */
+  /** Returns the next position in the sequence of the run. */
   readonly tick: () => number
-  /** How often the bytes of a batch are sent before the client goes on to the next. */
+  /** The number of attempts with a batch before the client goes on to the next batch. */
   readonly maxAttempts: number
-  /** Between two attempts, at most. */
+  /** The longest pause between two attempts. */
   readonly maxDelayMs: number
-  /** A client that waits longer gives up and sends the batch again. */
+  /** The time after which a waiting client gives up and resends the batch. */
   readonly patienceMs: number
-  /** Share of the attempts that are given up after a moment, while the batch is still under way. */
+  /** The share of the attempts that are given up after a moment, while the batch is still in progress. */
   readonly impatience: number
-  /** False: the bytes of this batch must not be sent any longer. Default: they always may. */
+  /** Returns false if this batch must not be sent any more. Default: every batch may be sent. */
   readonly maySend?: (batch: SentBatch) => boolean
-  /** True for the delimiter of a reply that V2 has written. Default: there is no V2. */
+  /** Returns true for the delimiter of a reply that V2 wrote. Default: there is no V2. */
   readonly isOfV2?: (boundary: string) => boolean
 }
 
-/** One V2 client: one connection, one batch at a time. */
+/** One V2 client with one connection and one batch at a time. */
 export interface LoadClient {
-  /** Sends the bytes of a batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
+  /** Sends the batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
   deliver(batch: SentBatch, attempts?: number): Promise<void>
-  /** Sends a finished batch once more; true: the reply was the first one byte for byte; undefined: none came that holds an outcome. */
+  /**
+   * Sends a finished batch once more. Returns true if the reply equalled the first one byte for byte, or `undefined` if no reply holds an
+   * outcome.
+   */
   replay(batch: SentBatch): Promise<boolean | undefined>
   close(): Promise<void>
 }
 
 const IMPATIENT_MS = 40
 
-/** Creates a client. Its retries are those of a legacy client: the same bytes, after any reply that is not final. */
+/** Creates a client. It retries like a legacy client: it sends the same bytes after any reply that is not final. */
 export function createLoadClient(options: ClientOptions): LoadClient {
   const { random, tick, maySend = () => true, isOfV2 = () => false } = options
   const client = new Client(options.url, { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 2_000 })
@@ -115,15 +118,15 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const { finished } = batch
       const answers = reply === undefined ? undefined : readWhole(reply, batch)
       if (reply === undefined || answers === undefined || finished === undefined) return undefined
-      // A journal that is away cannot answer, nor may a process that cannot ask the service about the token: neither is another
-      // answer. Any other reply is, also one that says that the answer is not kept any longer.
+      // An unavailable journal cannot answer, nor can a process that cannot ask the service about the token. Neither counts as a different
+      // answer. Every other reply does, even one that says that the stored reply has expired.
       return answers.every(holdsOutcome) ? isSame(reply, finished, isOfV2) : undefined
     },
     close: () => client.destroy(),
   }
 }
 
-/** With a key of the sandbox. */
+/** The headers with a key of the sandbox. */
 function credentialsOf({ token, school }: SentBatch): Record<string, string> {
   return {
     'Ocp-Apim-Subscription-Key': 'sandbox',
@@ -132,10 +135,10 @@ function credentialsOf({ token, school }: SentBatch): Record<string, string> {
   }
 }
 
-/** Where a request names its school. */
+/** The place where a request names its school. */
 export const schoolHeader = 'X-School'
 
-/** A reply that breaks off tells nothing, also when the connection hides that it did. */
+/** A reply that breaks off has no meaning, even if the connection hides that it broke off. */
 function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefined {
   try {
     return readAnswers(reply, writes.length)
@@ -145,8 +148,8 @@ function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefin
 }
 
 /**
- * A part that was final must come again as it was, whatever became of the others. Without an adapter V2 applies a batch that comes again
- * once more, with an answer of its own: so two answers that V2 itself has written may differ.
+ * Compares the final parts of two replies: a final part must return unchanged, whatever the other outcomes are. Without an adapter V2
+ * applies a resent batch again and gives a new answer, so two answers that V2 itself wrote may differ.
  */
 function compareParts(batch: SentBatch, answers: readonly Answer[], parts: readonly TextOfPart[]): void {
   for (const [index, answer] of answers.entries()) {
@@ -177,7 +180,7 @@ function isSame(one: WholeReply, other: WholeReply, isOfV2: IsOfV2): boolean {
   return one.status === other.status && one.contentType === other.contentType && one.body.equals(other.body)
 }
 
-/** Whether all that was sent has its final answer. */
+/** Returns true if every record has its final answer. */
 export function isDelivered({ writes }: SentBatch): boolean {
   return writes.every(isFinal)
 }

@@ -1,6 +1,6 @@
 import type { Write } from './write.ts'
 
-/** The record of a part that says created, as far as it can be checked. */
+/** The record in a "created" part, as far as it can be checked. */
 export interface CreatedMark {
   readonly externalId: unknown
   readonly learner: unknown
@@ -9,73 +9,73 @@ export interface CreatedMark {
   readonly comment: unknown
 }
 
-/** What a client was told about one record. A lost connection tells nothing and is not an answer. */
+/** An answer to a client about one record. A lost connection is not an answer. */
 export type Answer =
   | { readonly kind: 'created'; readonly mark: CreatedMark }
   | { readonly kind: 'refused'; readonly status: number }
-  /** A newer mark stands: this one was not applied and never will be. */
+  /** A newer mark exists. This record was not applied and never will be. */
   | { readonly kind: 'superseded' }
-  /** A newer mark took its place: it never will be applied, and may have been before. */
+  /** A newer mark took the record's place. It will never be applied, but may have been applied before. */
   | { readonly kind: 'gaveWay' }
   | { readonly kind: 'notApplied' }
-  /** The request as a whole was turned away. */
+  /** The request was rejected as a whole. */
   | { readonly kind: 'busy' }
-  /** The reply as a whole says that the outcome is not known at present: it neither gives nor changes an answer. */
+  /** The reply as a whole says that the outcome is currently unknown. It neither gives nor changes an answer. */
   | { readonly kind: 'noOutcome' }
   | { readonly kind: 'unknown' }
 
 /** One write as its client saw it. Times are positions in one sequence that all clients of a run share. */
 export interface WriteHistory {
   readonly write: Write
-  /** The token that its client sends; undefined where all have the same. */
+  /** The token that its client sends, or `undefined` if all clients have the same. */
   readonly token?: string
-  /** The school that its client names; undefined: none. */
+  /** The school that its client names, or `undefined` if it names none. */
   readonly school?: string | undefined
-  /** Number of its batch and its place there. */
+  /** The number of its batch and its position in the batch. */
   readonly batch: number
   readonly position: number
-  /** When its bytes first left. */
+  /** The time at which its bytes first left. */
   readonly sentAt: number
-  /** When each request with its bytes left, the first one included. */
+  /** The times at which each request with its bytes left, including the first. */
   readonly sends: readonly number[]
-  /** Its client has given it up: it must not send it any longer. */
+  /** True if its client gave it up and must not send it any more. */
   readonly isAbandoned?: boolean
   readonly answers: { readonly at: number; readonly answer: Answer }[]
 }
 
-/** The final answer to one write, and what the same bytes were answered later. */
+/** The final answer to one write, and the later answers to the same bytes. */
 export interface ChangedPart {
   readonly name: string
   readonly first: string
   readonly later: string
 }
 
-/** What a run of clients saw. */
+/** The observations of a run's clients. */
 export interface History {
   readonly writes: readonly WriteHistory[]
-  /** Batches that were sent again after every record had its final answer. */
+  /** Batches that were resent after every record had its final answer. */
   readonly replays: number
-  /** Those of them, by number, whose reply was not the first one byte for byte. */
+  /** The numbers of those whose reply differed from the first one. */
   readonly changedReplays: readonly number[]
-  /** Batches that were final and whose reply could not be had again, though nothing was broken any longer. */
+  /** Final batches whose reply could not be had again, though no faults were left. */
   readonly missingReplays: readonly number[]
-  /** Final answers that came again with other bytes. */
+  /** Final answers that arrived again with other bytes. */
   readonly changedParts: readonly ChangedPart[]
 }
 
 const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded', 'gaveWay']
 
-/** False for a reply that as a whole held no outcome of any record: what was answered before stands. */
+/** Returns false for a reply that as a whole holds no outcome of any record, so that earlier answers stand. */
 export function holdsOutcome({ kind }: Answer): boolean {
   return kind !== 'busy' && kind !== 'noOutcome'
 }
 
-/** Final: its client has nothing more to do, and is never told anything else. */
+/** Returns true for a final answer, after which its client has nothing more to do and never gets another answer. */
 export function isFinalAnswer({ kind }: Answer): boolean {
   return finalKinds.includes(kind)
 }
 
-/** True when the client was told what became of it. */
+/** Returns true if the client was told the outcome. */
 export function isFinal({ answers }: WriteHistory): boolean {
   return answers.some(({ answer }) => isFinalAnswer(answer))
 }

@@ -18,32 +18,32 @@ export interface LoadOptions extends Pick<
   'url' | 'maxAttempts' | 'maxDelayMs' | 'patienceMs' | 'impatience' | 'isOfV2'
 > {
   readonly seed: number
-  /** Numbers requests and answers. Default: a sequence of its own. */
+  /** Numbers requests and answers. Default: a new sequence. */
   readonly tick?: () => number
   readonly samples: Samples
-  /** Tokens that the clients take in turns. Default: the one of the sandbox that holds everything. */
+  /** Tokens that the clients use in turn. Default: the sandbox's token with all permissions. */
   readonly tokens?: readonly string[]
-  /** Schools that the clients name, in turns. Default: none. */
+  /** Schools that the clients name in turn. Default: none. */
   readonly schools?: readonly string[]
   /**
-   * When V2 was last given a write, by `performance.now()`; a client must not send it again once `sendAgainMs` have passed since, however
-   * often it has tried in between. Undefined, as by default: it was not.
+   * Returns when V2 last received a write, by `performance.now()`, or `undefined` (the default) if it did not. A client must not resend the
+   * write once `sendAgainMs` have passed since, however often it tried in between.
    */
   readonly relayedMs?: (write: Write) => number | undefined
   readonly sendAgainMs?: number
-  /** Clients at the same time. */
+  /** The number of concurrent clients. */
   readonly connections: number
   readonly maxRecords: number
-  /** Pause of a client before each batch, at most. Default none: as fast as it is answered. */
+  /** The longest pause of a client before each batch. Default: none, so that a client sends as fast as it is answered. */
   readonly thinkMs?: number
-  /** No two writes are of the same learner and session. */
+  /** True if no two writes have the same learner and session. */
   readonly uniqueKeys?: boolean
-  /** Share of the finished batches that are sent once more, and how long after that, at most. Default: at once. */
+  /** The share of finished batches that are sent once more, and the longest delay before that. Default: no delay. */
   readonly replayShare: number
   readonly replayAfterMs?: number
 }
 
-/** What the tests of the rig do not care about. */
+/** Settings that do not matter to the tests of the rig. */
 export const usualLoad = {
   connections: 8,
   maxRecords: 20,
@@ -54,27 +54,27 @@ export const usualLoad = {
   replayShare: 0.05,
 } as const satisfies Partial<LoadOptions>
 
-/** A batch that is final is asked for so often when nothing is broken any longer. */
+/** The number of times that a final batch is requested once no faults are left. */
 const SURE_REPLAYS = 8
 
 /** Clients at work. */
 export interface Load {
-  /** Records sent so far. */
+  /** Returns the number of records sent so far. */
   records(): number
-  /** Lets every client finish the batch that it is at, then sends no new one. */
+  /** Lets every client finish its current batch, and then sends no new batch. */
   stop(): Promise<void>
-  /** Sends every batch that has records without a final answer once more. To be called after `stop`. */
+  /** Resends every batch that has records without a final answer. Call this after `stop`. */
   sendOpen(): Promise<void>
   /**
-   * Sends the last `count` batches of those that are final throughout once more, until each reply came whole. To be called after
-   * `stop`, when nothing is broken any longer.
+   * Resends the last `count` batches whose records are all final until each reply arrives complete. Call this after `stop`, when no faults
+   * are left.
    */
   replayLast(count: number): Promise<void>
   history(): History
   close(): Promise<void>
 }
 
-/** Numbers what happens in a run, so that all who see it agree on its order. */
+/** Numbers the events of a run, so that all observers agree on their order. */
 export function createSequence(): () => number {
   let now = 0
   return () => (now += 1)
@@ -106,7 +106,7 @@ export function startLoad(options: LoadOptions): Load {
     batches.push(batch)
     return batch
   }
-  /** Resolves false where no reply came that holds an outcome. */
+  /** Resolves with false if no reply that holds an outcome arrived. */
   const replay = async (client: LoadClient, batch: SentBatch): Promise<boolean> => {
     if (!maySend(batch)) return true
     const same = await client.replay(batch)
@@ -142,7 +142,7 @@ export function startLoad(options: LoadOptions): Load {
     const token = tokens[number % tokens.length] ?? ''
     return { client, work: work(client, random, token, schools[number % Math.max(1, schools.length)]) }
   })
-  /** Has all clients work on a queue until it is empty. */
+  /** Lets all clients work on a queue until it is empty. */
   const drain = async (
     queue: SentBatch[],
     handle: (client: LoadClient, batch: SentBatch) => Promise<void>,
@@ -182,7 +182,7 @@ export function startLoad(options: LoadOptions): Load {
   }
 }
 
-/** The ids of a batch tell it from every other one of the same seed. */
+/** Returns the ids of a batch, which differ from those of every other batch of the same seed. */
 export function composeBatch(
   { seed, number, ...client }: Pick<SentBatch, 'number' | 'token' | 'school'> & { readonly seed: number },
   writes: readonly Write[],

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { decodeBatchReply, type ReplyPart } from '../../../src/v2/index.ts'
 import type { Answer } from './history.ts'
 
-/** A reply as it came, whole. */
+/** A complete reply. */
 export interface WholeReply {
   readonly status: number
   readonly contentType: string | undefined
@@ -19,9 +19,9 @@ const flatRecord = z.object({
 })
 
 /**
- * Reads what each of `count` records was told. A reply that is not a batch reply tells the same of all of them. Two of that kind
- * hold no outcome of any record: 503 speaks of the request alone, not of what an earlier one with the same bytes has done; 504
- * with `ADP_OUTCOME_UNKNOWN`, or that of V2, says that the outcome cannot be given out at present.
+ * Reads the answer about each of `count` records. A reply that is not a batch reply gives the same answer about all of them. Two such
+ * replies hold no outcome of any record: a 503 describes only the request, and not an earlier request with the same bytes. A 504 with
+ * `ADP_OUTCOME_UNKNOWN`, or the equivalent of V2, says that the outcome is currently unavailable.
  */
 export function readAnswers(reply: WholeReply, count: number): Answer[] {
   const { status, contentType, body } = reply
@@ -34,7 +34,7 @@ export function readAnswers(reply: WholeReply, count: number): Answer[] {
   return parts.map(readPart)
 }
 
-/** The bytes between the delimiters of a batch reply, one character each; none of another reply. */
+/** Returns the text between the delimiters of a batch reply, one character per byte, or nothing for any other reply. */
 export function partsOf({ status, contentType, body }: WholeReply): string[] {
   const boundary = /boundary="?([^";]+)/.exec(contentType ?? '')?.[1]
   if (status !== 200 || boundary === undefined) return []
@@ -62,7 +62,7 @@ function readPart(part: ReplyPart): Answer {
   return { kind: 'created', mark }
 }
 
-/** 429 and 503 say that nothing was applied; any other 5xx says nothing. */
+/** A 429 or 503 says that nothing was applied. Any other 5xx says nothing. */
 function answerOf(status: number): Answer {
   if (status === 503 || status === 429) return { kind: 'notApplied' }
   return status >= 500 ? { kind: 'unknown' } : { kind: 'refused', status }

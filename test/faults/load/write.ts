@@ -1,11 +1,11 @@
 import { guid } from '../../support/batch-request.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** One mark that a client wants recorded. Its comment holds its name, so that it is found again in the effects. */
+/** One mark that a client wants recorded. Its comment contains its name, so that the effects can be matched. */
 export interface Write {
-  /** `w-000123`, unique. */
+  /** The unique name, such as `w-000123`. */
   readonly name: string
-  /** The name alone, or with what a service may alter around it. */
+  /** The comment: the name alone, or surrounded by text that a service may alter. */
   readonly comment: string
   readonly learner: string
   readonly event: string
@@ -13,18 +13,18 @@ export interface Write {
   readonly present: boolean
   readonly absent: boolean
   readonly minutesLate: number | null
-  /** False: the service knows no such code and must refuse it. */
+  /** False if the service does not know the code and must reject the write. */
   readonly valid: boolean
 }
 
-/** What `GET /_sandbox/samples` answers with. */
+/** The reply to `GET /_sandbox/samples`. */
 export interface Samples {
   readonly learners: readonly string[]
   readonly events: readonly string[]
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** Marks that every connection writes again and again: there the order counts. */
+/** Marks that every connection writes repeatedly, so that their order matters. */
 const HOT_KEYS = 12
 const HOT_SHARE = 0.15
 const INVALID_SHARE = 0.02
@@ -41,15 +41,15 @@ const spellings: readonly ((name: string) => string)[] = [
 ]
 const SPELLING_SHARE = 0.4
 
-/** The name of a write in a comment, or in any text that quotes one. */
+/** The name of a write in a comment, or in any text that quotes the comment. */
 export const namePattern = /w-\d{6,}/
 
-/** The name of the write that a comment belongs to; a comment without one stands for itself. */
+/** Returns the name of the write that a comment belongs to. A comment without a name stands for itself. */
 export function nameIn(comment: unknown): string | undefined {
   return typeof comment === 'string' ? (namePattern.exec(comment)?.[0] ?? comment) : undefined
 }
 
-/** Draws writes one after another: most of any learner and session, a share of a few that are written over and over. */
+/** Draws writes one after another: most of any learner and session, and a share of a few that are written repeatedly. */
 export function createWrites(random: Random, samples: Samples, uniqueKeys = false): () => Write {
   const [firstLearner = '', ...learners] = samples.learners
   const [firstEvent = '', ...events] = samples.events
@@ -98,7 +98,7 @@ function drawMinutes(random: Random, present: boolean): number | null {
   return present && random.chance(0.1) ? random.below(60) : null
 }
 
-/** The flat record that a V2 client posts for it. */
+/** Returns the flat record that a V2 client posts for the write. */
 export function flatRecordOf(write: Write): object {
   return {
     '@odata.type': '#AttendanceService.Models.OData.AttendanceRecord',

@@ -11,7 +11,7 @@ import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 import { type ConnectionFault, drawFaults, type Fault, type FaultPlan } from './fault.ts'
 import { type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
 
-/** Strikes with these faults, one request after another; then everything passes. */
+/** Applies these faults to one request after another, and then lets everything pass. */
 function script(...faults: Fault[]): FaultPlan {
   return { connection: () => 'pass', request: () => faults.shift() ?? { kind: 'pass' } }
 }
@@ -28,13 +28,13 @@ async function proxyTo(options: FaultProxyOptions) {
   return { proxy, post }
 }
 
-/** A service that counts what reached it. */
+/** A service that counts the requests that reached it. */
 async function service(body = 'x'.repeat(1_000)) {
   const upstream = await startUpstream(replyWith(201, body))
   return { upstream, targets: [upstream.port], whole: `201 ${body}` }
 }
 
-describe('a request', () => {
+describe('a request through the fault proxy', () => {
   const rows: [fault: Fault, applied: number, outcome: RegExp][] = [
     [{ kind: 'pass' }, 1, /^201 x{1000}$/],
     [{ kind: 'resetBefore' }, 0, /^lost/],
@@ -44,7 +44,7 @@ describe('a request', () => {
     [{ kind: 'slow', bytesPerSecond: 10_000 }, 1, /^201 x{1000}$/],
     [{ kind: 'stall', ms: 20 }, 1, /^201 x{1000}$/],
   ]
-  test.each(rows)('with %o is applied %i times', async (fault, applied, outcome) => {
+  test.each(rows)('is hit by %o and applied %i times', async (fault, applied, outcome) => {
     const { upstream, targets, whole } = await service()
     const { proxy, post } = await proxyTo({ targets, plan: script(fault) })
     const told = await post().catch((error: unknown) => `lost ${String(error)}`)
@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(proxy.counts()[fault.kind]).toBe(fault.kind === 'pass' ? 2 : 1)
   })
 
-  test('is struck alone: others of the same connection pass', async () => {
+  test('is hit alone, while other requests of the same connection pass', async () => {
     const { upstream, targets } = await service()
     const { post } = await proxyTo({ targets, plan: script({ kind: 'pass' }, { kind: 'pass' }) })
     await post()
@@ -61,7 +61,7 @@ describe('a request', () => {
     expect([upstream.seen.length, upstream.connections()]).toEqual([2, 1])
   })
 
-  test('passes unchanged, however long and in whichever framing', async () => {
+  test('passes unchanged, whatever its length and framing', async () => {
     const upstream = await startUpstream((seen, response) => {
       for (let at = 0; at < seen.body.length; at += 10_000) response.write(seen.body.slice(at, at + 10_000))
       response.end()
@@ -72,8 +72,8 @@ describe('a request', () => {
   })
 })
 
-describe('a connection', () => {
-  test('is refused, and the service never sees it', async () => {
+describe('a connection through the fault proxy', () => {
+  test('is refused without reaching the service', async () => {
     const { upstream, targets, whole } = await service()
     const faults = ['refuse', 'pass'] as const
     let at = 0
@@ -85,7 +85,7 @@ describe('a connection', () => {
     expect([await post(), upstream.seen.length, proxy.counts().refuse]).toEqual([whole, 1, 1])
   })
 
-  /** A client of something that echoes, over a connection of any protocol. */
+  /** Opens a client of an echo service, over a connection of any protocol. */
   const echoed = async (fault: ConnectionFault) => {
     const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
     echo.listen(0, '127.0.0.1')
@@ -100,7 +100,7 @@ describe('a connection', () => {
     return { proxy, client: await RawClient.open(proxy.port) }
   }
 
-  test('of any protocol passes both ways, and is cut after so many bytes of the other side', async () => {
+  test('passes bytes of any protocol both ways, and is cut after a number of bytes from the other side', async () => {
     const { proxy, client } = await echoed({ cutAfter: 4 })
     client.send('ab')
     await client.until('ab')
@@ -109,7 +109,7 @@ describe('a connection', () => {
     expect(proxy.counts().cut).toBe(1)
   })
 
-  test('of any protocol stands still after so many bytes, and goes on', async () => {
+  test('of any protocol halts after a number of bytes, and then continues', async () => {
     const { proxy, client } = await echoed({ haltAfter: 2, haltMs: 200 })
     client.send('ab')
     await client.until('ab')
@@ -120,7 +120,7 @@ describe('a connection', () => {
     expect(proxy.counts().halt).toBe(1)
   })
 
-  test('goes to the next target in turn, past one that is gone', async () => {
+  test('goes to the targets in turn, skipping a target that is gone', async () => {
     const [one, gone, other] = [await service(), await service(), await service()]
     await gone.upstream.close()
     const targets = [one, gone, other].flatMap((each) => each.targets)
@@ -135,7 +135,7 @@ describe('a connection', () => {
     expect([one.upstream.seen.length, other.upstream.seen.length]).toEqual([2, 2])
   })
 
-  test('breaks when no target is there', async () => {
+  test('breaks when no target is available', async () => {
     const gone = await service()
     await gone.upstream.close()
     const { post } = await proxyTo({ targets: gone.targets })
@@ -158,12 +158,12 @@ describe('drawn faults', () => {
     return Array.from({ length: 1_000 }, () => [plan.connection(), plan.request('')])
   }
 
-  test('are the same for the same seed and others for another', () => {
+  test('are the same for the same seed, and differ for another', () => {
     expect(draw(1)).toEqual(draw(1))
     expect(draw(1)).not.toEqual(draw(2))
   })
 
-  test('come about as often as asked', () => {
+  test('occur about as often as configured', () => {
     const plan = drawFaults(createRandom(1, 'faults'), { resetBefore: 0.2, truncate: 0.1 })
     const seen = { pass: 0, resetBefore: 0, truncate: 0, resetAfter: 0, stall: 0, slow: 0 }
     for (let turn = 0; turn < 10_000; turn += 1) seen[plan.request('').kind] += 1
@@ -172,7 +172,7 @@ describe('drawn faults', () => {
     expect(seen.pass).toBe(10_000 - seen.resetBefore - seen.truncate)
   })
 
-  test('end when the proxy is told so', async () => {
+  test('end when the proxy is told to stop them', async () => {
     const { targets, whole } = await service()
     const { proxy, post } = await proxyTo({
       targets,

@@ -5,18 +5,18 @@ import { type Fault, type FaultPlan, noFaults } from './fault.ts'
 import { type RequestHandler, serveHttp } from './http-connection.ts'
 import { serveRaw } from './raw-connection.ts'
 
-/** What was done so far, by kind: connections `refuse`, `cut` and `halt`, the others requests. */
+/** The number of faults so far by kind. `refuse`, `cut` and `halt` hit connections, and the others hit requests. */
 export type FaultCounts = Record<Fault['kind'] | 'refuse' | 'cut' | 'halt', number>
 
 export interface FaultProxyOptions {
-  /** Ports on loopback; connections go to them in turn, past those that nobody listens on. */
+  /** Ports on loopback. Connections go to them in turn, skipping ports without a listener. */
   readonly targets: readonly number[]
   readonly plan?: FaultPlan
-  /** `http`: faults strike single requests. `raw`: bytes of any protocol; only the faults of connections strike. */
+  /** `http`: faults hit single requests. `raw`: the proxy passes bytes of any protocol, and only connection faults occur. */
   readonly wire?: 'http' | 'raw'
-  /** Hears of the requests that are sent on, with `http`. */
+  /** Is called for the requests that are forwarded, with `http`. */
   readonly onForward?: RequestHandler['onForward']
-  /** Changes requests on their way, with `http`. Default: they stay as they are. */
+  /** Changes requests on their way, with `http`. Default: requests stay unchanged. */
   readonly rewrite?: RequestHandler['rewrite']
 }
 
@@ -24,12 +24,12 @@ export interface FaultProxy {
   readonly port: number
   readonly url: string
   counts(): Readonly<FaultCounts>
-  /** From now on everything passes. */
+  /** Lets everything pass from now on. */
   stopFaults(): void
   close(): Promise<void>
 }
 
-/** A TCP proxy on a port of its own that breaks connections, requests and replies as planned. The caller closes it. */
+/** Starts a TCP proxy on its own port that breaks connections, requests and replies as planned. The caller closes the proxy. */
 export async function startFaultProxy({
   targets,
   plan = noFaults,
@@ -46,7 +46,7 @@ export async function startFaultProxy({
   const keep = (socket: Socket): Socket => {
     sockets.add(socket)
     socket.setNoDelay(true)
-    // Either side may break at any time; what that means shows when it is read.
+    // Either side may break at any time. The reader of the socket sees the consequence.
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
     return socket
   }

@@ -1,32 +1,31 @@
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** What the proxy does to one request. */
+/** A fault of one request. */
 export type Fault =
   | { readonly kind: 'pass' }
-  /** The request is read and never sent on; the connection breaks. */
+  /** The request is read and never forwarded, and the connection breaks. */
   | { readonly kind: 'resetBefore' }
-  /** The request is answered by the other side, the answer is dropped, and the connection breaks. */
+  /** The other side answers the request, the answer is dropped, and the connection breaks. */
   | { readonly kind: 'resetAfter' }
-  /** The answer ends after so many bytes, and the connection breaks. */
+  /** The answer ends after this many bytes, and the connection breaks. */
   | { readonly kind: 'truncate'; readonly bytes: number }
-  /** The answer is held back so long. */
+  /** The answer is delayed by this time. */
   | { readonly kind: 'stall'; readonly ms: number }
   | { readonly kind: 'slow'; readonly bytesPerSecond: number }
 
 /**
- * What the proxy does to a connection as a whole: nothing, break it at once, or, after so many bytes from the other side, break
- * it or let it stand still for `haltMs`.
+ * A fault of a whole connection: none, break it at once, or, after this many bytes from the other side, break it or halt it for `haltMs`.
  */
 export type ConnectionFault =
   'pass' | 'refuse' | { readonly cutAfter: number } | { readonly haltAfter: number; readonly haltMs: number }
 
-/** Decides for each connection and each request. */
+/** Chooses the fault of each connection and each request. */
 export interface FaultPlan {
   connection(): ConnectionFault
   request(head: string): Fault
 }
 
-/** How often each fault strikes, 0 to 1; what is left out never does. */
+/** The probability of each fault, from 0 to 1. Faults that are left out never occur. */
 export interface FaultShares {
   readonly refuse?: number
   readonly cut?: number
@@ -38,13 +37,13 @@ export interface FaultShares {
   readonly slow?: number
 }
 
-/** Bounds of what is drawn. */
+/** Bounds of the drawn values. */
 const MAX_STALL_MS = 400
 const MAX_TRUNCATED_BYTES = 2_000
 const MAX_CUT_BYTES = 20_000
 const MAX_HALT_MS = 1_500
 
-/** A plan that draws from `random`: the same seed gives the same faults for the same requests in the same order. */
+/** Creates a plan that draws from `random`. The same seed gives the same faults for the same requests in the same order. */
 export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
   const kinds: [share: number | undefined, draw: () => Fault][] = [
     [shares.resetBefore, () => ({ kind: 'resetBefore' })],
@@ -74,5 +73,5 @@ export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
   }
 }
 
-/** Everything passes. */
+/** A plan without faults. */
 export const noFaults: FaultPlan = { connection: () => 'pass', request: () => ({ kind: 'pass' }) }

@@ -1,35 +1,38 @@
 import { namePattern } from '../load/write.ts'
 
-/** The face of the service that a request goes to. */
+/** The face of the service that receives a request. */
 export type Face = 'V2' | 'V3'
 
-/** A request with a write that was sent on to the service. */
+/** A request with a write that was forwarded to the service. */
 export interface Forward {
-  /** Its place in the sequence of the run, right before the service got it. */
+  /** Its position in the sequence of the run, just before the service received it. */
   readonly at: number
-  /** The time then, by `performance.now()`. */
+  /** The time at that moment, by `performance.now()`. */
   readonly atMs?: number
-  /** Of the answer; undefined where none came. */
+  /** The status of the answer, or `undefined` if no answer arrived. */
   readonly status: number | undefined
-  /** The bearer token that it had. */
+  /** The bearer token of the request. */
   readonly token?: string | undefined
-  /** Default `V3`. */
+  /** The face. Default: `V3`. */
   readonly face?: Face
-  /** The place of the client's request that was relayed; undefined where the adapter has made a request of its own. */
+  /** The position of the client's request that was relayed, or `undefined` if the adapter made its own request. */
   readonly sentAt?: number | undefined
 }
 
-/** Where a client says which of its requests this is: an adapter that relays a request leaves it there. */
+/** The header in which a client numbers its requests. An adapter that relays a request keeps this header. */
 export const sendHeader = 'X-Sent-At'
 
-/** What was sent on to the service, by the name of the write. */
+/** The requests that were forwarded to the service, by the name of the write. */
 export interface ForwardLog {
-  /** To be called with every request before it is sent on; what it returns takes the status and the head of the answer. */
+  /**
+   * Records a request. Call this with every request before it is forwarded. The returned function takes the status and the head of the
+   * answer.
+   */
   readonly onForward: (bytes: Buffer) => (status: number, head?: string) => void
-  /** As `onForward`, of the V2 face. */
+  /** Works like `onForward` for the V2 face. */
   readonly onLegacyForward: ForwardLog['onForward']
   readonly forwards: () => ReadonlyMap<string, readonly Forward[]>
-  /** True for a delimiter of a batch reply that V2 has written: no two of its replies have the same. */
+  /** Returns true for a delimiter of a batch reply that V2 wrote. No two of its replies share a delimiter. */
   readonly isOfV2: (boundary: string) => boolean
 }
 
@@ -76,7 +79,7 @@ export function createForwardLog(tick: () => number): ForwardLog {
   }
 }
 
-/** The delimiter that a content type names, alone or in the head of a message. */
+/** Returns the delimiter that a content type names, alone or in the head of a message. */
 export function boundaryIn(text: string): string | undefined {
   return /boundary="?([^";\s]+)/i.exec(text)?.[1]
 }

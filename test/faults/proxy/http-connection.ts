@@ -4,20 +4,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault } from './fault.ts'
 import { MessageScanner } from './message-scanner.ts'
 
-/** What is done to the requests of a connection, and who hears of them. */
+/** The changes to the requests of a connection, and their observers. */
 export interface RequestHandler {
   readonly decide: (head: string) => Fault
-  /** Called right before a request is sent on; what it returns gets the status and the head of the answer, if one comes. */
+  /** Is called just before a request is forwarded. The returned function gets the status and the head of the answer, if one arrives. */
   readonly onForward: (bytes: Buffer) => (status: number, head: string) => void
-  /** What the other side gets for a request. */
+  /** Returns the request that the other side receives. */
   readonly rewrite: (bytes: Buffer) => Buffer
 }
 
-/** Pieces of a slow answer leave at this distance. */
+/** Time between the pieces of a slow answer. */
 const SLOW_TICK_MS = 50
 
 /**
- * Serves one connection of a client, request by request: each is read whole, sent on over one connection to the other side,
+ * Serves one connection of a client, request by request. Each request is read completely, forwarded over one connection to the other side,
  * and answered as `handler` says. Resolves when the connection is over.
  */
 export async function serveHttp(client: Socket, upstream: Socket, handler: RequestHandler): Promise<void> {
@@ -56,7 +56,7 @@ async function readRequest(source: ByteSource): Promise<{ head: string; bytes: B
   }
 }
 
-/** Passes one answer on; `onHead` hears of it before its first byte leaves. False: the connection must break now. */
+/** Passes one answer on. `onHead` is called before the first byte leaves. Returns false if the connection must break now. */
 async function relayReply(
   source: ByteSource,
   scanner: MessageScanner,
@@ -83,7 +83,7 @@ async function relayReply(
     if (left <= 0) return false
     if (!done) continue
     source.putBack(piece.subarray(used))
-    // A truncated answer that was shorter than the cut breaks all the same.
+    // A truncated answer that was shorter than the cut also breaks the connection.
     return fault.kind !== 'resetAfter' && fault.kind !== 'truncate'
   }
 }
@@ -100,7 +100,7 @@ async function write(client: Socket, bytes: Buffer, fault: Fault): Promise<void>
   }
 }
 
-/** Reads a socket piece by piece; what was read too much can be put back. A broken connection is an end like any other. */
+/** Reads a socket piece by piece. Surplus bytes can be put back. A broken connection is an end like any other. */
 class ByteSource {
   private readonly pieces: AsyncIterator<Buffer>
   private rest: Buffer | undefined
@@ -109,7 +109,7 @@ class ByteSource {
     this.pieces = socket[Symbol.asyncIterator]() as AsyncIterator<Buffer>
   }
 
-  /** The next piece; undefined at the end. */
+  /** Returns the next piece, or `undefined` at the end. */
   async read(): Promise<Buffer | undefined> {
     const { rest } = this
     this.rest = undefined

@@ -1,4 +1,4 @@
-/** What a message scanner waits for. */
+/** The part of a message that a message scanner waits for. */
 type State =
   | { readonly kind: 'head' }
   | { readonly kind: 'length'; left: number }
@@ -8,19 +8,19 @@ type State =
   | { readonly kind: 'untilClose' }
   | { readonly kind: 'done' }
 
-/** How much of a piece of bytes belongs to the message. */
+/** The number of bytes of a piece that belong to the message. */
 export interface Scan {
   readonly used: number
-  /** The message is whole; what follows in the piece is the next one. */
+  /** True if the message is complete. The rest of the piece belongs to the next message. */
   readonly done: boolean
 }
 
 /**
- * Finds the end of one HTTP/1.1 message in bytes that come in any pieces: Content-Length, chunked, or until the connection
- * closes (RFC 9112 6.3). It knows no more of HTTP than that. `bodyless`: the reply to a HEAD.
+ * Finds the end of one HTTP/1.1 message in bytes that arrive in any pieces: by Content-Length, chunked, or by the end of the connection
+ * (RFC 9112 6.3). The scanner knows no more of HTTP than that. `bodyless` marks the reply to a HEAD.
  */
 export class MessageScanner {
-  /** The start line and the headers, once they are whole. */
+  /** The start line and the headers, once they are complete. */
   head: string | undefined
   private readonly kind: 'request' | 'reply'
   private readonly bodyless: boolean
@@ -38,7 +38,7 @@ export class MessageScanner {
     return { used: at, done: this.state.kind === 'done' }
   }
 
-  /** Reads on from `at`; returns where it stopped, always further on. */
+  /** Reads on from `at`, and returns the position where it stopped, which is always further on. */
   private step(bytes: Buffer, at: number): number {
     const { state } = this
     switch (state.kind) {
@@ -89,7 +89,7 @@ export class MessageScanner {
     this.state = length === 0 ? { kind: 'done' } : { kind: 'length', left: length }
   }
 
-  /** The data of a chunk ends with a line end of its own. */
+  /** The data of a chunk ends with its own line end. */
   private finishSize(size: number): void {
     this.state = size === 0 ? { kind: 'trailers' } : { kind: 'chunkData', left: size + 2 }
   }

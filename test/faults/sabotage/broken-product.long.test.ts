@@ -14,9 +14,9 @@ import { type Scenario, scenarios } from '../scenario/scenario.ts'
 import { startLife } from '../supervisor/run-life.ts'
 import { defect } from './defects.ts'
 
-// Each test breaks a guard of the built product while it is loaded: what the guard keeps away must then be found.
+// Each test breaks a guard of the built product while it is loaded. The check must then find the faults that the guard prevents.
 
-/** Of a loaded machine. */
+/** The time limit for a loaded machine. */
 const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
@@ -32,7 +32,7 @@ test('an adapter that knows marks by their times is found: doubled records', { t
   expect(new Set(kindsOf(findings))).toEqual(new Set(['doubled']))
 })
 
-/** Marks of 30 learners, one after another, then 30 more of them, while requests to the service are lost. */
+/** Sends marks of 30 learners one after another, and then marks of the same learners again, while requests to the service are lost. */
 async function writeTwice(imports: readonly string[]): Promise<readonly Finding[]> {
   const scenario: Scenario = {
     ...{ name: 'written twice', store: 'sqlite', lastEvents: 1, readBackAfterMs: [10, 20], imports },
@@ -46,11 +46,11 @@ async function writeTwice(imports: readonly string[]): Promise<readonly Finding[
 test('times of receipt that run backwards are found: marks that stay unknown', { timeout }, async () => {
   const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
   expect(sound).toEqual([])
-  // An older mark that seems to be newer is taken for somebody else's, which must stand.
+  // An older mark that seems to be newer is taken for another program's mark, which must stand.
   expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'told unknown at last, recorded 0 times' })
 })
 
-/** Strikes the journal that an adapter has left behind, once in each way, while no process has it open. */
+/** Damages the journal that an adapter has left behind, once in each way, while no process has it open. */
 async function strikeAll(
   kinds: readonly DamageKind[],
   imports: readonly string[],
@@ -66,7 +66,7 @@ async function strikeAll(
   )
   let struck = 0
   const pick = (): never => kinds[struck++] as never
-  // Never in use, and the first copy is kept.
+  // The journal is never in use, and the first copy is kept.
   const random = { ...createRandom(1, 'damage'), pick, chance: (share: number) => share > 0.5 }
   const damage = createJournalDamage(file, random)
   const begin = () => startLife({ configFile, args: [], imports, env: {} })

@@ -1,16 +1,16 @@
 import { registerHooks } from 'node:module'
 
-/** One change of a built module: `from` stands in it once. */
+/** One change of a built module. `from` occurs in the module once. */
 interface Defect {
-  /** Path below `dist/`. */
+  /** The path below `dist/`. */
   readonly module: string
   readonly from: string
   readonly to: string
 }
 
-/** What is broken on purpose in the built product, by name. `test/simulation/mutants.ts` breaks the other guards of the engine. */
+/** The defects of the built product, by name. `test/simulation/mutants.ts` breaks the other guards of the engine. */
 export const defects = {
-  /** Dates the first 30 batches an hour ahead, as a clock does that is set back after them, and asks the journal for no mark. */
+  /** Dates the first 30 batches an hour ahead, like a clock that is set back after them, and does not ask the journal for any mark. */
   'date-backwards': [
     {
       module: 'writes/plan.js',
@@ -23,7 +23,7 @@ export const defects = {
       to: "{ confirmedAt: () => [], lost: [], newer: 'none' }",
     },
   ],
-  /** Keeps what V2 serves in the order of its records, and does not know it again when it comes to V3. */
+  /** Stores the writes that V2 serves in the order of their records, and does not recognise them when they are resent to V3. */
   'forget-v2': [
     {
       module: 'writes/relayed-write.js',
@@ -31,7 +31,7 @@ export const defects = {
       to: '...(await identityOf(owner, upstream, planned)), ids: undefined,',
     },
   ],
-  /** Takes any journal for its own: neither its identity nor its high-water mark is compared, nor is its file watched. */
+  /** Accepts any journal as its own: neither its identity nor its high-water mark is compared, and its file is not watched. */
   'trust-any-journal': [
     { module: 'journal/open-store.js', from: 'throw damagedStore(place, damage);', to: 'return;' },
     {
@@ -42,7 +42,7 @@ export const defects = {
     // The thread that holds the file is started without arguments.
     { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
   ],
-  /** Takes a mark that is read back for the posted one only where it bears the posted time. */
+  /** Takes a mark that is read back for the posted mark only if it has the posted time. */
   'trust-times': [
     {
       module: 'translate/read-back.js',
@@ -54,7 +54,10 @@ export const defects = {
 
 type DefectName = keyof typeof defects
 
-/** A module to start the adapter with (`--import`): it has this defect then, or does not start where the defect does not fit any longer. */
+/**
+ * Returns a module to start the adapter with (`--import`). The adapter then has this defect, or does not start if the defect no longer
+ * fits.
+ */
 export function defect(name: DefectName): string {
   return `${new URL(import.meta.url).href}?${name}`
 }

@@ -22,12 +22,12 @@ const RECORDS = 800
 /** Where nothing is broken; `npm run test:faults` writes more. */
 const SOUND = runs(300, RECORDS)
 
-/** One request; bodies are bytes, one character each. */
+/** One request. Bodies are bytes, one character each. */
 interface Exchange {
   readonly method: string
   readonly path: string
   readonly body: string
-  /** Sends the request on and reads the answer whole. */
+  /** Forwards the request and reads the answer completely. */
   readonly forward: () => Promise<HttpAnswer>
 }
 
@@ -39,7 +39,7 @@ interface HttpAnswer {
 
 type Handler = (exchange: Exchange) => Promise<HttpAnswer>
 
-/** Places a proxy between two sides that buffers every exchange whole; `handle` decides what happens. */
+/** Starts a proxy between two sides that buffers every exchange. `handle` decides what happens to it. */
 async function placeBetween(target: string, handle: Handler): Promise<string> {
   const pool = new Pool(target, { connections: 32 })
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -72,7 +72,7 @@ async function placeBetween(target: string, handle: Handler): Promise<string> {
 
 const passOn: Handler = ({ forward }) => forward()
 
-/** Between adapter and service: every so often a record is dropped behind a made-up answer, or sent twice. */
+/** Handles requests between adapter and service. Some records are dropped behind an invented answer, and some are sent twice. */
 function breakWrites(seed: number, share: number, broken: { dropped: string[]; doubled: string[] }): Handler {
   const random = createRandom(seed, 'sabotage')
   return async ({ method, path, body, forward }) => {
@@ -87,14 +87,14 @@ function breakWrites(seed: number, share: number, broken: { dropped: string[]; d
     }
     await forward()
     const reply = await forward()
-    // Only now: the adapter may have read the first one back meanwhile, and the run may end before the second has arrived. One that the
-    // service refuses is not recorded at all.
+    // The second copy is sent only now, because the adapter may meanwhile have read the first one back, and the run may end before the
+    // second has arrived. A copy that the service rejects is not recorded.
     if (reply.status < 300) broken.doubled.push(name)
     return reply
   }
 }
 
-/** Between client and adapter: every so often two records of a reply change places. */
+/** Handles replies between client and adapter. Sometimes two records of a reply are swapped. */
 function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   const random = createRandom(seed, 'swaps')
   return async ({ forward }) => {
@@ -107,7 +107,7 @@ function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   }
 }
 
-/** Between client and adapter: every so often an answer that came before is written anew, with a blank more. */
+/** Handles replies between client and adapter. Sometimes an earlier answer is rewritten with an additional blank. */
 function renderAnew(seed: number, share: number): Handler {
   const random = createRandom(seed, 'renderings')
   const known = new Set<string>()
@@ -124,7 +124,7 @@ function renderAnew(seed: number, share: number): Handler {
   }
 }
 
-/** Between client and adapter: every so often a batch that was applied is turned away as if it had not been. */
+/** Handles replies between client and adapter. Sometimes a batch that was applied is rejected as if it were not. */
 function denyReplies(seed: number, share: number, denied: string[]): Handler {
   const random = createRandom(seed, 'denials')
   return async ({ forward }) => {
@@ -136,7 +136,7 @@ function denyReplies(seed: number, share: number, denied: string[]): Handler {
   }
 }
 
-/** Load through a real adapter and sandbox with a handler on either side of the adapter; what the checker found. */
+/** Runs a load through a real adapter and sandbox with a handler on either side of the adapter, and returns the findings of the check. */
 async function findingsBetween(
   seed: number,
   { behind = passOn, before = passOn }: { behind?: Handler; before?: Handler },
@@ -165,13 +165,13 @@ function named(findings: readonly Finding[], kind: Finding['kind']): string[] {
   return findings.flatMap((finding) => (finding.kind === kind ? [finding.of] : [])).sort()
 }
 
-test('a sound adapter: not one finding, and every record has its final answer', async () => {
+test('the check finds nothing with a sound adapter, and every record has its final answer', async () => {
   const { findings, load } = await findingsBetween(1, {}, { records: SOUND })
   expect(findings).toEqual([])
   expect(load.history().writes.length).toBeGreaterThanOrEqual(SOUND)
 })
 
-test('an adapter that drops one record in 200, doubles one, and swaps answers: exactly those are found', async () => {
+test('the check finds exactly the faults when one record in 200 is dropped, one is duplicated, and answers are swapped', async () => {
   const broken = { dropped: [] as string[], doubled: [] as string[], swapped: [] as string[] }
   const { findings } = await findingsBetween(2, {
     behind: breakWrites(2, 0.005, broken),
@@ -188,18 +188,18 @@ test('an adapter that drops one record in 200, doubles one, and swaps answers: e
     swapped: broken.swapped.toSorted(),
     others: [],
   })
-  // The run must have had something to find.
+  // The run must have contained faults to find.
   expect(Object.values(broken).map((names) => names.length > 0)).toEqual([true, true, true])
 })
 
-test('an adapter that writes an answer anew when the batch comes again: changed replies', async () => {
+test('the check finds changed replies when an adapter rewrites the answer to a resent batch', async () => {
   const journal = `sqlite:${await makeFolder()}/journal.db`
   const before = renderAnew(3, 0.5)
   const { findings } = await findingsBetween(3, { before }, { records: 300, replayShare: 0.5, journal })
   expect(new Set(findings.map(({ kind }) => kind))).toEqual(new Set(['changedReply']))
 })
 
-test('an adapter that answers not applied after it has posted: false answers', async () => {
+test('the check finds false answers when an adapter answers "not applied" after it has posted', async () => {
   const journal = `sqlite:${await makeFolder()}/journal.db`
   const denied: string[] = []
   const before = denyReplies(4, 0.1, denied)

@@ -3,19 +3,19 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 
 /**
- * Counts the records that a killed process has left open, in the journal itself: only then it was killed at work. With SQLite
- * all processes of the file are gone when it asks, and it only reads: the next one recovers the file by itself.
+ * Counts the records that a killed process has left open, in the journal itself. Only a process with open records was killed at work. With
+ * SQLite all processes of the file are gone at this moment. The count only reads, and the next process recovers the file by itself.
  */
 export async function countOpen(url: string, pid: number): Promise<number> {
   const isFile = url.startsWith('sqlite:')
   const ofProcess = isFile ? '' : `JOIN journal_instances i ON i.id = b.instance WHERE i.pid = ${pid}`
   const asked = ask(url, `SELECT coalesce(sum(b.open), 0) AS open FROM journal_batches b ${ofProcess}`)
-  // A server may be down just now: nobody knows, so the kill does not count.
+  // The server may be down now. The result is then unknown, so the kill does not count.
   const [row] = isFile ? await asked : await asked.catch(() => [])
   return Number(row?.['open'] ?? 0)
 }
 
-/** Describes the records that are open in a journal: their batches, whose they are and how often they were tried. No values. */
+/** Describes the open records in a journal without values: their batches, their owners and the number of attempts. */
 export async function describeOpen(url: string): Promise<string> {
   const rows = await ask(
     url,
@@ -36,7 +36,7 @@ async function ask(url: string, text: string): Promise<readonly Record<string, u
     }
   }
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 500 })
-  // A server that is crashed meanwhile breaks the connection; what that means shows in the query.
+  // A server that crashes meanwhile breaks the connection. The query then fails.
   client.on('error', () => undefined)
   try {
     await client.connect()

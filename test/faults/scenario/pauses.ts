@@ -5,28 +5,28 @@ import { disturb, type Disturbance } from '../disturb.ts'
 import type { Scenario } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
-/** Processes that stand still together. */
+/** Processes that are paused together. */
 interface PauseTarget {
   readonly pids: () => readonly number[]
-  /** They never stand still longer. */
+  /** The longest pause of the processes. */
   readonly maxMs?: number
 }
 
-/** How processes are paused. All draws come from `random`. */
+/** How processes are paused. All random choices come from `random`. */
 interface PausePlan {
   readonly random: Random
   readonly targets: readonly PauseTarget[]
-  /** Targets that may stand still at the same time. */
+  /** The number of targets that may be paused at the same time. */
   readonly lanes: number
-  /** How long a pause lasts: between the first and the second, short ones as often as long ones on a logarithmic scale. */
+  /** The shortest and the longest pause. Pauses are drawn on a logarithmic scale. */
   readonly lastMs: readonly [number, number]
-  /** Time of a lane between two pauses, at most. */
+  /** The longest time of a lane between two pauses. */
   readonly gapMs: number
 }
 
 /**
- * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, again and again until it
- * is stopped; then all of them run.
+ * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, repeatedly until it is
+ * stopped. Then all of them run.
  */
 export function startPauses({
   random,
@@ -56,7 +56,7 @@ export function startPauses({
   }
 }
 
-/** The processes that one has started, and those that they have started. */
+/** Returns the child processes of a process, and their child processes. */
 export function descendantsOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
@@ -66,7 +66,7 @@ export function descendantsOf(pid: number): number[] {
   }
 }
 
-/** False where the process is gone. */
+/** Returns false if the process is gone. */
 function send(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)
@@ -75,13 +75,13 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** A pause lasts between so many leases. */
+/** The shortest and the longest pause, in leases. */
 const LEASES = [0.2, 5] as const
-/** Service and store must not outlast what an adapter waits for them. */
+/** Pauses of the service and of the store must end before the adapter times out. */
 const MAX_OTHERS_MS = 1_200
 const USUAL_LEASE_MS = 10_000
 
-/** Starts the pauses of a scenario, if it has any: of adapters, of workers and their parent, of the service and the store. */
+/** Starts the pauses of a scenario, if it has any: of adapters, of workers and their parent, and of the service and the store. */
 export function pauseProcesses(
   { pauses, workers = 1, leaseMs = USUAL_LEASE_MS }: Scenario,
   { supervisors, postgres }: Instances,

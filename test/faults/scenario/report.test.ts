@@ -19,11 +19,11 @@ test.each<[what: string, results: readonly RunResult[], faults: readonly string[
   ['too few were killed', [{ ...quiet, kills: 39 }], ['39 kills are fewer than 40']],
   ['too few were paused', [{ ...quiet, pauses: 19 }], ['19 pauses are fewer than 20']],
   ['nothing was run', [], ['0 kills are fewer than 40', '0 pauses are fewer than 20', 'no scenario was run']],
-])('the faults of a run in which %s', (_what, results, faults) => {
+])('the faults of a run in which %s are listed', (_what, results, faults) => {
   expect(judge(results, { kills: 40, pauses: 20 })).toEqual(faults)
 }) // prettier-ignore
 
-test('a part of the run may kill and pause as few as it does', () => {
+test('a part of the run needs no minimum of kills and pauses', () => {
   expect(judge([{ ...quiet, kills: 0 }], {})).toEqual([])
 })
 

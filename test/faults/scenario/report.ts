@@ -2,25 +2,25 @@ import type { Checked } from '../check/check-history.ts'
 import { findingKinds } from '../check/finding.ts'
 import type { StageChangeCounts } from './stage-changes.ts'
 
-/** What is counted in a run, with the heads of its columns (docs/fault-runs.md). */
+/** The counts of a run, with their column headings (docs/fault-runs.md). */
 const heads = {
   kills: 'kills',
-  /** Kills of a process that was ready and left records open, among them. */
+  /** Included in the kills: kills of a process that was ready and left records open. */
   busy: 'at work',
   failpoints: 'at failpoint',
-  /** Kills before the process was ready, when records waited for their recovery, among them. */
+  /** Included in the kills: kills before the process was ready, while records waited for recovery. */
   recovering: 'recovering',
-  /** Times that a process stood still, a clock was stepped, the journal was damaged. */
+  /** The number of pauses, clock steps and damaged journals. */
   pauses: 'pauses',
   clockSteps: 'clock steps',
   damages: 'damages',
-  /** Connections, requests and replies that were broken or held up. */
+  /** The number of connections, requests and replies that were broken or delayed. */
   broken: 'broken',
   storms: 'storms',
   storeCrashes: 'store crashes',
   records: 'records',
   replays: 'replays',
-  /** Changes of the stage of the partner. */
+  /** The number of stage changes of the partner. */
   changes: 'changes',
 } as const
 
@@ -30,17 +30,17 @@ export type Counts = Readonly<Record<CountName, number>>
 export const countNames = Object.keys(heads) as CountName[]
 export const noCounts = Object.fromEntries(countNames.map((name) => [name, 0])) as Counts
 
-/** What happened in a run. */
+/** The events of a run. */
 export interface RunResult extends Checked, Counts {
   readonly name: string
   readonly seed: number
-  /** Mean time of all adapters from start to ready. */
+  /** The mean time of all adapters from start to ready. */
   readonly startMs: number
-  /** From the end of the faults until every record was final. */
+  /** The time from the end of the faults until every record was final. */
   readonly settledMs: number
-  /** Ends of processes that nobody caused, with the last of the log. */
+  /** Unexpected ends of processes, with the last lines of the log. */
   readonly crashes: readonly string[]
-  /** What became of all changes of the stage that were tried; undefined: none were. */
+  /** The results of all attempted stage changes, or `undefined` if none was attempted. */
   readonly stages: (StageChangeCounts & { readonly abandoned: number }) | undefined
 }
 
@@ -60,7 +60,7 @@ const times: readonly Column[] = [
 const summarised = ['kills', 'pauses', 'clockSteps', 'damages', 'changes', 'records'] as const
 const MAX_SHOWN = 20
 
-/** The sum of one number over all runs. */
+/** Returns the sum of one number over all runs. */
 export function sumOf(results: readonly RunResult[], name: CountName): number {
   return results.reduce((sum, each) => sum + each[name], 0)
 }
@@ -69,13 +69,13 @@ function countKind(results: readonly RunResult[], kind: (typeof findingKinds)[nu
   return results.flatMap(({ findings }) => findings).filter((one) => one.kind === kind).length
 }
 
-/** How many findings there are of each kind that there is. */
+/** Returns the number of findings of each kind that occurred. */
 function countFindings(results: readonly RunResult[]): string[] {
   const counts = findingKinds.map((kind) => [countKind(results, kind), kind] as const)
   return counts.filter(([count]) => count > 0).map((count) => count.join(' '))
 }
 
-/** One line for each run: what happened to it, and what was found. */
+/** Formats one line for each run, with its events and findings. */
 export function printSummary(results: readonly RunResult[]): string {
   const seconds = (ms: number): string => (ms / 1_000).toFixed(1)
   const found = (each: RunResult): string[] => {
@@ -99,7 +99,7 @@ function alignColumns(cells: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** A table with one line for each run and one for all of them, then what was found and how to run it again. */
+/** Formats a table with one line for each run and one for all runs, followed by the findings and the commands that repeat the runs. */
 export function printResults(results: readonly RunResult[]): string {
   const all = [...columns, ...times]
   const rounded = (values: readonly number[]): string[] => values.map((value) => String(Math.round(value)))
@@ -135,20 +135,20 @@ function describeStages(stages: NonNullable<RunResult['stages']>, repeated: numb
   ].join('; ')
 }
 
-/** What must happen in a run of scenarios at the least. */
+/** The minimum of events in a run of scenarios. */
 export type Wanted = Partial<Record<'kills' | 'pauses' | 'changes', number>>
 
 interface JudgedRun {
   readonly results: readonly RunResult[]
-  /** Empty for a part of the run, which shows what it shows. */
+  /** The minimum is empty for a part of the run. */
   readonly wanted: Wanted
   readonly settleMs: number
   readonly tookMs: number
 }
 
 /**
- * Judges a run: nothing may be found, no process may end by itself, and enough must have happened to it. `faults`: why it does not show
- * what it is to show; `text`: the verdict with the numbers behind it.
+ * Judges a run: there may be no finding, no process may end by itself, and enough events must have happened. `faults` says why the run
+ * proves too little, and `text` is the verdict with its numbers.
  */
 export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): {
   readonly faults: readonly string[]
@@ -165,7 +165,7 @@ export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): {
     }),
     ...(results.length === 0 ? ['no scenario was run'] : []),
   ]
-  /** From the end of the faults until all was final, in the slowest scenario. */
+  /** The time from the end of the faults until every record was final, in the slowest scenario. */
   const longestMs = Math.max(0, ...results.map(({ settledMs }) => settledMs))
   const of = (least: number | undefined): string => (least === undefined ? '' : ` of ${least} wanted`)
   const lines = [

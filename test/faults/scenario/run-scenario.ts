@@ -30,16 +30,16 @@ export interface RunBounds extends Partial<Counts> {
   readonly forMs: number
   /** When the faults are over, every record must be final within this time, for its client and in the journal. */
   readonly settleMs: number
-  /** Receives the logs of the adapters; default: they are not kept. */
+  /** Receives the logs of the adapters. Default: the logs are discarded. */
   readonly logFolder?: string | undefined
 }
 
-/** Batches that are sent once more when all is final. */
+/** The number of batches that are resent when every record is final. */
 const REPLAYS = 100
-/** What a write may still do in the background when every client has its answer shows within this time. */
+/** The time in which a write's remaining background work must show once every client has its answer. */
 const GRACE_MS = 1_500
 
-/** Runs one scenario: real processes, a real store, the sandbox as a process of its own. */
+/** Runs one scenario with real processes, a real store, and the sandbox as a separate process. */
 export async function runScenario(scenario: Scenario, bounds: RunBounds): Promise<RunResult> {
   const { seed } = bounds
   const { onExisting = 'replace', service = [], stages, values } = scenario
@@ -192,7 +192,7 @@ async function isSettled(load: Load, check: () => Promise<Checked>): Promise<boo
   return (await check()).findings.every(({ kind }) => kind !== 'unsettled')
 }
 
-/** What clients do where V2 serves too. */
+/** The clients' settings when V2 serves too. */
 function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions> {
   if (stages === undefined) return {}
   const { resendWindowMs } = stages
@@ -209,13 +209,13 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
   }
 }
 
-/** The last events alone, where the others have marks already. */
+/** Returns only the last events, because the others already have marks. */
 async function readSamples(sandboxUrl: string, lastEvents = Infinity): Promise<Samples> {
   const samples = (await readJson(`${sandboxUrl}/_sandbox/samples`)) as Samples
   return { ...samples, events: samples.events.slice(-lastEvents) }
 }
 
-/** Tokens that hold everything, each of its own. */
+/** Returns different tokens, each with all permissions. */
 async function issueTokens(sandboxUrl: string, count: number): Promise<string[]> {
   const body = new URLSearchParams({
     grant_type: 'client_credentials',

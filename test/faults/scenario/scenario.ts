@@ -8,25 +8,25 @@ import type { StormName } from './storms.ts'
 /** The only partner of a scenario. */
 export const PARTNER = 'acme'
 
-/** What goes wrong in a run, and for how long. */
+/** The faults of a run and their duration. */
 export interface Scenario {
   readonly name: string
   readonly store: 'none' | 'sqlite' | 'postgres'
-  /** Adapters that share the store. Default 1. */
+  /** The number of adapters that share the store. Default: 1. */
   readonly instances?: number
-  /** Processes of each adapter. Default 1. */
+  /** The number of processes of each adapter. Default: 1. */
   readonly workers?: number
-  /** Default 10 s. */
+  /** Default: 10 s. */
   readonly leaseMs?: number
-  /** How processes are paused, for 0.2 to 5 leases; undefined: they are not. */
+  /** How processes are paused, for 0.2 to 5 leases. `undefined`: they are not paused. */
   readonly pauses?: ScenarioPauses
-  /** Clocks are stepped by hours, ahead and back, in this way; undefined: they are not. */
+  /** How clocks are stepped by hours, ahead and back. `undefined`: they are not stepped. */
   readonly clock?: ClockKind
-  /** Modules that are loaded into the adapters: faults of their own. */
+  /** Modules with additional faults that are loaded into the adapters. */
   readonly imports?: readonly string[]
-  /** How the processes are killed; undefined: they live. */
+  /** How the processes are killed. `undefined`: they are not killed. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
-  /** So many clients have a token each, which no other may be served with. Default: all have the same. */
+  /** The number of clients with their own token, which no other client may be served with. Default: all clients share one token. */
   readonly clients?: number
   /** Storms of the service. */
   readonly storms?: readonly StormName[]
@@ -34,68 +34,71 @@ export interface Scenario {
   readonly behind?: FaultShares
   /** Faults of the connections between client and adapter. */
   readonly before?: FaultShares
-  /** How records go to the service. Default `single`. */
+  /** How records are sent to the service. Default: `single`. */
   readonly writeMode?: 'single' | 'batch'
-  /** What the service does with a second mark of the same learner and session. Default `replace`. */
+  /** How the service treats a second mark of the same learner and session. Default: `replace`. */
   readonly onExisting?: 'replace' | 'duplicate' | 'conflict'
-  /** What the service makes of values, as `PUT /_sandbox/values` takes it (docs/sandbox.md). */
+  /** How the service changes values, in the form of `PUT /_sandbox/values` (docs/sandbox.md). */
   readonly values?: Readonly<Record<string, unknown>>
-  /** The clock, zone, precision and rounding of the service change in the middle of the run. */
+  /** True if the clock, zone, precision and rounding of the service change during the run. */
   readonly changingTimes?: boolean
-  /** More arguments of the service. */
+  /** Additional arguments of the service. */
   readonly service?: readonly string[]
-  /** Only so many of its events are written to, the latest. Default all. */
+  /** The number of its latest events that receive writes. Default: all. */
   readonly lastEvents?: number
-  /** PostgreSQL crashes and starts again, this long after it was ready. */
+  /** The time from PostgreSQL's readiness until it crashes and starts again. */
   readonly storeLivesMs?: number
-  /** The journal's file is damaged between and during the lives of the adapter; what is left of it is adopted. */
+  /** True if the journal's file is damaged between and during the lives of the adapter. The remaining journal is adopted. */
   readonly damaged?: boolean
   /** Faults of the connections between adapter and PostgreSQL. */
   readonly storeWay?: FaultShares
-  /** Pauses before the adapter looks for a lost write. Together longer than a read is stale. Default 50, 100, 200 ms. */
+  /**
+   * The pauses before the adapter reads a lost write back. Their sum must exceed the time for which a read is stale. Default: 50, 100, 200
+   * ms.
+   */
   readonly readBackAfterMs?: readonly number[]
-  /** The stage of the partner is changed again and again, with V2 on a port of its own; undefined: V3 serves. */
+  /** How the stage of the partner is changed repeatedly, with V2 on its own port. `undefined`: V3 serves. */
   readonly stages?: ScenarioStages
-  /** What its clients do otherwise than usual (`usualLoad`). */
+  /** Differences from the usual behaviour of the clients (`usualLoad`). */
   readonly load?: Partial<Omit<LoadOptions, 'seed' | 'url' | 'samples'>>
 }
 
 /** How a partner moves between V2 and V3 in a scenario. */
 export interface ScenarioStages {
-  /** Where it begins. */
+  /** The first stage. */
   readonly begin: Stage
-  /** Schools that clients write for. */
+  /** The number of schools that clients write for. */
   readonly schools: number
-  /** Those who change its stage at the same time. */
+  /** The number of operators who change the stage concurrently. */
   readonly operators: number
-  /** Between two changes of an operator, at most. */
+  /** The longest time between two changes of an operator. */
   readonly gapMs: number
   /** How long a step forward waits for the instances to drain. */
   readonly drainMs: number
-  /** `rollout.resendWindowMs` of the configuration; no client sends a batch again later than that which V2 may have got unrecorded. */
+  /** `rollout.resendWindowMs` of the configuration. No client resends a batch that V2 may have received unrecorded after this time. */
   readonly resendWindowMs: number
   /** Faults of the connections between adapter and V2. */
   readonly behindV2?: FaultShares
 }
 
-/** Pauses of a scenario. */
+/** The pauses of a scenario. */
 interface ScenarioPauses {
-  /** Processes that may stand still at the same time. */
+  /** The number of processes that may be paused at the same time. */
   readonly lanes: number
-  /** Between two pauses of a lane, at most. */
+  /** The longest time between two pauses of a lane. */
   readonly gapMs: number
-  /** The service and the store stand still too, for short times. */
+  /** True if the service and the store are also paused, for short times. */
   readonly others?: boolean
 }
 
-/** Clients that leave the machine some time. */
+/** Clients that leave processor time to the machine. */
 const calm = { thinkMs: 200 } as const
-/** Batches that are soon answered: more of the time goes into starts and ends of processes. */
+/** Batches with short replies, so that more of the time is spent on starts and ends of processes. */
 const small = { maxRecords: 7 } as const
 
 /** Connections of which some break. */
 const shaky = { refuse: 0.01, resetBefore: 0.02, resetAfter: 0.04, truncate: 0.03, stall: 0.05 } as const
-/** A partner that is moved to and fro by two operators, and clients of four schools that soon send again what was not answered. */
+/** A partner that two operators move back and forth, and clients of four schools that soon resend unanswered batches. */
 const stages = {
   begin: 'legacy',
   schools: 4,
@@ -115,7 +118,7 @@ const staged = {
   thinkMs: 100,
 } as const
 
-/** Kills and lost answers before a service that stores other values than it was sent. */
+/** Kills and lost answers in front of a service that stores other values than it received. */
 function altered(name: string, values: NonNullable<Scenario['values']>): Scenario {
   return {
     name,
@@ -167,7 +170,7 @@ export const scenarios = {
     name: 'a service that takes one mark',
     store: 'sqlite',
     onExisting: 'conflict',
-    // Many learners, and sessions in which none of them has a mark yet.
+    // The service has many learners, and sessions without any marks yet.
     service: ['--scale', 'school', '--db', ':memory:'],
     lastEvents: 2,
     kills: { failpointShare: 0.3, lifeMs: [50, 600] },
@@ -205,7 +208,7 @@ export const scenarios = {
     name: 'two workers, SQLite',
     store: 'sqlite',
     workers: 2,
-    // A worker that dies while it starts ends its parent too: that is not a failpoint of the journal.
+    // A worker that dies while it starts also ends its parent, and such a death is not a failpoint of the journal.
     kills: { failpointShare: 0, lifeMs: [500, 2_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01 },
   },
@@ -295,7 +298,7 @@ export const scenarios = {
     store: 'sqlite',
     instances: 3,
     leaseMs: 1_000,
-    // One of them is always there to take over.
+    // One of the processes is always there to take over.
     pauses: { lanes: 2, gapMs: 300 },
     behind: { resetBefore: 0.02, resetAfter: 0.02, stall: 0.1 },
     load: small,

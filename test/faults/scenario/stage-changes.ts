@@ -13,14 +13,14 @@ import { disturb } from '../disturb.ts'
 import { PARTNER, type Scenario, type ScenarioStages } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
-/** What became of the changes that were tried. */
+/** The results of the attempted changes. */
 export interface StageChangeCounts {
   readonly made: number
   readonly forward: number
   readonly back: number
-  /** Those that were made with the command line, among them. */
+  /** The number of successful changes that were made with the command line. */
   readonly commands: number
-  /** By the reason. */
+  /** The failed changes by reason. */
   readonly refused: Readonly<Record<string, number>>
   /** The longest step forward that was tried, and all of them: so long writes may have been held. */
   readonly longestMs: number
@@ -30,26 +30,26 @@ export interface StageChangeCounts {
 /** Operators at work. */
 export interface StageChanges {
   counts(): StageChangeCounts
-  /** Lets each operator finish what it is at. */
+  /** Lets each operator finish the current change. */
   stop(): Promise<void>
 }
 
-/** One change that was tried. */
+/** One attempted change. */
 interface StageOutcome {
   readonly direction: 'forward' | 'back' | 'none'
-  /** Undefined: it was made. */
+  /** The reason of a failure, or `undefined` if the change was made. */
   readonly refusal: string | undefined
-  /** With the command line. */
+  /** True if the change was made with the command line. */
   readonly isCommand: boolean
 }
 
-/** Share of the steps forward whose operator is gone once they were proposed: they expire, or are in the way of the next one. */
+/** The share of steps forward whose operator disappears after the proposal. The proposal expires or blocks the next one. */
 const LEFT_SHARE = 0.05
-/** Share of the changes that are made with the command line, in a process of its own. */
+/** The share of changes that are made with the command line, in a separate process. */
 const COMMAND_SHARE = 0.08
 const TRIES = 20
 
-/** Starts to change the stage of the partner, if the scenario wants it: several operators, each with a connection of its own. */
+/** Starts to change the stage of the partner, if the scenario asks for it: several operators, each with its own connection. */
 export async function changeStages(
   { stages }: Scenario,
   { storeUrl, config }: Pick<Instances, 'storeUrl' | 'config'>,
@@ -98,7 +98,7 @@ export async function changeStages(
   }
 }
 
-/** The names of the schools of a scenario. */
+/** Returns the names of the schools of a scenario. */
 export function schoolsOf({ schools }: ScenarioStages): string[] {
   return Array.from({ length: schools }, (_, number) => `school-${number}`)
 }
@@ -110,8 +110,8 @@ async function readState(store: RolloutStore, { begin }: ScenarioStages) {
 }
 
 /**
- * Takes a partner that was left at `legacy` one step forward, when the faults are over: at `legacy` the answers of V3 are known for
- * `resendWindowMs` only, and batches of the whole run are about to be sent once more.
+ * Takes a partner that was left at `legacy` one step forward when the faults are over. At `legacy` the answers of V3 are known for
+ * `resendWindowMs` only, and batches of the whole run are about to be resent.
  */
 export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promise<void> {
   if (stages === undefined) return
@@ -130,7 +130,7 @@ export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promi
   }
 }
 
-/** A store that stands still for a moment may have made the change, or not. */
+/** A store that pauses for a moment may or may not have made the change. */
 function missStore(cause: unknown): StageOutcome {
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
   return { direction: 'none', refusal: 'store missed', isCommand: false }
@@ -140,13 +140,13 @@ interface Operator {
   readonly store: RolloutStore
   readonly stages: ScenarioStages
   readonly random: Random
-  /** In the audit trail. */
+  /** The name in the audit trail. */
   readonly name: string
-  /** For the command line. */
+  /** The arguments of the command line. */
   readonly configFile: string
 }
 
-/** Changes the stage of the partner once, as the commands do. */
+/** Changes the stage of the partner once, like the commands. */
 async function changeOnce({ store, stages, random, name, configFile }: Operator): Promise<StageOutcome> {
   const { from, expectedRevision } = await readState(store, stages)
   const { to, isBack } = drawChange(random, from, schoolsOf(stages))
@@ -173,7 +173,7 @@ async function changeOnce({ store, stages, random, name, configFile }: Operator)
   return { direction, refusal: result.kind === 'committed' ? undefined : refusal, isCommand }
 }
 
-/** Changes the stage of the partner with the command line; undefined: it was made, else why not. */
+/** Changes the stage of the partner with the command line. Returns the reason of a failure, or `undefined` if the change was made. */
 async function changeByCommand(
   configFile: string,
   { stage, percent, always, never }: StageSetting,
@@ -198,7 +198,7 @@ async function changeByCommand(
   return `command: ${/"result": *"([^"]+)"/.exec(stdout)?.[1] ?? stderr.slice(0, 200)}`
 }
 
-/** What an operator does at a stage: shares of steps forward and of ways back; the rest changes the share of `canary`, or nothing. */
+/** The shares of steps forward and of ways back at a stage. The rest changes the share of `canary`, or nothing. */
 const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: number }>> = {
   legacy: { forward: 1, back: 0 },
   shadow: { forward: 0.85, back: 0.15 },
@@ -206,10 +206,10 @@ const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: 
   v3: { forward: 0.2, back: 0.8 },
   complete: { forward: 0, back: 1 },
 }
-/** Of the ways back from where V3 serves all: those that lead one stage down only. */
+/** The share of ways back from a stage where V3 serves everything that lead only one stage down. */
 const ONE_DOWN_SHARE = 0.4
 
-/** Draws what an operator makes of a setting. */
+/** Draws an operator's change of a setting. */
 function drawChange(
   random: Random,
   setting: StageSetting,
@@ -235,7 +235,7 @@ function drawChange(
   return { to: drawShare(random, stage, schools), isBack: false }
 }
 
-/** Some of the schools by their share, and now and then one by its name. */
+/** Draws some of the schools by their share, and sometimes one by its name. */
 function drawShare(random: Random, stage: Stage, schools: readonly string[]): StageSetting {
   const named = (): string[] => (random.chance(0.3) ? [random.pick([schools[0] ?? '', ...schools])] : [])
   return { stage, percent: random.below(101), always: named(), never: named() }

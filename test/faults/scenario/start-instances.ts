@@ -17,32 +17,32 @@ import { overridesIn } from '../../support/main-of-cli.ts'
 /** Adapters that share one store. */
 export interface Instances {
   readonly supervisors: readonly Supervisor[]
-  /** The store's server, where it is one that can be crashed. */
+  /** The store's server, if it can be crashed. */
   readonly postgres: TestPostgres | undefined
-  /** Where the journal is, past whatever lies before it. */
+  /** The URL of the journal behind any proxy. */
   readonly storeUrl: string
-  /** Their configuration, past that. */
+  /** The configuration of the adapters behind any proxy. */
   readonly config: object
-  /** What lies between adapters and store, where there is such a thing. */
+  /** The proxy between adapters and store, if there is one. */
   readonly storeWay: FaultProxy | undefined
-  /** Files with the clocks of the machines, where these can be stepped. */
+  /** Files with the clocks of the machines, if the clocks can be stepped. */
   readonly clocks: readonly string[]
-  /** What damages the journal, where something does. */
+  /** The component that damages the journal, if there is one. */
   readonly damage: JournalDamage | undefined
   close(): Promise<void>
 }
 
-/** Where the faces of the service are. */
+/** The addresses of the faces of the service. */
 export interface ServiceUrls {
   readonly v3: string
-  /** Where V2 has a port of its own. */
+  /** The address of V2, if it has its own port. */
   readonly v2: string | undefined
 }
 
-/** Patience that fits faults of a test. */
+/** Time limits that suit the faults of a test. */
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
-/** Starts the adapters of a scenario in front of the service, on a store of their own. They log to `logFolder`. */
+/** Starts the adapters of a scenario in front of the service, on their own store. They log to `logFolder`. */
 export async function startInstances(
   scenario: Scenario,
   service: ServiceUrls,
@@ -55,7 +55,7 @@ export async function startInstances(
   const storeUrl = (await postgres?.createDatabase()) ?? file
   const storeWay = await placeBefore(storeUrl, scenario, seed)
   const { writeMode = 'single', readBackAfterMs = [50, 100, 200], leaseMs } = scenario
-  // The sandbox takes a few milliseconds for a record.
+  // The sandbox takes a few milliseconds per record.
   const v3 = { budgetMs: 10_000, readBackAfterMs, writeMode, batchRecordMs: 100 }
   const staged = stagedConfig(scenario, service)
   const config = {
@@ -90,7 +90,7 @@ export async function startInstances(
             ...(damage === undefined ? {} : { betweenLives: damage.betweenLives }),
             ...(scenario.store === 'none' || damage !== undefined ? {} : { countOpen: count }),
           }
-    // Instances on one file are on one machine, and share its clock.
+    // Instances on one file are on one machine and share its clock.
     const clock = clocks[store === 'sqlite' ? 0 : number]
     const { imports, env } =
       scenario.clock === undefined ? { imports: [], env: {} } : clockSettings(scenario.clock, clock ?? '')
@@ -134,7 +134,7 @@ function stagedConfig(
   }
 }
 
-/** Puts a proxy before the store at `url`; its faults begin when all adapters have started once. */
+/** Starts a proxy in front of the store at `url`. Its faults begin when all adapters have started once. */
 async function placeBefore(
   url: string,
   { storeWay }: Scenario,

@@ -1,13 +1,13 @@
 import type { Random } from '../../../src/sandbox/random.ts'
 import { disturb, type Disturbance } from '../disturb.ts'
 
-/** What the service does in a storm, as `PUT /_sandbox/faults` takes it (docs/sandbox.md). */
+/** The behaviour of the service in a storm, in the form of `PUT /_sandbox/faults` (docs/sandbox.md). */
 type SandboxFault = Readonly<Record<string, unknown>> & { readonly kind: string }
 
 const posts = { method: 'POST', path: 'AttendanceRecords' }
 const reads = { method: 'GET', path: 'AttendanceRecords' }
 
-/** Storms by name; each draws how hard it is. */
+/** Storms by name. Each storm draws its intensity. */
 const storms = {
   tooMany: (random: Random) => [
     { ...posts, kind: 'rateLimit', retryAfterSeconds: random.below(2), probability: 0.3 + random.next() / 2 },
@@ -31,7 +31,7 @@ const storms = {
   ],
   silent: (random: Random) => [{ ...posts, kind: 'stall', apply: random.chance(0.5), probability: 0.05 }],
   unreadable: () => [{ ...posts, kind: 'brokenGzip', probability: 0.3 }],
-  /** Reads that know nothing of what was written since, and answers that are lost, so that it must be looked for. */
+  /** Reads miss recent writes, and answers are lost, so that the adapter must read back. */
   stale: (random: Random) => [
     { ...reads, kind: 'staleRead' },
     { ...posts, kind: 'latency', ms: random.below(300) },
@@ -49,15 +49,15 @@ const storms = {
 
 export type StormName = keyof typeof storms
 
-/** Every storm. */
+/** The names of all storms. */
 export const stormNames = Object.keys(storms) as StormName[]
 
-/** A storm and the calm after it last at most so long. */
+/** The longest duration of a storm and of the calm after it. */
 const MAX_STORM_MS = 1_000
-/** Stale reads must end before the adapter gives up to look (`readBackAfterMs`): nothing could find a write otherwise. */
+/** Stale reads must end before the adapter stops reading back (`readBackAfterMs`), because no read could find the write otherwise. */
 const MAX_STALE_MS = 400
 
-/** Sets storms of these names in the sandbox at `url`, one after another, until it is stopped; then the service is sound again. */
+/** Sets storms of these names in the sandbox at `url`, one after another, until it is stopped. Then the service is sound again. */
 export function startStorms(url: string, names: readonly StormName[], random: Random): Disturbance {
   return disturb(
     () => random.below(MAX_STORM_MS),
@@ -72,7 +72,7 @@ export function startStorms(url: string, names: readonly StormName[], random: Ra
   )
 }
 
-/** Sets what `PUT /_sandbox/<name>` controls in the sandbox at `url` (docs/sandbox.md). */
+/** Sets the control `PUT /_sandbox/<name>` of the sandbox at `url` (docs/sandbox.md). */
 export async function control(url: string, name: 'faults' | 'values', body: object): Promise<void> {
   const reply = await fetch(`${url}/_sandbox/${name}`, {
     method: 'PUT',

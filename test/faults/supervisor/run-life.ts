@@ -10,30 +10,30 @@ const preload = fileURLToPath(new URL('../failpoints/preload.ts', import.meta.ur
 /** One process of the adapter, from its start to its end. */
 export interface Life {
   readonly pid: number
-  /** Resolves with the milliseconds since the start once it is ready; undefined: it ended before. */
+  /** Resolves with the milliseconds from start to ready, or with `undefined` if the process ended before. */
   readonly ready: Promise<number | undefined>
   /** Resolves when the process is gone. */
   readonly ended: Promise<LifeEnd>
   kill(signal: NodeJS.Signals): void
 }
 
-/** How a process ended, and the last of what it logged. */
+/** How a process ended, with the last lines of its log. */
 export interface LifeEnd {
   readonly status: number | null
   readonly signal: NodeJS.Signals | null
   readonly log: string
 }
 
-/** What a process is started with. */
+/** The start options of a process. */
 export interface LifeOptions {
   readonly configFile: string
-  /** More arguments of `serve`. */
+  /** Additional arguments of `serve`. */
   readonly args: readonly string[]
   readonly failpoint?: Failpoint | undefined
   /** Modules that are loaded into the program. */
   readonly imports?: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Receives all that it logs. */
+  /** Receives the whole log of the process. */
   readonly logFile?: string | undefined
 }
 

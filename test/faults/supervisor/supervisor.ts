@@ -9,19 +9,19 @@ import type { AdapterPlace } from '../damage/damage-journal.ts'
 import { type Failpoint, failpointKinds } from '../failpoints/failpoint.ts'
 import { type Life, type LifeEnd, startLife } from './run-life.ts'
 
-/** How processes are killed. All draws come from `random`. */
+/** How processes are killed. All random choices come from `random`. */
 export interface KillPlan {
   readonly random: Random
-  /** Share of the processes that kill themselves at a failpoint, 0 to 1. */
+  /** The share of processes that kill themselves at a failpoint, from 0 to 1. */
   readonly failpointShare: number
   readonly store: Failpoint['store']
-  /** A process lives so long after it was ready: between the first and the second. */
+  /** The shortest and the longest life of a process after it is ready. */
   readonly lifeMs: readonly [number, number]
-  /** True: a start may end because the store cannot be reached; then the next one follows. */
+  /** True if a start may end because the store is unreachable. The next start follows then. */
   readonly mayMissStore?: boolean
-  /** Called when a process is gone, before the next one starts. */
+  /** Is called when a process is gone, before the next one starts. */
   readonly betweenLives?: (begin: () => Life, place: AdapterPlace) => Promise<void>
-  /** Records that a process which is gone has left open. Default: that is not asked. */
+  /** Returns the number of records that a process left open. Default: the records are not counted. */
   readonly countOpen?: (pid: number) => Promise<number>
 }
 
@@ -31,52 +31,52 @@ export interface SupervisorOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Modules that are loaded into the program. */
   readonly imports?: readonly string[]
-  /** More arguments of `serve`. */
+  /** Additional arguments of `serve`. */
   readonly args?: readonly string[]
-  /** Receives all that its processes log; default: that is not kept. */
+  /** Receives the log of all its processes. Default: the log is discarded. */
   readonly logFile?: string | undefined
-  /** Undefined: nobody kills it. */
+  /** How the process is killed, or `undefined` if it is not. */
   readonly plan: KillPlan | undefined
 }
 
-/** What happened to the processes so far. */
+/** The counts of processes so far. */
 interface SupervisorCounts {
   readonly kills: number
-  /** Kills at a failpoint, among them. */
+  /** Included in the kills: kills at a failpoint. */
   readonly failpoints: number
-  /** Kills of a process that was ready and left records open, among them. */
+  /** Included in the kills: kills of a process that was ready and left records open. */
   readonly busy: number
-  /** Kills before the process was ready, when records waited for their recovery, among them. */
+  /** Included in the kills: kills before the process was ready, while records waited for recovery. */
   readonly recovering: number
-  /** Mean time from start to ready. */
+  /** The mean time from start to ready. */
   readonly startMs: number
-  /** Ends that nobody caused, with the last of the log. */
+  /** Unexpected ends, with the last lines of the log. */
   readonly crashes: readonly string[]
 }
 
-/** The adapter as a process that is killed again and again, and started again at once on the same port. */
+/** The adapter as a process that is repeatedly killed and at once restarted on the same port. */
 export interface Supervisor {
   readonly port: number
   readonly url: string
   counts(): SupervisorCounts
-  /** The process that lives now; with workers, their parent. */
+  /** The current process. With workers, this is their parent. */
   pid(): number
-  /** Kills it once more; the next process is ready, and lives on. */
+  /** Kills the process once more, and resolves when the next process is ready. That process is not killed. */
   spare(): Promise<void>
-  /** Kills the process with SIGTERM and resolves when it is gone. */
+  /** Stops the process with SIGTERM and resolves when it is gone. */
   close(): Promise<void>
 }
 
-/** A process that did not reach its failpoint in time dies anyway. */
+/** The time after which a process that did not reach its failpoint is killed anyway. */
 const FAILPOINT_MS = 700
-/** Share of the kills that come while the process is still starting, and how much of its start is over then at the least. */
+/** The share of kills that happen while the process is still starting, and the least share of the start that is over then. */
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6
 const READY_MS = 60_000
-/** What a start ends with when the journal cannot be reached (docs/operations.md). */
+/** The exit of a start when the journal is unreachable (docs/operations.md). */
 const missedStore = /The journal \S+ cannot be opened/
 
-/** Starts the adapter and begins to kill it. Resolves when the first process is ready; that one is spared until then. */
+/** Starts the adapter and begins to kill it. Resolves when the first process is ready, which is not killed before that. */
 export async function startSupervisor({
   config,
   env = {},
@@ -89,7 +89,7 @@ export async function startSupervisor({
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const configFile = join(folder, 'markbridge.yaml')
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(configFile, JSON.stringify({ listen: { port }, ...config }))
   const starts: number[] = []
   const crashes: string[] = []
@@ -134,7 +134,7 @@ export async function startSupervisor({
   }
   const killer = plan === undefined ? undefined : run(plan)
   let closing = false
-  // Where nobody kills it, it must not end by itself.
+  // A process that is not killed must not end by itself.
   if (plan === undefined) {
     void current.ended.then((end) => {
       if (!closing) crashes.push(describeEnd(end))
@@ -172,7 +172,9 @@ function drawFailpoint({ random, failpointShare, store }: KillPlan): Failpoint |
   return { kind: random.pick(failpointKinds), nth: 1 + random.below(40), store }
 }
 
-/** When a process is killed from outside: early as a share of the time that a start takes, late from its readiness on. */
+/**
+ * Returns when a process is killed from outside: an early kill after a share of the usual start time, a late kill after it became ready.
+ */
 function createDoom(
   { random, lifeMs: [least, most] }: KillPlan,
   failpoint: Failpoint | undefined,

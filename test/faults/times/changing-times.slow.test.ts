@@ -7,7 +7,7 @@ import { printResults } from '../scenario/report.ts'
 import { runTimes } from './run-times.ts'
 import { startServiceTimes } from './service-times.ts'
 
-// `npm run test:faults -- --only changingTimes` has a hundred of them.
+// `npm run test:faults -- --only changingTimes` runs a hundred seeds.
 test.each([1, 5, 9])(
   'while the clock, zone and precision of the service change, nothing is lost, doubled or overtaken: seed %i',
   { timeout: 120_000 },
@@ -18,7 +18,7 @@ test.each([1, 5, 9])(
   },
 )
 
-test('a service with changing times dates marks in its zone, and its rules change', async () => {
+test('a service with changing times dates marks in its own zone, and its rules change', async () => {
   const sandbox = await startSandbox()
   const times = await startServiceTimes(sandbox.url, createRandom(3, 'service'), createSequence())
   const sent = '{"RecordedOn":"2026-06-10T10:00:00.123Z","Comment":"10:00"}'

@@ -5,23 +5,23 @@ import { nameIn } from '../load/write.ts'
 import type { ForwardLog } from '../proxy/forwards.ts'
 import type { Unheard } from './unheard.ts'
 
-/** What is known of requests. */
+/** The observed requests. */
 export interface Watched {
-  /** Those to the adapters. */
+  /** The requests to the adapters. */
   readonly arrivals: ForwardLog
-  /** Those to the service. */
+  /** The requests to the service. */
   readonly log: ForwardLog
   readonly unheard: Unheard
-  /** The service keeps one mark of a learner and session, not all of them. */
+  /** True if the service keeps only one mark of a learner and session. */
   readonly replaces: boolean
 }
 
-/** Of two requests that came closer together than this, either may have been begun first. */
+/** The time in milliseconds between two requests below which either may have begun first. */
 const SAME_TIME_MS = 150
 
 /**
- * Finds writes without a final answer that a sound service should long have brought to an end. A write may stay unknown where a newer one
- * was recorded, or where a mark stands that nobody was told of; the newest of its learner and session may not.
+ * Finds writes without a final answer that a sound service should have finished long ago. A write may stay unknown if a newer write was
+ * recorded, or if there is a mark that no client was told of. The newest write of its learner and session may not.
  */
 export function findStuck(
   writes: readonly WriteHistory[],
@@ -48,16 +48,16 @@ export function findStuck(
   return writes.filter((own) => !isFinal(own) && !mayStay(own))
 }
 
-/** So many writes before and after one are told of. */
+/** The number of writes before and after a write that a finding describes. */
 const NEIGHBOURS = 4
 
-/** A finding of such a write. */
+/** A finding about such a write. */
 export function toUnsettled({ write: { name: of }, answers }: WriteHistory): Finding {
   const told = answers.at(-1)?.answer.kind ?? 'nothing'
   return { kind: 'unsettled', of, because: `told ${told} for ever by a sound service` }
 }
 
-/** What happened to the writes of the same learner and session around the one of this name. */
+/** Describes the events of the writes of the same learner and session around the write of this name. */
 export function tellNeighbours(
   name: string,
   writes: readonly WriteHistory[],

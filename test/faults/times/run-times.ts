@@ -32,25 +32,25 @@ import { createUnheard } from './unheard.ts'
 
 interface TimesRun {
   readonly seed: number
-  /** The journal's store: gives the URL of an empty one. Undefined: a file. */
+  /** Returns the URL of an empty journal store, or `undefined` for a file. */
   readonly createDatabase?: (() => Promise<string>) | undefined
-  /** Receives the logs of the adapters; default: they are not kept. */
+  /** Receives the logs of the adapters. Default: the logs are discarded. */
   readonly logFolder?: string | undefined
 }
 
-/** A run ends with so many marks, or twice as many at the most, or after this time. */
+/** The number of marks that ends a run. A run has at most twice as many marks, and ends after `MAX_RUN_MS` in any case. */
 const RECORDS = 120
 const MAX_RUN_MS = 8_000
-/** When nothing breaks any longer, every mark must be final within this time. */
+/** The time within which every mark must be final once there are no more faults. */
 const SETTLE_MS = 10_000
 const GRACE_MS = 300
 const REPLAYS = 20
 const HOUR_MS = 3_600_000
-/** Marks of these few keys meet all the time. */
+/** The number of keys, which is small so that marks of one key meet often. */
 const LEARNERS = 8
 const EVENTS = 3
 const TWIN_KEYS = 2
-/** The first school is served by V2, the second by V3. */
+/** V2 serves the first school, and V3 serves the second. */
 const SCHOOLS = ['school-v2', 'school-v3'] as const
 
 /**
@@ -83,7 +83,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
       plan: drawFaults(createRandom(seed, 'behind'), shaky),
     })
     closing.push(() => behind.close())
-    // What V2 answered to nobody stays in the way where every mark is kept.
+    // A reply of V2 that reached no client would stay in the way if every mark is kept.
     const lessShaky = { resetBefore: 0.05, resetAfter: replaces ? 0.04 : 0, stall: 0.15 }
     const unheard = createUnheard(drawFaults(createRandom(seed, 'behind V2'), lessShaky), log)
     const behindV2 = await startFaultProxy({
@@ -121,7 +121,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
     const twins = Array.from({ length: TWIN_KEYS }, (_, number) => {
       const draw = createRandom(seed, `twins ${number}`)
       const schools = SCHOOLS.map((name, index): School => {
-        // V2 applies what a client gave up too, before or after what it sent then.
+        // V2 also applies writes that a client gave up, before or after the client's next write.
         const impatience = index === 0 ? 0 : patience.impatience
         const client = createLoadClient({
           ...{
@@ -140,7 +140,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
       const [learner = '', event = '', code = ''] = [learners[LEARNERS + number], events[0], codes[0]?.id]
       const write = { learner, event, code, present: true, absent: false, minutesLate: null, valid: true }
       const from = 1_000_000 * (number + 1)
-      // One writes for V3 alone: there a mark is never recorded twice.
+      // The first of these clients writes to V3 only, where a mark is never recorded twice.
       const own = (number === 0 ? schools.slice(1) : schools) as [School, ...School[]]
       return startTwins({
         seed,
@@ -213,13 +213,13 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
   }
 }
 
-/** The minimal body says neither: the service derives both from the code. */
+/** The minimal body contains neither field. The service derives both from the code. */
 function withoutPresence(effect: EffectEntry, { writes }: History): EffectEntry {
   const write = writes.find(({ write: { name } }) => name === nameIn(effect.comment))?.write
   return write === undefined ? effect : { ...effect, present: write.present, absent: write.absent }
 }
 
-/** The token of a school, which names its owner. */
+/** Returns the token of a school, which names its owner. */
 function tokenOf(school: string): string {
   const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${encode({ alg: 'none' })}.${encode({ iss: 'https://issuer', client_id: school })}.${encode({})}`
@@ -228,10 +228,10 @@ function tokenOf(school: string): string {
 /** Adapters of one store. */
 interface TimedInstances {
   readonly ports: readonly number[]
-  /** Of the first one. */
+  /** The URL of the first adapter. */
   readonly url: string
   readonly story: readonly string[]
-  /** Ends the steps of clocks and the restarts; clocks show the true time. */
+  /** Ends the clock steps and the restarts. The clocks then show the true time. */
   stopFaults(): Promise<void>
   close(): Promise<void>
 }
@@ -313,7 +313,7 @@ async function startInstances(
 
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
-/** A client that asks again and again is told of once. */
+/** Shortens a long run of resends in a story to its first four events. */
 function shorten(story: string): string {
   return story.replaceAll(
     /((?:\d+ (?:sent|answered \w+); ){4})(?:\d+ (?:sent|answered \w+); ){8,}/g,
@@ -321,7 +321,7 @@ function shorten(story: string): string {
   )
 }
 
-/** The first finding tells what happened to the service as well. */
+/** Adds the events of the service to the first finding. */
 function withStory(findings: readonly Finding[], story: readonly string[]): readonly Finding[] {
   return findings.map((finding, index) => {
     const own = shorten(finding.story ?? '')
@@ -329,12 +329,12 @@ function withStory(findings: readonly Finding[], story: readonly string[]): read
   })
 }
 
-/** Runs at the same time: each waits most of its time. */
+/** The number of concurrent runs, because each mostly waits. */
 const LANES = 3
-/** One run in so many has its journal in PostgreSQL. */
+/** The number of runs for each run with a journal in PostgreSQL. */
 const POSTGRES_EVERY = 5
 
-/** `runTimes` for `count` seeds from `seed` on; `onResult` is called with each result as it comes. */
+/** Calls `runTimes` for `count` seeds from `seed` on. `onResult` is called with each result as it arrives. */
 export async function runSeeds(
   seed: number,
   count: number,

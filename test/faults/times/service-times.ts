@@ -4,18 +4,18 @@ import { control } from '../scenario/storms.ts'
 
 /** How a service dates marks. */
 interface Dating {
-  /** Whose time a mark gets: its client's, or the service's own. Marks of V2 always have the service's own. */
+  /** The source of a mark's time: its client, or the service. Marks of V2 always have the service's time. */
   readonly clock: 'client' | 'server'
-  /** How far the service's own clock is ahead. */
+  /** How far the service's clock is ahead. */
   readonly offsetMs: number
-  /** What is added to the times of clients: its zone. */
+  /** The time zone offset that is added to the times of clients. */
   readonly zoneMs: number
   readonly times: 'keep' | 'seconds' | 'roundSeconds' | 'sqlDatetime' | 'minutes' | 'roundMinutes'
 }
 
-/** A service whose clock, zone, precision and rounding change, until it is stopped; then it stays as it is. */
+/** A service whose clock, zone, precision and rounding change until it is stopped. Then it stays as it is. */
 export interface ServiceTimes {
-  /** What happened, each with its place in the sequence of the run. */
+  /** The changes, each with its position in the sequence of the run. */
   readonly story: readonly string[]
   /** Dates the marks in a request to V3 in the zone of the service. */
   readonly rewrite: (request: Buffer) => Buffer
@@ -29,14 +29,14 @@ const MAX_GAP_MS = 400
 const recordedOn = /("RecordedOn":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/g
 
 const changes: readonly ((now: Dating, random: Random) => Partial<Dating>)[] = [
-  // Its clock is set, most often right.
+  // The clock is set, most often to the right time.
   ({ offsetMs }, random) => ({
     offsetMs:
       offsetMs !== 0 && random.chance(0.7)
         ? 0
         : random.pick([2 * HOUR_MS, -2 * HOUR_MS, 3_000, -3_000, 90_000]),
   }),
-  // Local times go back by an hour, or forward.
+  // Local time goes back by an hour, or forward.
   ({ offsetMs, zoneMs }) =>
     zoneMs === 0
       ? { zoneMs: HOUR_MS, offsetMs: offsetMs + HOUR_MS }

@@ -9,26 +9,26 @@ import type { Write } from '../load/write.ts'
 
 /** A client that writes the same few contents to one learner and session, one mark after another. */
 export interface Twins {
-  /** Lets it finish the mark that it is at. */
+  /** Stops the client after its current mark. */
   stop(): Promise<void>
-  /** Marks so far. */
+  /** Returns the number of marks so far. */
   count(): number
   readonly findings: readonly Finding[]
 }
 
 export interface TwinOptions {
   readonly seed: number
-  /** Numbers of its batches begin here. */
+  /** The first number of its batches. */
   readonly from: number
   readonly random: Random
   readonly tick: () => number
-  /** Clients of the schools, which it takes as it likes. */
+  /** The clients of the schools, which it uses in any order. */
   readonly schools: readonly [School, ...School[]]
   readonly write: Omit<Write, 'name' | 'comment'>
-  /** The service keeps one mark. One that keeps several shows the one with the latest time, whenever it was recorded. */
+  /** True if the service keeps one mark. A service that keeps several shows the mark with the latest time, whenever it was recorded. */
   readonly replaces: boolean
   readonly effects: () => Promise<readonly EffectEntry[]>
-  /** A mark must be final so long after `stop`. */
+  /** The time within which a mark must be final after `stop`. */
   readonly settleMs: number
 }
 
@@ -43,8 +43,8 @@ export interface School {
 const comments = ['the one', 'the other'] as const
 
 /**
- * Starts such a client. Equal contents cannot be told apart by their effects, so each mark is checked when it is final: its content stands
- * on the service, and V3 was given it once at the most.
+ * Starts such a client. Equal contents have equal effects, so each mark is checked when it is final: the service has its content, and V3
+ * received it at most once.
  */
 export function startTwins(options: TwinOptions): Twins {
   const { random, tick, schools, write, effects } = options
@@ -106,7 +106,7 @@ export function startTwins(options: TwinOptions): Twins {
   }
 }
 
-/** The first and the last. */
+/** The first and the last mark. */
 function few(list: readonly unknown[]): string {
   return (list.length <= 6 ? list : [...list.slice(0, 4), '…', list.at(-1)]).join(' ')
 }

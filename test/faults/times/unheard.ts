@@ -2,12 +2,15 @@ import type { WriteHistory } from '../load/history.ts'
 import type { Fault, FaultPlan } from '../proxy/fault.ts'
 import { type ForwardLog, sendHeader } from '../proxy/forwards.ts'
 
-/** Marks of V2 whose answer came to nobody: no journal can know them, so what became of others behind them may stay unknown. */
+/** Marks of V2 whose answer reached no client. No journal can know these marks, so the outcomes of later writes may stay unknown. */
 export interface Unheard {
   /** The faults of the connections to V2. */
   readonly plan: FaultPlan
   readonly onForward: ForwardLog['onForward']
-  /** True for a write that may stay unknown behind the mark of an older one, whose answer was lost: the last mark of that one, or with `all` any. */
+  /**
+   * Returns true for a write that may stay unknown because of an older write whose answer was lost: because of the last mark of that write,
+   * or with `all` because of any.
+   */
   readonly hides: (own: WriteHistory, other: WriteHistory, all: boolean) => boolean
 }
 
@@ -17,7 +20,7 @@ export function createUnheard(plan: FaultPlan, log: ForwardLog): Unheard {
   let fault: Fault = { kind: 'pass' }
   return {
     plan: { ...plan, request: (head) => (fault = plan.request(head)) },
-    // Called right after the fault of the request was decided.
+    // This is called right after the fault of the request was chosen.
     onForward: (bytes) => {
       const sentAt = new RegExp(`^${sendHeader}: *(\\d+)`, 'im').exec(bytes.toString('latin1'))?.[1]
       if (fault.kind === 'resetAfter' || fault.kind === 'truncate') lost.add(Number(sentAt))
@@ -26,7 +29,7 @@ export function createUnheard(plan: FaultPlan, log: ForwardLog): Unheard {
     hides: (own, other, all) => {
       const relayed = (log.forwards().get(other.write.name) ?? []).filter(({ face }) => face === 'V2')
       return relayed.slice(all ? 0 : -1).some(({ sentAt = Infinity }) => {
-        // Its client may have gone away, and the answer with it.
+        // The client may have disconnected, so that the answer is lost too.
         const next = other.sends.find((at) => at > sentAt) ?? Infinity
         const isHeard = !lost.has(sentAt) && other.answers.some(({ at }) => at > sentAt && at < next)
         return sentAt <= own.sentAt && !isHeard

@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 
-// Posts two marks, one after the other, and says when each was answered.
+// Posts two marks one after the other, and prints when each is answered.
 
 const pool = new Pool(process.argv[2] ?? '')
 for (const body of ['one', 'two']) {
