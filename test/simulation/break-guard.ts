@@ -2,7 +2,7 @@ import { registerHooks } from 'node:module'
 
 import { mutants } from './mutants.ts'
 
-// Loaded before the histories of one mutant: changes its module while it is loaded.
+// Loaded before the histories of one mutant. Changes the mutant's module while the module is loaded.
 
 const mutant = mutants.find(({ name }) => name === process.env['MUTANT'])
 if (mutant === undefined) throw new Error('there is no such mutant')

@@ -1,6 +1,7 @@
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
-// Loaded before the journal: what it keeps is not compressed. That costs a tenth of a history, and its threads are not simulated.
+// Loaded before the journal, so that stored requests and replies are not compressed. Compression takes a tenth of a history, and its
+// threads are not simulated.
 
 const require = createRequire(import.meta.url)
 const zlib = require('node:zlib') as Record<string, unknown>

@@ -11,33 +11,33 @@ import type { SimulatedDatabase } from './simulated-database.ts'
 import type { Actor, World } from './world.ts'
 
 interface ChecksOptions {
-  /** For so long a batch that V2 was sent unrecorded may come again to V3. */
+  /** The time for which a batch that V2 received unrecorded may be resent to V3. */
   readonly resendWindowMs: number
-  /** The lease that a process holds. */
+  /** Returns the lease that a process holds, or `undefined` if it holds none. */
   readonly leaseOf: (actor: Actor) => number | undefined
-  /** No clock is set, and the service keeps times as they are. */
+  /** True if no clock is set and the service stores times unchanged. */
   readonly areClocksSound: boolean
-  /** The service cuts no comments, or its replies show where, and its clock stays as it is. */
+  /** True if the service does not cut comments or its replies show where, and its clock is never set. */
   readonly areValuesShown: boolean
-  /** Replies show the times that reads do, or the service keeps its clock and its rules. */
+  /** True if replies show the same times as reads, or the service keeps its clock and its rules. */
   readonly areTimesShown: boolean
-  /** The journal keeps credentials, so that a process that starts has them. */
+  /** True if the journal stores credentials, so that a restarted process has them. */
   readonly keepsCredentials: boolean
-  /** The journal always answers in time, so V2's final reply is always found in it. */
+  /** True if the journal always answers in time, so that V2's final reply is always found in it. */
   readonly isReplySure: boolean
 }
 
-/** What the adapter promises, held against what the service has and the journal says. */
+/** Compares the promises of the adapter with the state of the service and of the journal. */
 export class Checks {
   readonly findings: Finding[] = []
   readonly records: SentRecord[] = []
   readonly batches: SentBatch[] = []
   readonly sends: Send[] = []
-  /** The batches by what the journal knows their content by, in hexadecimal. */
+  /** The batches by the hash of their content in the journal, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
   /** The names of processes that ended. */
   private readonly gone = new Set<string>()
-  /** Records that were ambiguous when it was asked last who has no answer. */
+  /** The records that were ambiguous at the last search for records without an answer. */
   private ambiguous: ReadonlySet<SentRecord> = new Set()
   private readonly database: SimulatedDatabase
   private readonly world: World
@@ -69,13 +69,13 @@ export class Checks {
     this.find('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
-  /** A process is gone, and with it all requests that it worked on. */
+  /** Records that a process ended, together with all requests that it worked on. */
   died(actor: Actor): void {
     this.gone.add(actor.name)
     for (const batch of this.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
   }
 
-  /** No adapter works on a request. */
+  /** Returns true if no adapter works on a request. */
   isIdle(): boolean {
     return this.batches.every(({ atWork }) => atWork.length === 0)
   }
@@ -104,7 +104,7 @@ export class Checks {
       waiting.has(key) || unknown.some((effect) => effect.key === key && effect.name !== name)
   }
 
-  /** The records that the journal knows as confirmed with their keys, each behind the request that V2 was sent, or `V3`. */
+  /** Returns the confirmed records of the journal with their keys, each prefixed with the request that V2 received, or with `V3`. */
   private confirmedNames(): ReadonlySet<string> {
     const rows = this.database.all<{ batch: number; position: number; isOnV2: number }>(
       'select batch, position, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where state = 1',
@@ -128,7 +128,7 @@ export class Checks {
     return this.effectsOf(record).filter((effect) => !this.isUnknownTo(effect))
   }
 
-  /** A request with a batch arrives at an adapter. */
+  /** Records that a request with a batch arrived at an adapter. */
   sent(batch: SentBatch, token: string, instance: Actor): Send {
     for (const check of batch.untilSent) check()
     const send: Send = {
@@ -147,7 +147,7 @@ export class Checks {
     return atWork.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
   }
 
-  /** The journal begins a batch, for this request. */
+  /** Records that the journal begins a batch for this request. */
   begun(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {
@@ -159,12 +159,15 @@ export class Checks {
     if (!batch.begun.includes(result.batch)) batch.begun.push(result.batch)
   }
 
-  /** V2's last reply is in the journal, final, and this adapter may give it to this token without asking V2 for a mark. */
+  /**
+   * Returns true if V2's last reply is in the journal and final, and this adapter may return it for this token without asking V2 for a
+   * mark.
+   */
   private hasReplyOfV2(batch: SentBatch, token: string, instance: Actor): boolean {
     if (batch.records.some(({ final }) => final === undefined)) return false
     const last = this.sends.findLast((send) => send.batch === batch && send.relayed > 0)
     if (last?.begun === undefined || last.token !== token || last.instance !== instance) return false
-    // What is known of a token ends with a jump of the clock.
+    // A jump of the clock ends the knowledge about a token.
     if (last.clockSteps !== instance.clockSteps) return false
     const rows = this.stateOf(last.begun)
     return (
@@ -176,7 +179,7 @@ export class Checks {
     return this.database.all('select state, reason from journal_records where batch = $1', batch)
   }
 
-  /** A process posts records only under a lease, and while no other has their batch. */
+  /** Checks that a process posts records only under a lease, and while no other process has their batch. */
   readonly leavesToV3 = ({ method, body }: ServiceRequest, actor: Actor): void => {
     if (method !== 'POST') return
     const process = actor.name
@@ -190,7 +193,7 @@ export class Checks {
     }
   }
 
-  /** The processes that have this record open for V3, as far as they live and hold their leases. */
+  /** Returns the living processes with a lease that have this record open for V3. */
   private ownersOf({ batch, position }: SentRecord): readonly string[] {
     if (batch.begun.length === 0) return []
     return this.database
@@ -218,7 +221,7 @@ export class Checks {
       this.find('false', `batch ${send.batch.number}`, 'V2 is sent it after another instance has ended it')
   }
 
-  /** The stage that the store has now. */
+  /** Returns the current stage in the store. */
   private isAllOnV3(): boolean {
     if (this.database.isChanging) return false
     const [row] = this.database.all<{ content: string }>('select content from rollout_stages')
@@ -257,7 +260,7 @@ export class Checks {
     return isUnrecorded || entry?.known === 'nothing'
   }
 
-  /** True for a record that was applied again with nothing else of its key between. */
+  /** Returns true for a record that was applied again without another record of its key in between. */
   isDoubledInARow(name: string): boolean {
     const { key } = this.records.find((one) => one.name === name) ?? {}
     const names = this.service.effects.filter((effect) => effect.key === key).map((effect) => effect.name)
@@ -277,7 +280,7 @@ export class Checks {
       this.find('lost', record.name, 'told created, and the service has no such mark')
   }
 
-  /** "Not applied" holds as long as its client does not send it again. */
+  /** Checks that "not applied" holds until the client resends the record. */
   checkNotApplied(record: SentRecord, part: PartReply): void {
     if (part.status !== 503) return
     const { batch } = record
@@ -298,7 +301,7 @@ export class Checks {
   checkNotKept(batch: SentBatch, sends = batch.sends): void {
     // What comes of it once it is sent again is another matter.
     if (batch.sends > sends) return
-    // It may still be rolled back.
+    // The transaction may still be rolled back.
     if (this.database.isChanging) {
       this.world.at(this.outside, 1, () => this.checkNotKept(batch, sends))
       return
@@ -346,7 +349,7 @@ export class Checks {
     )
   }
 
-  /** The records that were sent and whose clients must still get a final answer. */
+  /** Returns the records that were sent and whose clients must still get a final answer. */
   unanswered(): readonly SentRecord[] {
     const open = this.records.filter(
       ({ final, batch }) =>
@@ -371,7 +374,7 @@ export class Checks {
     return !areValuesShown || !areTimesShown || (!areClocksSound && wasOnV2)
   }
 
-  /** What the journal must still settle. */
+  /** Returns the rows that the journal must still settle. */
   unsettledRows(): ReturnType<Checks['openRecords']> {
     const open = this.openRecords()
     if (open.length === 0) return open
@@ -425,7 +428,7 @@ export class Checks {
       if (final !== undefined && codeOf(final) === 'ADP_SUPERSEDED' && effects.length > 0)
         this.find('false', record.name, 'told superseded and not applied, and it was applied')
     }
-    // Its client would come again now.
+    // The client would resend the batch now.
     const { ambiguous } = this
     for (const record of this.unanswered())
       if (!ambiguous.has(record)) this.find('unsettled', record.name, 'its client has no final answer')
@@ -442,7 +445,7 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** What V3 has by the journal is there, also where its client was told nothing of it. */
+  /** Checks that marks that the journal records as written on V3 exist, even if the client was told nothing about them. */
   private checkConfirmed(): void {
     const rows = this.database.all<{ content: string; position: number }>(
       'select content, position from journal_records join journal_batches on id = batch where state = 1 and on_v2 = 0',
@@ -504,9 +507,9 @@ export class Checks {
     return !this.options.areClocksSound && between.some(({ entry }) => entry?.known !== 'keys')
   }
 
-  /** Marks of one key are applied in the order in which the journal received them. */
+  /** Checks that marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    // What V2 may have applied counts from then, when V3 takes the place of V2.
+    // If V3 takes the place of V2, marks that V2 may have applied count from that moment.
     const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
       'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )
@@ -527,14 +530,14 @@ export class Checks {
       const { key, name, send } = effect
       const record = this.records.find((one) => one.name === name)
       const isOnV2 = send !== undefined
-      // After the time for which batches may come again the journal keeps no keys of what V2 is sent (docs/migration.md).
+      // After the resend window the journal keeps no keys of writes for V2 (docs/migration.md).
       const isKeyless = isOnV2 && this.sends[send]?.entry?.known !== 'keys'
       if (record === undefined || isKeyless || this.isUnknownTo(effect)) continue
       const batch = isOnV2 ? this.sends[send]?.begun : onV3.get(record.batch)
       if (batch === undefined) continue
       const place = batch * 1_000 + record.position
       const before = latest.get(key)
-      // V2 itself orders what it is sent.
+      // V2 itself orders the writes that it receives.
       if (before !== undefined && before.place > place && !(isOnV2 && before.isOnV2))
         this.find('order', name, `applied after the newer ${before.name}`)
       if (before === undefined || place > before.place) latest.set(key, { name, place, isOnV2 })
@@ -542,7 +545,7 @@ export class Checks {
   }
 }
 
-/** A final answer: sending the batch again would change nothing. */
+/** Returns true for a final answer, after which resending the batch would change nothing. */
 function isFinal(part: PartReply): boolean {
   const { status } = part
   return (

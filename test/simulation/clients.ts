@@ -8,7 +8,7 @@ import { guid } from './simulated-service.ts'
 import type { Rates, Scale } from './swarm.ts'
 import type { Actor, World } from './world.ts'
 
-/** The learner and the event of a number, of a school: each has learners of its own. */
+/** Returns the learner and the event of a number for a school. Each school has its own learners. */
 export function keyOf(school: number, number: number): string {
   return `${guid(2, school * 10 + number)} ${guid(3, 1)}`
 }
@@ -20,34 +20,34 @@ interface ClientsOptions {
   readonly random: Random
   readonly outside: Actor
   readonly checks: Checks
-  /** Those that the service accepts. */
+  /** The tokens that the service accepts. */
   readonly tokens: Set<string>
   readonly instances: readonly (SimulatedInstance | undefined)[]
-  /** True once nothing fails any longer. */
+  /** True once there are no more faults. */
   readonly isCalm: () => boolean
-  /** An adapter works on a batch that V2 serves. */
+  /** Is called when an adapter works on a batch that V2 serves. */
   readonly onServedByV2: (adapter: Actor) => void
 }
 
-/** A request on its way. */
+/** A request in transit. */
 interface Delivery {
   readonly batch: SentBatch
   readonly authorization: string
   readonly isWrong: boolean
   readonly instance: SimulatedInstance
   readonly isLost: boolean
-  /** What is between client and adapter drops it: its client has given it up. */
+  /** Drops the request between client and adapter, because the client has given it up. */
   readonly isDropped: () => boolean
 }
 
 /** The answer to a batch whose ids differ. */
 const ALL_IS_WELL = 'answered 200'
-/** At a share of 50 % the first and the second are on different sides. */
+/** Returns the unit of a school. At a share of 50 % the first and the second school are on different sides. */
 const unitOf = (school: number): string => `school ${school + 1}`
 
-/** Clients of V2: each sends one batch after another, and each of them again until it is answered. */
+/** Clients of V2. Each sends one batch after another, and resends each batch until it is answered. */
 export class Clients {
-  /** Nothing is sent any longer. */
+  /** True once nothing more is sent. */
   isOver = false
   private readonly all: SimulatedClient[] = []
   private readonly world: World
@@ -79,12 +79,12 @@ export class Clients {
     return this.all.every(({ isDone }) => isDone)
   }
 
-  /** The latest token of each is accepted from now on. */
+  /** Makes the service accept the latest token of each client from now on. */
   calmDown(): void {
     for (const { tokens } of this.all) this.tokens.add(tokens.at(-1) ?? '')
   }
 
-  /** Clients send one batch after another, and each again until it is answered. */
+  /** Lets clients send one batch after another, and resend each until it is answered. */
   start(number: number): void {
     const { world, random, scale } = this
     const name = `c${number}`
@@ -152,7 +152,7 @@ export class Clients {
         Absent: false,
         Learner,
         AttendableEvent,
-        // What the adapter refuses itself, or leaves to the service.
+        // Values that the adapter rejects itself, or leaves to the service.
         SchoolAttendanceCode: isBad && random.chance(0.5) ? 'none' : guid(8, random.below(2)),
         MinutesLate: random.pick([null, 0, 5]),
         Comment: comment,
@@ -206,24 +206,24 @@ export class Clients {
         else done()
         return
       }
-      // A single record has no ids: it would be another one.
+      // A single record has no ids, so a resend would be a different record.
       const isOther = batch.request.kind === 'record' && !/\b(?:401|403|429|503)\b/.test(what)
       if (isOther || (!this.isCalm() && attempt > 3 && random.chance(0.1))) {
         batch.isAbandoned = true
         done()
         return
       }
-      // Some clients come again with their next register only.
+      // Some clients resend only with their next register.
       const longestMs = scale.thinkMs > 1_000 && !this.isCalm() ? 10_000 : 3_000
       again(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
     world.at(outside, isImpatient ? random.below(300) : 20_000, () => over('no answer in time'))
-    // Behind a batch of other content with the same ids it would be another one.
+    // After a batch of other content with the same ids, a resend would be a different batch.
     const isDropped = (): boolean => isOver && batch.request.kind === 'batch' && !batch.hasOwnIds
     const request = { batch, authorization, isWrong, isDropped }
     this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), over)
     if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
-      // What is between client and adapter sends it again, to any instance.
+      // An intermediary between client and adapter resends the request to any instance.
       const other = alive[random.below(alive.length)] ?? instance
       this.deliver({ ...request, instance: other, isLost: true }, this.drawDelay(batch), () => undefined)
     }
@@ -236,7 +236,7 @@ export class Clients {
     return random.below(random.pick([100, 1_000, 6_000]))
   }
 
-  /** A request arrives, perhaps long after its client has given it up. */
+  /** Delivers a request, perhaps long after its client has given it up. */
   private deliver(
     { batch, authorization, isWrong, instance: { actor, serve }, isLost, isDropped }: Delivery,
     delayMs: number,
@@ -277,7 +277,7 @@ export class Clients {
   ): ReplyListener {
     const { world, outside, checks } = this
     const { batch } = send
-    // What was written first is read first.
+    // Parts are read in the order in which they were written.
     let written = 0
     const deliver = (act: () => void): void => {
       written += 1

@@ -1,12 +1,12 @@
 import { stateCodes, transitions } from '../../src/journal/lifecycle.ts'
 
-/** What histories reached: how often records took each transition, and the kinds of faults that came one after another. */
+/** The coverage of histories: how often records took each transition, and which kinds of faults followed each other. */
 export interface Reached {
   readonly transitions: Readonly<Record<string, number>>
   readonly faults: readonly string[]
 }
 
-/** Counts in the database of a history each change of a record's state, by the codes of both states. */
+/** Counts each change of a record's state in the database of a history, by the codes of both states. */
 export const countTransitions = `
   create table reached (name text primary key, count integer not null);
   create trigger reached_insert after insert on journal_records begin
@@ -19,14 +19,14 @@ export const countTransitions = `
       on conflict (name) do update set count = count + 1;
   end`
 
-/** What a history has counted, from its rows. */
+/** Reads the counts of a history from its rows. */
 export function toReached(
   rows: readonly { readonly name: string; readonly count: number }[],
 ): Reached['transitions'] {
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]))
 }
 
-/** What several histories reached together. */
+/** Adds up the coverage of several histories. */
 export function addReached(one: Reached, other: Reached): Reached {
   const sum = { ...one.transitions }
   for (const [name, count] of Object.entries(other.transitions)) sum[name] = (sum[name] ?? 0) + count
@@ -35,10 +35,12 @@ export function addReached(one: Reached, other: Reached): Reached {
 
 export const nothingReached: Reached = { transitions: {}, faults: [] }
 
-/** So many pairs are not named. */
+/** The number of missing pairs up to which they are named. */
 const MANY = 30
 
-/** Each transition of `lifecycle.ts` with how often it was taken, and how many of the pairs of kinds of faults came. */
+/**
+ * Formats each transition of `lifecycle.ts` with the number of times it was taken, and the number of pairs of fault kinds that occurred.
+ */
 export function describeReached({ transitions: counts, faults }: Reached): string[] {
   const lines = transitions.map(({ on, from, to }) => {
     const codes = `${from === undefined ? '' : stateCodes[from]}>${stateCodes[to]}`

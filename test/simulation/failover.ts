@@ -18,12 +18,12 @@ interface FailoverOptions {
   readonly database: SimulatedDatabase
   readonly checks: Checks
   readonly instances: number
-  /** Processes end, and those that run by then know only of their own commits. */
+  /** True if processes may end. The processes that run by then know only their own commits. */
   readonly hasKills: boolean
   readonly openStore: (actor: Actor, markFile: MarkFilePlace | undefined) => Store
-  /** True once nothing fails any longer. */
+  /** True once there are no more faults. */
   readonly isCalm: () => boolean
-  /** Ends all instances as an operator does. */
+  /** Ends all instances, like an operator. */
   readonly stopAll: () => void
   readonly startAll: () => void
   readonly killAll: () => void
@@ -33,7 +33,7 @@ const DAY_MS = 86_400_000
 
 let folder: string | undefined
 
-/** Where the one machine of a history keeps its mark. */
+/** Creates the file in which the only machine of a history stores its high-water mark. */
 function makeMark(): string {
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), 'markbridge-simulation-'))
@@ -45,7 +45,7 @@ function makeMark(): string {
   return path
 }
 
-/** What holds whatever a database has lost: what may not, clients and other instances could not know of. */
+/** The checks that hold whatever a database has lost, because clients and other instances could not know of the loss. */
 const lasting: ReadonlySet<Finding['kind']> = new Set([
   'trusted',
   'lost',
@@ -56,25 +56,25 @@ const lasting: ReadonlySet<Finding['kind']> = new Set([
 ])
 
 /**
- * A standby that lags, or a disk that lies, takes the place of the database. Instances that lost commits must notice, and an operator then
- * stops all of them, accepts the loss and starts them again.
+ * A standby that lags, or a disk that loses confirmed writes, takes the place of the database. Instances that lost commits must notice. An
+ * operator then stops all of them, accepts the loss and starts them again.
  */
 export class Failover {
   readonly markFile: MarkFilePlace | undefined
   private readonly options: FailoverOptions
   private isComing = false
-  /** From the notice until all instances start again. */
+  /** True from the detection of a loss until all instances start again. */
   isRepairing = false
 
   constructor(options: FailoverOptions) {
     this.options = options
-    // Marks of several machines cannot be told from the mark of the last one.
+    // The marks of several machines cannot be told apart from the mark of the last machine.
     this.markFile = options.instances === 1 ? { path: makeMark(), required: false } : undefined
     options.database.onTrusted = (who) =>
       options.checks.find('trusted', who, 'goes on although commits of its own are gone')
   }
 
-  /** A copy is made, and takes the place of the database a little later. Meanwhile all processes may end, and start again. */
+  /** Makes a copy that takes the place of the database a little later. Meanwhile all processes may end and start again. */
   readonly begin = (): void => {
     const { world, random, outside, database, isCalm, hasKills, killAll } = this.options
     if (this.isComing) return
@@ -88,7 +88,7 @@ export class Failover {
     })
   }
 
-  /** An instance says that its journal is damaged. */
+  /** Handles the report of an instance that its journal is damaged. */
   readonly onDamage = (who: string): void => {
     const { world, random, outside } = this.options
     if (this.isRepairing) return
@@ -114,7 +114,7 @@ export class Failover {
     }
   }
 
-  /** True for what a database that lost commits does not excuse. */
+  /** Returns true for a finding that is not excused by lost commits of the database. */
   readonly counts = ({ kind, of }: Finding): boolean => {
     if (!this.options.database.hasLost || lasting.has(kind)) return true
     const { instances, hasKills, checks } = this.options

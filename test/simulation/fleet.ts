@@ -11,7 +11,7 @@ import { type CommitKind, createSimulatedStore } from './simulated-store.ts'
 import { type Actor, createActor, createClock, START_MS, type SteppedClock, type World } from './world.ts'
 
 interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredentials'> {
-  /** How the next instance writes to V3. */
+  /** The write mode of the next instance for V3. */
   readonly drawFormat: () => Pick<InstanceOptions, 'isMinimal' | 'writes'>
   readonly world: World
   readonly random: Random
@@ -19,36 +19,36 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly database: SimulatedDatabase
   readonly instances: number
   readonly commitKind: CommitKind
-  /** Instances see each other's processes; else only a lease tells that one is gone. */
+  /** True if instances see each other's processes. Otherwise only a lease shows that an instance is gone. */
   readonly isOneMachine: boolean
-  /** How much faster or slower the clock of a new process is. */
+  /** The relative speed of the clock of a new process. */
   readonly drawDrift: () => number
-  /** Undefined: V3 serves everything. */
+  /** The stages of the history, or `undefined` if V3 serves everything. */
   readonly stages: StageHabits | undefined
   readonly openV3: (actor: Actor) => OpenConnection
   readonly openV2: (actor: Actor) => OpenConnection
-  /** A process is gone. */
+  /** Is called when a process is gone. */
   readonly onEnd: (actor: Actor) => void
   readonly onDamage: (who: string) => void
 }
 
-/** The name of a life of an instance. */
+/** Returns the name of a life of an instance. */
 export const processName = (number: number, life: number | string): string => `adapter${number}.${life}`
 
-/** The instances of a history as processes: started, killed, paused and started again. */
+/** The instances of a history as processes: started, killed, paused and restarted. */
 export class Fleet {
-  /** Those that serve; undefined: it starts, or is gone. */
+  /** The instances that serve. An entry is `undefined` while the instance starts or is gone. */
   readonly instances: (SimulatedInstance | undefined)[] = []
-  /** Where the machine of the one instance keeps its mark. */
+  /** The place where the machine of the only instance stores its high-water mark. */
   markFile: MarkFilePlace | undefined
-  /** An operator has stopped all of them. */
+  /** Returns true if an operator has stopped all instances. */
   isStopped: () => boolean = () => false
   readonly storeClock: SteppedClock
   private readonly options: FleetOptions
-  /** The process of each instance, and how many it had. */
+  /** The process of each instance, and the number of its lives. */
   private readonly actors: Actor[] = []
   private readonly lives: number[] = []
-  /** What each instance keeps of the stages, as a file does. */
+  /** The stages that each instance stores, as in a file. */
   private readonly keptStages: (string | undefined)[] = []
 
   constructor(options: FleetOptions) {
@@ -80,7 +80,7 @@ export class Fleet {
   private start(number: number): void {
     const { world, outside, database, timing, keepsCredentials } = this.options
     const { stages, onDamage } = this.options
-    // An operator has started it meanwhile, or will.
+    // An operator has started the instance meanwhile, or will start it.
     if (this.actors[number]?.isDead === false || this.isStopped()) return
     const life = (this.lives[number] ?? 0) + 1
     this.lives[number] = life
@@ -107,7 +107,7 @@ export class Fleet {
           this.instances[number] = instance
         },
         (cause: unknown) => {
-          // The store failed: a supervisor starts it again.
+          // The store failed, so a supervisor starts the instance again.
           actor.isDead = true
           database.abandon(actor)
           if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_DAMAGED') onDamage(actor.name)
@@ -117,7 +117,7 @@ export class Fleet {
     })
   }
 
-  /** Process numbers come again: each life of an instance has the same. */
+  /** Process numbers recur, so each life of an instance has the same number. */
   private processesOf(number: number, life: number): Processes {
     const boot = this.options.isOneMachine ? 'boot' : `boot ${number}`
     return {
@@ -157,7 +157,7 @@ export class Fleet {
     actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
   }
 
-  /** A process that has just begun something stands still soon, in a part of the cases. */
+  /** Sometimes pauses a process soon after it has begun some work. */
   pauseSoon(actor: Actor, isCalm: () => boolean): void {
     const { world, random, outside } = this.options
     if (!random.chance(0.1)) return

@@ -21,7 +21,7 @@ export interface HistoryResult {
   readonly seed: number
   readonly scale: Scale
   readonly findings: readonly Finding[]
-  /** What happened, in words; empty unless it was asked for. */
+  /** The events in words. Empty unless they were requested. */
   readonly story: readonly string[]
   readonly records: number
   readonly simulatedMs: number
@@ -29,18 +29,18 @@ export interface HistoryResult {
 }
 
 const LEASE_MS = 2_000
-/** Time for everything after the faults: dead instances lose their leases, unknown outcomes are read again after 5 s. */
+/** The time after the faults: dead instances lose their leases, and unknown outcomes are read again after 5 s. */
 const SETTLE_MS = 90_000
 const LOOK_EVERY_MS = 200
-/** Faults by which no instance may get a reply that shows where the service cuts comments. */
+/** Faults that keep every instance from getting a reply that shows where the service cuts comments. */
 const LOST_REPLIES = ['lostAfter', 'late', 'cut', 'stalled'] as const
-/** Two rounds in which unknown outcomes are read again. */
+/** The time for two rounds in which unknown outcomes are read again. */
 const REST_MS = 11_000
 const DAY_MS = 86_400_000
 
 let isReady = false
 
-/** Runs the history that a seed draws, or a smaller one with what else is drawn alike. */
+/** Runs the history of a seed, or a smaller one with otherwise equal random choices. */
 export async function runHistory(
   seed: number,
   { scale: wanted, isTold = false }: { readonly scale?: Scale | undefined; readonly isTold?: boolean } = {},
@@ -77,7 +77,7 @@ export async function runHistory(
   return result
 }
 
-/** Creates the tables of an empty journal, which all histories begin with. */
+/** Creates the tables of an empty journal, with which all histories begin. */
 async function createTables(): Promise<void> {
   const world = new World(0, false)
   const release = takeImmediates(world)
@@ -101,7 +101,7 @@ async function createTables(): Promise<void> {
   }
 }
 
-/** One world from its beginning to its end: the faults come and end, everything settles, and what was promised is held against it. */
+/** One world from start to end: the faults begin and end, everything settles, and the promises are checked. */
 class History {
   readonly checks: Checks
   readonly database: SimulatedDatabase
@@ -114,7 +114,7 @@ class History {
   private readonly service: SimulatedService
   private readonly outside = createActor('outside')
   private readonly clients: Clients
-  /** Undefined: V3 serves everything. */
+  /** The stages of the history, or `undefined` if V3 serves everything. */
   private readonly stages
   private readonly failover: Failover | undefined
   private isCalm = false
@@ -145,7 +145,7 @@ class History {
     this.timing = {
       leaseMs: LEASE_MS,
       budgetMs: drawn.pick([3_000, 6_000]) + longCallMs,
-      // Longer than any request is on its way.
+      // The time exceeds that of any request in transit.
       readBackAfterMs: [50, 200, 600 + longCallMs],
       headersMs: 1_000 + longCallMs,
       connectionsToV2: drawn.pick([1, 8]),
@@ -161,7 +161,7 @@ class History {
             writes: formats.pick(['single', 'json', 'multipart'] as const),
           }
         : ({ isMinimal, writes } as const)
-    // Who was answered 200 does not come again.
+    // A client that was answered 200 does not resend.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
       onExisting,
@@ -171,7 +171,7 @@ class History {
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
-      // Less than the partner allows for a record.
+      // The time is shorter than the partner allows for a record.
       paceMs: faults.has('pace') ? world.random('pace').pick([100, 300, 550]) : 0,
     }
     const serviceActor = createActor('service')
@@ -267,7 +267,7 @@ class History {
     return { transitions: toReached(rows), faults: [...this.faultPairs] }
   }
 
-  /** A fault of this kind has come. */
+  /** Is called when a fault of this kind occurs. */
   private readonly noteFault = (kind: FaultKind): void => {
     if (this.lastFault !== undefined) this.faultPairs.add(`${this.lastFault} then ${kind}`)
     this.lastFault = kind
@@ -283,7 +283,7 @@ class History {
       ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
       onAllOnV3: checks.wentForward,
     })
-    // Where nobody wants anything any longer, nothing can go wrong.
+    // Once no client wants anything, nothing can go wrong.
     await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
     this.calmDown()
     // Of what a database has lost clients may never hear.

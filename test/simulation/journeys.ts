@@ -7,18 +7,18 @@ import type { Actor, World } from './world.ts'
 interface JourneyOptions {
   readonly random: Random
   readonly rates: Rates
-  /** A fault of this kind has come. */
+  /** Is called when a fault of this kind occurs. */
   readonly onFault: (kind: FaultKind) => void
-  /** True while nothing fails any longer. */
+  /** True once there are no more faults. */
   readonly isCalm: () => boolean
-  /** True for a kind of fault that may come now. */
+  /** Returns true for a kind of fault that may occur now. */
   readonly has: (kind: FaultKind) => boolean
 }
 
-/** A service may take so long for a write. */
+/** The longest time that a service takes for a write. */
 export const LONG_CALL_MS = 3_500
 
-/** Draws whether a fault of a kind comes now. */
+/** Draws whether a fault of a kind occurs now. */
 function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
   return (kind: keyof Rates, share = 1): boolean => {
     if (!random.chance(rates[kind] * share)) return false
@@ -27,7 +27,7 @@ function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random'
   }
 }
 
-/** Draws what happens to requests to V3. */
+/** Draws the faults of requests to V3. */
 export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
   const strikes = createStrikes(options)
@@ -61,7 +61,7 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
   }
 }
 
-/** Draws what happens to requests to V2. */
+/** Draws the faults of requests to V2. */
 export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
   const strikes = createStrikes(options)
@@ -88,11 +88,11 @@ export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) 
   }
 }
 
-/** Draws what happens to requests to the store. */
+/** Draws the faults of requests to the store. */
 export function createStoreWeather(world: World, { isCalm, has, ...options }: JourneyOptions): StoreWeather {
   const { random } = options
   const strikes = createStrikes(options)
-  /** Until when a process does not reach the store. */
+  /** The time until which each process cannot reach the store. */
   const downUntilMs = new Map<Actor, number>()
   return {
     delayMs: () => {
@@ -103,7 +103,7 @@ export function createStoreWeather(world: World, { isCalm, has, ...options }: Jo
       }
       return strikes('storeSlow') ? random.below(800) : random.next()
     },
-    // A start asks some fifty times.
+    // A start makes about fifty requests.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined
       if (world.nowMs < (downUntilMs.get(actor) ?? 0)) return { kind: 'refused' }

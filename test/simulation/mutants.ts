@@ -1,13 +1,13 @@
-/** A guard of the engine that is broken on purpose: `from` stands in the module once. */
+/** A guard of the engine that is broken on purpose. `from` occurs in the module once. */
 export interface Mutant {
   readonly name: string
-  /** Path below `src/`. */
+  /** The path below `src/`. */
   readonly module: string
   readonly from: string
   readonly to: string
 }
 
-/** Each of them breaks a promise, and histories must show it. */
+/** The mutants. Each of them breaks a promise, and histories must show it. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'posts without asking for the lease',

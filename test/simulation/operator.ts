@@ -5,13 +5,13 @@ import type { Random } from '../../src/sandbox/random.ts'
 import { PARTNER, type SimulatedInstance } from './simulated-instance.ts'
 import type { World } from './world.ts'
 
-/** How the stages of a history move. */
+/** How the stages of a history change. */
 export interface StageHabits {
   /** The stage of the file. */
   readonly begin: StageSetting
-  /** How long a step forward waits for writes under way. */
+  /** How long a step forward waits for writes in progress. */
   readonly drainMs: number
-  /** For so long a batch that V2 was sent unrecorded may come again. */
+  /** The time for which a batch that V2 received unrecorded may be resent. */
   readonly resendWindowMs: number
 }
 
@@ -32,7 +32,8 @@ export function drawStages(random: Random, longCallMs: number): StageHabits {
 }
 
 /**
- * An operator who changes the stage with a command, in the process of an instance: it dies with it, and leaves what it has proposed.
+ * An operator who changes the stage with a command in the process of an instance. The operator's command dies with that process and leaves
+ * its proposal.
  */
 export function createOperator(
   world: World,
@@ -69,14 +70,14 @@ export function createOperator(
   return {
     change: (instance: SimulatedInstance): Promise<void> =>
       change(instance).catch((cause: unknown) => {
-        // The store failed: whether it was changed is seen by the next one.
+        // The store failed. The next operator sees whether the stage was changed.
         if (!(cause instanceof AdapterError)) throw cause
         world.tell(() => `${instance.actor.name}: ${cause.code}`)
       }),
   }
 }
 
-/** V3 serves every unit. */
+/** Returns true if V3 serves every unit. */
 export const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
   orderOf(stage) > orderOf('canary') || (stage === 'canary' && percent === 100)
 

@@ -5,12 +5,12 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const script = fileURLToPath(new URL('run.ts', import.meta.url))
 
-/** What `npm run test:simulation` prints with these arguments. */
+/** Returns the output of `npm run test:simulation` with these arguments. */
 export async function runHistories(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  // Exit status 1: something was found, which is what it prints.
+  // Exit status 1 means that there was a finding, which is printed.
   const child = run(process.execPath, [script, ...args], {
     maxBuffer: 100_000_000,
     env: { ...process.env, ...env },

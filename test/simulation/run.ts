@@ -31,7 +31,7 @@ const { values } = parseArgs({
 
 const MUTANT_HISTORIES = 10_000
 const workers = availableParallelism()
-/** Compiled modules: loading them takes as long as twenty histories. */
+/** The folder of compiled modules, because loading modules takes as long as twenty histories. */
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const cache = join(root, 'node_modules/.cache/simulation')
 const counted = join(root, 'coverage/simulation')
@@ -48,7 +48,7 @@ interface Totals {
   readonly reached: Reached
 }
 
-/** Runs histories in processes side by side; `mutant`: with that guard broken, until the first finding. */
+/** Runs histories in parallel processes. With `mutant`, that guard is broken and the run ends with the first finding. */
 async function runAll(
   from: number,
   count: number,
@@ -64,7 +64,7 @@ async function runAll(
       process.execPath,
       [
         '--disable-warning=ExperimentalWarning',
-        // Nearly everything dies young, and the other cores have histories of their own.
+        // Most mutants are found early, so the other cores run histories of other mutants.
         '--max-semi-space-size=64',
         '--single-threaded-gc',
         ...flags,
@@ -74,7 +74,7 @@ async function runAll(
       ],
       {
         stdio: ['ignore', 'pipe', 'inherit'],
-        // What was compiled before is not counted.
+        // Coverage does not count code that was compiled before.
         env: {
           ...process.env,
           MUTANT: mutant,
@@ -124,7 +124,7 @@ async function findMutants(): Promise<boolean> {
     let first: Found | undefined
     for (let from = 1; ;) {
       first = (await runAll(from, last + 1 - from, name)).found[0]
-      // What the engine shows unbroken, too, is no sign of the mutant.
+      // A finding that the unbroken engine also shows does not reveal the mutant.
       if (first === undefined || (await runHistory(first.seed)).findings.length === 0) break
       from = first.seed + 1
     }

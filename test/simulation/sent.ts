@@ -17,9 +17,9 @@ export interface SentRecord {
   readonly key: string
   readonly position: number
   readonly batch: SentBatch
-  /** The final answer, as the client read it first. */
+  /** The final answer, as the client first read it. */
   final: PartReply | undefined
-  /** How often another one may still take its place: V2 was sent the batch again, and answers anew. */
+  /** How often another answer may still replace it, because V2 received the batch again and answers anew. */
   changes: number
 }
 
@@ -29,19 +29,19 @@ export interface Send {
   readonly batch: SentBatch
   readonly token: string
   readonly instance: Actor
-  /** The side that its adapter has decided; undefined: none yet, or V3 serves everything. */
+  /** The side that its adapter has chosen, or `undefined` if there is none yet or V3 serves everything. */
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
   /** The number that the journal gave the batch for it; undefined: it knew the batch, or does not know of this request. */
   begun: number | undefined
-  /** V2 was sent it, and the journal does not know that. */
+  /** True if V2 received the request without the journal's knowledge. */
   isUnrecorded: boolean
-  /** When it came, this adapter had V2's final reply to the batch, for the same token. */
+  /** True if the adapter had V2's final reply to the batch for the same token when the request arrived. */
   readonly wasAnswered: boolean
-  /** How often V2 was sent it. */
+  /** The number of times that V2 received the request. */
   relayed: number
-  /** Its adapter has done with it. */
+  /** True if its adapter has finished the request. */
   isOver: boolean
-  /** How often the clock of its adapter was set before. */
+  /** The number of times that the clock of its adapter was set before. */
   readonly clockSteps: number
 }
 
@@ -50,21 +50,21 @@ export interface SentBatch {
   readonly client: SimulatedClient
   readonly request: Pick<BatchRequest, 'kind' | 'contentType' | 'body'>
   readonly records: SentRecord[]
-  /** The adapters that work on a request with it, one for each request. */
+  /** The adapters that work on a request with the batch, one entry for each request. */
   atWork: Actor[]
   sends: number
   lastSentMs: number
-  /** The numbers that the journal gave it. */
+  /** The numbers that the journal gave the batch. */
   readonly begun: number[]
-  /** To be checked before it is sent again. */
+  /** True if the batch must be checked before it is sent again. */
   readonly untilSent: Set<() => void>
-  /** No other batch of its client has its ids. */
+  /** True if no other batch of its client has the same ids. */
   readonly hasOwnIds: boolean
-  /** Its ids differ: it is answered 200 whatever becomes of its records. */
+  /** True if its ids differ, so that it is answered 200 whatever its records' outcomes are. */
   readonly isHidden: boolean
-  /** Its client has given it up. */
+  /** True if its client has given it up. */
   isAbandoned: boolean
-  /** It was sent with a wrong token at least once. */
+  /** True if it was sent with a wrong token at least once. */
   wasDenied: boolean
 }
 

@@ -3,8 +3,8 @@ import { type HistoryResult, runHistory } from './history.ts'
 import type { Scale } from './swarm.ts'
 
 /**
- * Makes a history smaller as long as it still shows a finding of the same kind: fewer instances, clients, keys, batches and records, and
- * fewer kinds of faults. Gives the smallest that was found, told in words.
+ * Shrinks a history as long as it still shows a finding of the same kind: fewer instances, clients, keys, batches and records, and fewer
+ * kinds of faults. Returns the smallest history that was found, in words.
  */
 export async function shrink(failed: HistoryResult): Promise<HistoryResult> {
   const { seed } = failed

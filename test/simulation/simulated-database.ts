@@ -3,13 +3,13 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type HighWaterMark, type MarkFile, openMarkFile } from '../../src/journal/high-water.ts'
 import type { Actor, World } from './world.ts'
 
-/** What may happen to one request to the database. */
+/** The possible faults of one request to the database. */
 export interface StoreFault {
   /** Nothing was done; it was done, and its answer is lost. */
   readonly kind: 'refused' | 'unanswered'
 }
 
-/** Draws what happens to the next request: how long it takes, and how it fails. */
+/** Draws the duration and the fault of the next request. */
 export interface StoreWeather {
   delayMs(): number
   faultOf(what: 'query' | 'commit', actor: Actor): StoreFault | undefined
@@ -23,7 +23,7 @@ interface Prepared {
   readonly columns: readonly string[]
 }
 
-/** More texts than the journal has: some name the numbers of batches. */
+/** More texts than the journal has, because some contain the numbers of batches. */
 const MAX_PREPARED = 1_000
 
 /** The one connection of this process: histories come one after another, and what one has prepared serves the next. */
@@ -48,7 +48,7 @@ export function prepare(text: string): Prepared {
 
 type Given = (name: string) => unknown
 
-/** Runs a statement with what its parameters are given. */
+/** Runs a statement with these parameters. */
 export function execute({ statement, parameters, columns }: Prepared, given: Given): Executed {
   const values = parameters.map((name) => given(name) as SQLInputValue)
   if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) }
@@ -89,28 +89,28 @@ export function changeStart(text: string): void {
   connection.exec(text)
 }
 
-/** How many commits a slot counts. */
+/** A slot with its number of commits. */
 interface SlotRow {
   readonly slot: number
   readonly commits: number
 }
 
-/** A database in memory with the durability of one that syncs each commit: a process that dies takes only its transaction along. */
+/** A database in memory with the durability of a database that syncs each commit. A process that dies loses only its own transaction. */
 export class SimulatedDatabase {
   private readonly world: World
   private readonly weather: StoreWeather
   private holder: Hold | undefined
-  /** A transaction has written something, which every look at the one connection shows. */
+  /** True if a transaction has written something, which every read of the only connection shows. */
   isChanging = false
   private waiting: { readonly hold: Hold; readonly enter: () => void }[] = []
   private hasCopy = false
   private failsOver = false
-  /** The last commit that was answered to each process. */
+  /** The last commit that was confirmed to each process. */
   private readonly known = new Map<string, SlotRow>()
-  /** Whose commits were lost and not accepted as lost. */
+  /** The processes whose commits were lost without an accepted loss. */
   readonly lost = new Set<string>()
   hasLost = false
-  /** Called for a process that goes on although commits of its own are gone. */
+  /** Is called for a process that continues although its own commits are gone. */
   onTrusted: (who: string) => void = () => undefined
   private readonly marks: MarkFile[] = []
 
@@ -134,7 +134,7 @@ export class SimulatedDatabase {
     })
   }
 
-  /** Rolls back what was not committed, and lets the next one in. */
+  /** Rolls back an uncommitted transaction, and lets the next one begin. */
   unlock(hold: Hold | undefined): void {
     if (hold === undefined || this.holder !== hold) return
     this.rollback()
@@ -147,7 +147,7 @@ export class SimulatedDatabase {
     this.world.at(next.hold.actor, 0, next.enter)
   }
 
-  /** The process died: its transaction is rolled back. */
+  /** Rolls back the transaction of a process that died. */
   abandon(actor: Actor): void {
     this.waiting = this.waiting.filter(({ hold }) => hold.actor !== actor)
     if (this.holder?.actor === actor) this.unlock(this.holder)
@@ -170,7 +170,7 @@ export class SimulatedDatabase {
     this.isChanging = false
   }
 
-  /** A standby, or a backup, has what is committed now and gets nothing more. */
+  /** Makes a standby or backup of the current commits, which gets nothing more. */
   keepCopy(): void {
     if (this.isChanging) return
     if (this.hasCopy) keep('copy')
@@ -178,7 +178,7 @@ export class SimulatedDatabase {
     this.hasCopy = true
   }
 
-  /** The copy takes the place of the database, once no transaction runs. */
+  /** Replaces the database by the copy once no transaction runs. */
   failOver(): void {
     if (!this.hasCopy) return
     this.failsOver = this.isChanging
@@ -189,13 +189,13 @@ export class SimulatedDatabase {
     this.world.tell(() => `the store is as it was before: commits of ${[...this.lost].join(' ')} are lost`)
   }
 
-  /** The loss is accepted: nobody knows better. */
+  /** Accepts the loss, so that no process remembers lost commits. */
   accept(): void {
     this.lost.clear()
     this.known.clear()
   }
 
-  /** A commit was answered to this process. */
+  /** Records that a commit was confirmed to this process. */
   reached(name: string, row: SlotRow): void {
     this.known.set(name, row)
     // Its answer came after a failover that has lost it.
@@ -241,7 +241,7 @@ export class SimulatedDatabase {
     return execute(prepare(sqlText), inOrder(values)).rows as Row[]
   }
 
-  /** The end of its history: all that was written is gone. */
+  /** Ends the history, and deletes everything that it wrote. */
   close(): void {
     for (const mark of this.marks) mark.close()
     this.rollback()
@@ -249,12 +249,12 @@ export class SimulatedDatabase {
   }
 }
 
-/** The right to the one transaction that may run. */
+/** The right to the only transaction that may run. */
 export interface Hold {
   readonly actor: Actor
 }
 
-/** A request to the database failed on its way. */
+/** A request to the database that failed in transit. */
 export class StoreFailure extends Error {
   readonly kind: 'refused' | 'unanswered'
 

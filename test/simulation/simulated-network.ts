@@ -10,47 +10,47 @@ export interface ServiceReply {
   readonly body: string
 }
 
-/** A request as it arrives. */
+/** A request on its arrival. */
 export interface ServiceRequest {
   readonly method: string
   readonly path: string
-  /** Names in lower case. */
+  /** The headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** What a connection does to one exchange. */
+/** The faults of a connection during one exchange. */
 export interface Journey {
-  /** The connection cannot be made: nothing leaves. */
+  /** True if the connection cannot be made and nothing leaves. */
   readonly refused?: boolean
-  /** From the request on the wire to the service; undefined: it never arrives. */
+  /** The time from the request's departure to the service, or `undefined` if it never arrives. */
   readonly thereMs: number | undefined
-  /** From the service to the client; undefined: the reply never arrives. */
+  /** The time from the service to the client, or `undefined` if the reply never arrives. */
   readonly backMs: number | undefined
-  /** The reply is cut after this many bytes. */
+  /** The number of bytes after which the reply is cut. */
   readonly cutAfter?: number | undefined
-  /** Where something never arrives: the connection breaks after this time; undefined: it stays silent. */
+  /** The time after which the connection breaks if something never arrives, or `undefined` if it stays silent. */
   readonly breaksAfterMs?: number | undefined
 }
 
-/** What a service does with a request: it may go on for a while, whether its client is still there or not. */
+/** A service that handles a request. It may continue for a while, whether its client is still there or not. */
 export type Serve = (request: ServiceRequest, answer: (reply: ServiceReply) => void) => void
 
-/** Connections of a process to a service, with what may happen to them. */
+/** Connections of a process to a service, with their possible faults. */
 export interface NetworkOptions {
   readonly world: World
   /** The process that opens the connections. */
   readonly actor: Actor
-  /** The service: its events are its own. */
+  /** The actor of the service. */
   readonly service: Actor
   /** Serves a request, and calls `answer` when its reply leaves. */
   readonly serve: Serve
   readonly draw: (request: ServiceRequest) => Journey
-  /** A request is written to its connection. */
+  /** Is called when a request is written to its connection. */
   readonly onLeave: (request: ServiceRequest, actor: Actor) => void
 }
 
-/** Creates the opening of connections over a simulated network, in the place of undici's. */
+/** Creates a function that opens connections over a simulated network and replaces that of undici. */
 export function createNetwork({
   world,
   actor,

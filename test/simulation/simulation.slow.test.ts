@@ -4,15 +4,15 @@ import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
 
 it('takes each transition of records in more histories, and keeps every promise', async () => {
-  // Nearly all guards of mutants.ts are missed within so many, once they are broken.
+  // With this many histories, nearly every broken guard of mutants.ts is found.
   const count = runs(900, 20_000)
-  // Those before are in simulation.test.ts.
+  // simulation.test.ts runs the earlier seeds.
   const told = await runHistories(['--histories', String(count), '--seed', '101'])
   expect(told).toMatch(new RegExp(`^${count} histories, .*: nothing was found$`, 'm'))
   expect(told).not.toContain('NEVER')
 }, 600_000)
 
-it('tells the same history for the same seed, in any time zone and language', async () => {
+it('produces the same history for the same seed, in any time zone and language', async () => {
   const [one, other] = await Promise.all([
     runHistories(['--seed', '7'], { TZ: 'UTC', LC_ALL: 'C' }),
     runHistories(['--seed', '7'], { TZ: 'Asia/Tokyo', LC_ALL: 'de_DE.UTF-8' }),
@@ -21,7 +21,7 @@ it('tells the same history for the same seed, in any time zone and language', as
   expect(one).toContain('the faults end')
 })
 
-it('finds an engine that repeats an unknown outcome without a read-back', async () => {
+it('reports an engine that repeats an unknown outcome without a read-back', async () => {
   expect(await runHistories(['--mutants', '--only', 'retries an unknown outcome'])).toMatch(
     /seed \d+: (?:doubled|false)/,
   )

@@ -12,7 +12,7 @@ const faultKinds = [
 ] as const // prettier-ignore
 /** Services that take seconds for a write, a store that does, and processes that start with another configuration. */
 const rareKinds = ['longCalls', 'storeStalls', 'reconfigured'] as const
-/** V3 writes in batches, whose records it executes slowly, one after another. */
+/** Faults in which V3 writes in batches and executes their records slowly, one after another. */
 const batchKinds = ['pace'] as const
 /** Those of histories in which V2 serves too: `flips` changes its stage. */
 const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
@@ -20,20 +20,20 @@ export type FaultKind = (
   typeof faultKinds | typeof rareKinds | typeof batchKinds | typeof stagedKinds
 )[number]
 
-/** A history in a few numbers: what shrinking makes smaller. */
+/** The size of a history in a few numbers, which shrinking reduces. */
 export interface Scale {
   readonly instances: number
   readonly clients: number
-  /** Each client writes for one of them. */
+  /** The number of schools. Each client writes for one of them. */
   readonly schools: number
-  /** Learners and events that the clients write for. */
+  /** The number of learners and events that the clients write for. */
   readonly keys: number
   readonly batchesPerClient: number
   readonly maxRecords: number
-  /** How long clients wait between two batches, at most. */
+  /** The longest time that clients wait between two batches. */
   readonly thinkMs: number
   readonly faults: ReadonlySet<FaultKind>
-  /** How often a fault comes, where it exists: one of these is drawn for each kind. */
+  /** The possible rates of faults. One is drawn for each kind of fault that occurs. */
   readonly rates: readonly [number, ...number[]]
 }
 
@@ -41,52 +41,55 @@ interface Profile extends Partial<Scale> {
   readonly without?: readonly FaultKind[]
 }
 
-/** What some histories have besides: faults that show a defect only together, in a world that is small enough for them to meet. */
+/**
+ * Combinations that some histories have in addition: faults that show a defect only together, in a world that is small enough for them to
+ * meet.
+ */
 const profiles: readonly [Profile, ...Profile[]] = [
-  // One that stands still for longer than its lease, while it has something to send.
+  // An instance is paused for longer than its lease while it has something to send.
   {
     faults: new Set(['pause', 'slowRate', 'lostReplies', 'duplicates']),
     instances: 2,
     keys: 1,
     maxRecords: 6,
   },
-  // V2 waits for what was sent to V3 before.
+  // V2 waits for writes that were sent to V3 before.
   {
     faults: new Set(['flips', 'pause', 'late', 'lostAfter', 'slowService', 'slowV2']),
     ...{ instances: 2, clients: 4, schools: 1, keys: 1, thinkMs: 100 },
   },
-  // One process does not reach the store, while the others serve.
+  // One process cannot reach the store while the others serve.
   { faults: new Set(['storeDown', 'flips', 'duplicates', 'impatience', 'slowV2']), instances: 2, keys: 1 },
   { faults: new Set(['storeDown', 'lostReplies']), clients: 4, batchesPerClient: 5, maxRecords: 1 },
-  // Values that replies do not show, and a clock that goes back.
+  // The service stores values that replies do not show, and its clock goes back.
   {
     faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
     ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
   },
-  // V2 is sent two marks of a key at once and the reply to the older one is lost, also before a request that is not sent.
+  // V2 receives two marks of a key at once and the reply to the older one is lost, also before a request that is not sent.
   {
     faults: new Set(['flips', 'lostV2Replies', 'slowV2', 'refusedConnections']),
     without: ['wallSteps', 'serviceTimes', 'values', 'drift'],
     ...{ instances: 1, clients: 4, schools: 1, keys: 1, batchesPerClient: 1, maxRecords: 1, thinkMs: 100 },
     rates: [0.3],
   },
-  // So few calls that a batch of unknown outcomes is read back over several retries.
+  // The rate is so low that a batch of unknown outcomes is read back over several retries.
   {
     faults: new Set(['slowRate', 'lostAfter', 'lostBefore']),
     ...{ instances: 1, clients: 2, schools: 1, keys: 6, batchesPerClient: 2, maxRecords: 12, thinkMs: 100 },
   },
-  // Replies that repeat what was posted, while comments are cut.
+  // Replies repeat the posted values, while comments are cut.
   {
     faults: new Set(['values', 'lostAfter']),
     without: ['serviceTimes', 'otherWriters'],
     ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 20, maxRecords: 1, thinkMs: 10 },
     rates: [0.3],
   },
-  // Numbers of instances that a database has forgotten.
+  // The database forgets the numbers of instances.
   { faults: new Set(['failover', 'kill', 'pause']), instances: 2, batchesPerClient: 5 },
 ]
 
-/** Draws which faults a history has at all, and how large it is. */
+/** Draws which faults a history has, and how large it is. */
 export function drawScale(random: Random): Scale {
   const density = random.pick([0.1, 0.25, 0.5])
   const { without = [], ...profile } = random.chance(0.3) ? random.pick(profiles) : {}
@@ -123,7 +126,7 @@ export function drawScale(random: Random): Scale {
   return { ...scale, keys: 6, maxRecords: 12 }
 }
 
-/** How often each fault comes where it exists. */
+/** The rate of each fault, if the history has it. */
 export interface Rates {
   readonly lostBefore: number
   readonly lostAfter: number
@@ -203,7 +206,7 @@ export function drawValues(random: Random, { faults }: Scale): ServiceHabits['va
 
 const HOUR_MS = 3_600_000
 
-/** Another clock, precision or rounding of the service. */
+/** Draws another clock, precision or rounding of the service. */
 export function changeTimes(random: Random, values: ServiceHabits['values']): ServiceHabits['values'] {
   switch (random.below(3)) {
     case 0:

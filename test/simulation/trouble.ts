@@ -18,13 +18,13 @@ interface TroubleOptions {
   readonly failover: Failover | undefined
   readonly stages: StageHabits | undefined
   readonly isCalm: () => boolean
-  /** An operator has given all units to V3. */
+  /** Is called when an operator has given all units to V3. */
   readonly onAllOnV3: () => void
-  /** A fault of this kind has come. */
+  /** Is called when a fault of this kind occurs. */
   readonly onFault: (kind: FaultKind) => void
 }
 
-/** Starts the faults that come by themselves, each kind again and again until nothing fails any longer. */
+/** Starts the faults that occur by themselves. Each kind recurs until there are no more faults. */
 export function startTrouble(options: TroubleOptions): void {
   const { world, random, outside, scale, fleet, service, habits, failover, stages, isCalm } = options
   const every = (kind: FaultKind, maxMs: number, act: () => void): void => {

@@ -1,7 +1,10 @@
 import { addReached, nothingReached } from './coverage.ts'
 import { runHistory } from './history.ts'
 
-/** Runs histories of one process: the first seed, how many, and the step from one to the next. Prints a line of JSON for each finding, and one at the end. */
+/**
+ * Runs histories in one process. The arguments are the first seed, the number of histories, and the step between seeds. Prints a line of
+ * JSON for each finding, and one at the end.
+ */
 const [from = 1, count = 1, step = 1] = process.argv.slice(2).map(Number)
 const untilFirst = process.argv.includes('--first')
 

@@ -6,11 +6,11 @@ import { createRandom, type Random } from '../../src/sandbox/random.ts'
 /** A process, or the world around the processes. */
 export interface Actor {
   readonly name: string
-  /** Everything that it still waits for never happens. */
+  /** True if the actor died. Its pending events never happen. */
   isDead: boolean
-  /** It stands still until then. */
+  /** The time until which the actor is paused. */
   pausedUntilMs: number
-  /** How often its wall clock was set. */
+  /** The number of times that its wall clock was set. */
   clockSteps: number
 }
 
@@ -20,22 +20,22 @@ export function createActor(name: string): Actor {
 
 interface Event {
   readonly atMs: number
-  /** Of events of one moment the lowest comes first. */
+  /** The order of events at the same time. The lowest comes first. */
   readonly order: number
   readonly actor: Actor
   readonly act: () => void
   isCancelled: boolean
 }
 
-/** So many events are one turn of the real event loop. */
+/** The number of events in one turn of the real event loop. */
 const TURN = 1_000
 
-/** When time begins, in ms since the epoch; a second that no rounding moves. */
+/** The start of time in ms since the epoch, at a second that no rounding moves. */
 export const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
 
 /**
- * Simulated time and all that waits for it. One event runs at a time, and everything that follows from it by promises alone runs
- * before the next one: the seed decides the whole order.
+ * Simulated time and all events that wait for it. One event runs at a time, and all its promise callbacks run before the next event, so the
+ * seed decides the whole order.
  */
 export class World {
   readonly seed: number
@@ -46,7 +46,7 @@ export class World {
   private readonly ties: Random
   private immediates = 0
   private usesStreams = false
-  /** What happened, in words; undefined: it is not kept. */
+  /** The events in words, or `undefined` if they are not recorded. */
   private readonly story: string[] | undefined
 
   constructor(seed: number, isTold: boolean) {
@@ -55,7 +55,7 @@ export class World {
     this.story = isTold ? [] : undefined
   }
 
-  /** A stream of random numbers of its own: what is drawn for one purpose changes nothing else. */
+  /** Returns a separate stream of random numbers, so that random choices for one purpose change no others. */
   random(name: string): Random {
     return createRandom(this.seed, name)
   }
@@ -68,7 +68,7 @@ export class World {
     return this.story ?? []
   }
 
-  /** Runs `act` later, as long as its actor lives; gives what cancels it. */
+  /** Runs `act` later if its actor still lives. Returns a function that cancels it. */
   at(actor: Actor, delayMs: number, act: () => void): () => void {
     return this.push({ atMs: this.nowMs + Math.max(0, delayMs), order: this.ties.next(), actor, act })
   }
@@ -87,12 +87,12 @@ export class World {
     }
   }
 
-  /** Resolves after a time, for code of an actor; never where it dies. */
+  /** Resolves after a time for the code of an actor, or never if the actor dies. */
   wait(actor: Actor, delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.at(actor, delayMs, resolve))
   }
 
-  /** Runs all events until then, or until there is none. */
+  /** Runs all events until this time, or until there are none. */
   async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     for (let hops = 0; ; hops += 1) {
       // Node reports rejections that nobody handles between turns of its own loop only.
@@ -118,12 +118,12 @@ export class World {
     if (untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
   }
 
-  /** The event that runs uses streams of Node.js. */
+  /** Marks that the current event uses streams of Node.js. */
   streams(): void {
     this.usesStreams = true
   }
 
-  /** What still waits for these actors. */
+  /** Returns the number of pending events of this actor. */
   waiting(actor: Actor): number {
     return this.events.filter((event) => event.actor === actor && !event.isCancelled).length
   }
@@ -166,7 +166,7 @@ globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknow
 timers.setImmediate = (value: unknown) => new Promise((resolve) => void setImmediate(() => resolve(value)))
 syncBuiltinESMExports()
 
-/** Gives `setImmediate` of this process to a world until the returned function is called. */
+/** Replaces `setImmediate` of this process by that of a world until the returned function is called. */
 export function takeImmediates(world: World): () => void {
   owner = world
   return () => {
@@ -177,7 +177,7 @@ export function takeImmediates(world: World): () => void {
 const isBefore = (one: Event, other: Event): boolean =>
   one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
 
-/** A binary heap, the earliest event first. */
+/** A binary heap with the earliest event first. */
 function insert(heap: Event[], event: Event): void {
   let at = heap.push(event) - 1
   while (at > 0) {
