@@ -49,10 +49,10 @@ const unwritten = (message: string, cause?: unknown): AdapterError =>
 export async function readKeySource(source: string, flag = '--key'): Promise<string> {
   const [, kind, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
   if (kind === undefined)
-    throw new AdapterError('ADP_USAGE', `${flag} is env:NAME or file:path; a key is never given itself.`)
+    throw new AdapterError('ADP_USAGE', `${flag} must be env:NAME or file:path, never the key itself.`)
   const text = kind === 'env' ? readVariable(name) : await readFile(name, 'utf8').catch(() => undefined)
   if (text !== undefined && text.trim() !== '') return text.trim()
-  throw new AdapterError('ADP_USAGE', `${source} is not set, empty or cannot be read.`)
+  throw new AdapterError('ADP_USAGE', `${source} is not set, is empty or cannot be read.`)
 }
 
 /**

@@ -14,7 +14,10 @@ export async function readLearner(given: string): Promise<string> {
   const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id
   // The message does not quote the text, since a mistyped id is personal data too.
-  throw new AdapterError('ADP_USAGE', 'The id of a learner is a guid: 8-4-4-4-12 hexadecimal digits.')
+  throw new AdapterError(
+    'ADP_USAGE',
+    'The id of a learner must be a guid: 8-4-4-4-12 hexadecimal digits. Nothing was erased.',
+  )
 }
 
 /** Creates a search for a learner in stored requests and in stored replies of V2. */

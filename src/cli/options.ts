@@ -33,7 +33,7 @@ export const readSize = readAs(bytes)
 export const readPort = readWhole(0, 65_535, 'A port is a number from 0 to 65535.')
 
 /** Reads a whole number of zero or more. */
-export const readCount = readWhole(0, 999_999_999, 'A whole number is expected.')
+export const readCount = readWhole(0, 999_999_999, 'It must be a whole number.')
 
 /** Reads a percentage from 0 to 100. */
 export const readPercent = readAs(

@@ -36,7 +36,7 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
     [`${title}: ${headline}`, ...limits].join(' '),
     ...(outcome !== 'differs'
       ? []
-      : [`markbridge compare report ${run} says what each class may mean, and what to do.`]),
+      : [`markbridge compare report ${run} explains what each class may mean and what to do.`]),
     `The report on ${formatCounted(compared, 'record')} is in ${path}.`,
   ].join('\n')
 }
@@ -78,13 +78,13 @@ export function describeFailure(
   { kind, failures, document }: RunResult,
   unreachable: string | undefined,
 ): string {
-  const resume = `Go on with the same options and --resume ${document.run}.`
+  const resume = `Resume the run with the same options and --resume ${document.run}.`
   if (kind === 'stopped') return `The run was stopped. ${resume}`
   const [first] = failures
   const isRest = kind !== 'refused' && failures.length > 1
   const more = isRest ? ` ${failures.length - 1} more windows could not be compared.` : ''
   const why = first === undefined ? '' : `${describeWindow(first, unreachable)}${more} `
-  return `${kind === 'failing' ? 'The run ended early: window after window failed. ' : ''}${why}${resume}`
+  return `${kind === 'failing' ? 'The run ended early, since several windows in a row failed. ' : ''}${why}${resume}`
 }
 
 function describeWindow(
@@ -106,13 +106,13 @@ export function describeCause(
   switch (cause.code) {
     case 'ADP_TOKEN':
     case 'ADP_SUBSCRIPTION_KEY':
-      return `${side} denies the credentials (401). Check ${variable}SUBSCRIPTION_KEY and ${variable}TOKEN, or the partner's own.`
+      return `${side} rejected the credentials (401). Check ${variable}SUBSCRIPTION_KEY and ${variable}TOKEN, or the partner's own.`
     case 'ADP_FORBIDDEN':
-      return `${side} does not let these credentials read this (403). The school may have withdrawn its consent, or the application lacks the permission.`
+      return `${side} does not allow these credentials to read the marks (403). The school may have withdrawn its consent, or the application lacks the permission.`
     case 'ADP_NOT_FOUND':
       return `${side} has no such path (404). Check the base address of ${side}.`
     case 'ADP_UPSTREAM_REFUSED':
-      return `${side} refuses the query${days}: ${cause.details.map(({ code }) => codeOf(code)).join(', ')}.`
+      return `${side} rejected the query${days}: ${cause.details.map(({ code }) => codeOf(code)).join(', ')}.`
     case 'ADP_UPSTREAM_PROTOCOL':
     case 'ADP_QUERY':
       return `${side}${days}: ${cause.message}`

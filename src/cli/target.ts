@@ -76,7 +76,8 @@ export async function resolveSides(flags: SideFlags, environment: Environment): 
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
-  if (v2 === undefined) throw usage('Name V2: --v2 <url>, or upstreams.v2.baseUrl of the configuration.')
+  if (v2 === undefined)
+    throw usage('The address of V2 is missing. Set --v2 <url>, or upstreams.v2.baseUrl in the configuration.')
   const { subscriptionKey, token } = environment
   const v2Credentials = credentialsFor('V2', v2, subscriptionKey, token)
   const { v3 } = partner

@@ -9,7 +9,7 @@ export async function openConfiguredTracing(): Promise<Tracing | undefined> {
   return openTracing(() => {
     if (!isReported)
       console.error(
-        'markbridge: warning: traces cannot be sent to the collector; the adapter goes on without it',
+        'markbridge: warning: traces cannot be sent to the collector, and are lost. The adapter continues',
       )
     isReported = true
   })

@@ -157,7 +157,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
 
 const noAnswer = new AdapterError(
   'ADP_INTERNAL',
-  'No worker answered, so none took the configuration. Reload again.',
+  'No worker answered, so the configuration was not changed. Reload again.',
 )
 
 /** The worker itself has printed the reason. */

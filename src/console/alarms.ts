@@ -22,44 +22,44 @@ const troubles: Readonly<
 > = {
   v3Fails: (_partner, count) => ({
     tone: 'bad',
-    text: `V3 fails: ${counted(count, 'call')} got no answer or an error of the service.`,
-    remedy: 'Ask the service. markbridge doctor checks its address, certificate and credentials from here.',
+    text: `V3 fails: ${counted(count, 'call')} got no response or a server error.`,
+    remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.',
     href: '/batches?state=notApplied',
   }),
   denied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 denied the credentials of ${counted(count, 'write')}.`,
-    remedy: 'A client has an expired token, a wrong key, or no security domain for attendance: tell the partner.',
+    text: `${partner}: V3 rejected the credentials of ${counted(count, 'write')}.`,
+    remedy: 'Tell the partner: a client has an expired token, a wrong key, or no security domain for attendance.',
     href: `/partners/${encodeURIComponent(partner)}`,
   }),
   ownDenied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 denied the key or token of the configuration for ${counted(count, 'call')}.`,
+    text: `${partner}: V3 rejected the configured key or token in ${counted(count, 'call')}.`,
     remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.',
     href: `/partners/${encodeURIComponent(partner)}`,
   }),
   notApplied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 did not take ${counted(count, 'record')}, and their client was told to send again.`,
-    remedy: 'Once V3 takes writes, see that the client sends these batches again: until then the marks are missing.',
+    text: `${partner}: V3 did not apply ${counted(count, 'record')}. The client was told to resend the batches.`,
+    remedy: 'The marks are missing until the client resends these batches. Once V3 accepts writes, check that it does.',
     href: `/batches?state=notApplied&partner=${encodeURIComponent(partner)}`,
   }),
   unknown: (partner, count) => ({
     tone: 'note',
     text: `${partner}: the outcome of ${counted(count, 'record')} is unknown.`,
-    remedy: 'Nothing at first: they are read back for a day. What stays unknown becomes a dead letter.',
+    remedy: 'Wait: the records are read back for a day. A record that stays unknown becomes a dead letter.',
     href: `/batches?state=unknown&partner=${encodeURIComponent(partner)}`,
   }),
   parked: (partner, count) => ({
     tone: 'note',
-    text: `${partner}: the background is to try ${counted(count, 'record')} again.`,
-    remedy: 'They are tried again for a day by themselves. Retry makes them due at once.',
+    text: `${partner}: ${counted(count, 'record')} will be retried in the background.`,
+    remedy: 'Wait: the adapter retries them for a day. Retry makes them due at once.',
     href: `/letters?kind=parked&partner=${encodeURIComponent(partner)}`,
   }),
   deadLetters: (partner, count) => ({
     tone: 'bad',
     text: `${partner}: ${counted(count, 'dead letter')}.`,
-    remedy: 'Do what the remedy of each says, then clear it.',
+    remedy: 'Follow the remedy of each dead letter, then clear it.',
     href: `/letters?partner=${encodeURIComponent(partner)}`,
   }),
 } // prettier-ignore
@@ -79,22 +79,23 @@ export function alarmsOf(
         tone: 'bad',
         text: `The balance of ${partner} does not hold: the journal is damaged.`,
         sinceMs: checkedMs,
-        remedy: 'markbridge journal ls says what does not add up; compare the journal with a backup.',
+        remedy:
+          'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.',
         href: undefined,
       })
   for (const stage of stages) alarms.push(...alarmsOfStage(stage))
   for (const { instance, host, state, leaseUntilMs } of instances) {
     if (state === 'live') continue
     const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
-    const remedy = `See whether it runs and reaches the journal. Where it is off for good: markbridge rollout dismiss ${instance} --reason "it is off".`
+    const remedy = `Check that it runs and reaches the journal. If it is off for good, run markbridge rollout dismiss ${instance} --reason "it is off".`
     alarms.push({ tone: 'bad', text: `Instance ${instance} on ${host} ${end}.`, sinceMs: leaseUntilMs, remedy, href: undefined }) // prettier-ignore
   }
   if (index.lostSteps > 0)
     alarms.push({
       tone: 'note',
-      text: `${counted(index.lostSteps, 'step')} of timelines could not be kept.`,
+      text: `${counted(index.lostSteps, 'step')} of timelines could not be stored.`,
       sinceMs: undefined,
-      remedy: 'Nothing: the records are whole, and only their timelines have gaps.',
+      remedy: 'Nothing needs to be done. The records are complete; only their timelines have gaps.',
       href: undefined,
     })
   return alarms.toSorted((one, other) => one.tone.localeCompare(other.tone))
@@ -107,12 +108,12 @@ function alarmsOfStage({ partner, stage, by, reason, sinceMs, pending, guardAlar
     alarms.push({ tone, text, sinceMs: since, remedy, href })
   }
   if (stage === 'damaged')
-    add('bad', `The stage of ${partner} in the journal is damaged.`, undefined, `markbridge rollout back ${partner} replaces it.`)
+    add('bad', `The stage of ${partner} in the journal is damaged.`, undefined, `Run markbridge rollout back ${partner} to replace it.`)
   if (by === GUARD_NAME)
-    add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, sinceMs, 'Look for the cause in V3 before the next step forward.')
+    add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, sinceMs, 'Find the cause in V3 before the next step forward.')
   else if (guardAlarm !== undefined)
-    add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `markbridge rollout back ${partner} takes it off V3.`)
+    add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `Run markbridge rollout back ${partner} to let V2 serve it.`)
   if (pending?.needsApproval === true)
-    add('note', `${partner}: a step by ${pending.by} waits for an approval.`, undefined, 'Approve it, or take the partner back.')
+    add('note', `${partner}: a step by ${pending.by} waits for an approval.`, undefined, 'Approve the step, or take the partner back.')
   return alarms
 } // prettier-ignore

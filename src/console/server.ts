@@ -168,7 +168,9 @@ function expectSameSite({ headers }: Request, host: string): void {
   const isOwnOrigin =
     origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
   if (isOwnOrigin && (site === undefined || site === 'same-origin' || site === 'none')) return
-  throw forbidden('Another site has sent this form.')
+  throw forbidden(
+    'Another site sent this form. Nothing was done. Open the page in the console and repeat the action.',
+  )
 }
 
 type Access = ReturnType<typeof createAccess>
@@ -206,7 +208,7 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
       app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
         expectAttempt(request, response)
         const cookie = sessions.enter(formOf(request).get('token')?.trim() ?? '')
-        enter(request, response, cookie, 'This token belongs to no operator.')
+        enter(request, response, cookie, 'No operator has this token.')
       })
       app.get('/enter', (request, response) => {
         expectAttempt(request, response)
@@ -233,7 +235,7 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
 }
 
 const cookieRules = { httpOnly: true, sameSite: 'strict', path: '/' } as const
-const USED_LINK = 'This link was used already, or is too old. Start the console again for another one.'
+const USED_LINK = 'This link was used already or has expired. Restart the console to get another link.'
 const NO_TOKEN = 'Sign in first, or send the token of an operator: Authorization: Bearer <token>.'
 
 class TooManyAttempts extends AdapterError {
@@ -257,7 +259,9 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   }
   const expectOwnForm = ({ signedIn, form }: Visit): void => {
     if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
-    throw forbidden('This form is not of your session. Open the page again and repeat what you did.')
+    throw forbidden(
+      'This form does not belong to your session. Nothing was done. Open the page again and repeat the action.',
+    )
   }
   const keepNotice = ({ csrf }: SignedIn, { isDone, text }: Notice): void => {
     const [oldest] = notices.keys()
@@ -343,9 +347,10 @@ function ownPath(wanted: string | null): string {
 function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
-  if (status === 413) return new AdapterError('ADP_TOO_LARGE', 'The form is too large.')
+  if (status === 413)
+    return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Choose fewer records.')
   if (typeof status === 'number' && status < 500)
-    return new AdapterError('ADP_BODY', 'The request cannot be read.')
+    return new AdapterError('ADP_BODY', 'The request cannot be read. Nothing was done.')
   return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause: error })
 }
 

@@ -18,14 +18,14 @@ export async function readUpload(request: Request, maxBytes: number): Promise<Up
     // The rest of the request is read and dropped, so that the browser receives the response.
     request.resume()
     if (cause instanceof AdapterError) throw cause
-    throw new AdapterError('ADP_BODY', 'The form cannot be read.', { cause })
+    throw new AdapterError('ADP_BODY', 'The form cannot be read. Nothing was stored.', { cause })
   }
 }
 
 /** Rejects also with the errors of the parser. */
 function parse(request: Request, maxBytes: number): Promise<Upload> {
   const { headers } = request
-  const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB. Check it on the command line: markbridge check <file>.`
+  const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB and was not read. Check it on the command line: markbridge check <file>.`
   return new Promise((resolve, reject) => {
     const form = new URLSearchParams()
     let pieces: Buffer[] | undefined
@@ -43,7 +43,14 @@ function parse(request: Request, maxBytes: number): Promise<Upload> {
     })
     parser.on('error', reject)
     parser.on('close', () => resolve({ form, file: pieces && Buffer.concat(pieces) }))
-    request.on('aborted', () => reject(new AdapterError('ADP_BODY', 'The upload was broken off.')))
+    request.on('aborted', () =>
+      reject(
+        new AdapterError(
+          'ADP_BODY',
+          'The upload was interrupted. Nothing was stored. Upload the file again.',
+        ),
+      ),
+    )
     request.pipe(parser)
   })
 }

@@ -82,7 +82,7 @@ describe('compare run --recording', () => {
       differences: [{ path: 'errors/Message', kind: 'value' }],
     })
     expect(status).toBe(1)
-    expect(stderr).toMatch(/1 recorded read\(s\) were left out: --v3/)
+    expect(stderr).toMatch(/1 recorded read\(s\) were not compared\. .*--v3/)
     expect(await effects()).toBe(before)
   })
 

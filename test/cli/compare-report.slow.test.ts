@@ -83,7 +83,7 @@ test('prints JSON of a run by its id or its path, counts rounded or exact', asyn
 })
 
 test.each([
-  [[], 'Name a run: an id, a path, latest, or live:<partner>.'],
+  [[], 'No run is named'],
   [['nowhere'], 'no such file'],
   [['run-cut'], 'not valid JSON'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],

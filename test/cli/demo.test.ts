@@ -77,8 +77,7 @@ test('send tells that nothing answers', async () => {
   const { status, stderr } = await runCommand(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
   expect({ status, stderr }).toEqual({
     status: 1,
-    stderr:
-      'markbridge: http://127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED). Check the address, the firewall and the proxy, and whether the service runs.\n',
+    stderr: expect.stringContaining('(ECONNREFUSED). Nothing was sent.') as unknown,
   })
 })
 

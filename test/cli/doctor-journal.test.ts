@@ -168,7 +168,11 @@ describe.skipIf(missingPostgres() !== undefined)(
       const stateDir = join(file, 'state')
       const { path, env, checks } = await examine({ url, stateDir })
       expect(checks).toContainEqual(
-        expect.objectContaining({ check: 'permissions', result: 'fails', message: `${file} is no folder` }),
+        expect.objectContaining({
+          check: 'permissions',
+          result: 'fails',
+          message: `${file} is not a folder`,
+        }),
       )
       for (const more of [[], ['--v2', 'http://127.0.0.1:1']]) {
         const { status, stderr } = await runCommand(['serve', '--config', path, '--port', '0', ...more], env)

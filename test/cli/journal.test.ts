@@ -119,14 +119,14 @@ test('purge keeps to the configuration', async () => {
 
 test.each([
   [['show', '99'], 1, 'The journal has no batch 99.'],
-  [['show', 'x'], 2, 'A whole number is expected.'],
+  [['show', 'x'], 2, 'whole number'],
   [
     ['ls', '--state', 'gone'],
     2,
     'Allowed choices are open, confirmed, refused, unknown, parked, notApplied.',
   ],
-  [['ls', '--since', 'yesterday'], 2, 'A date or a time of ISO 8601, or one such as 2h, is expected.'],
-  [['ls', '--journal', 'none'], 2, 'The configured journal is none, so there is no journal to inspect.'],
+  [['ls', '--since', 'yesterday'], 2, 'ISO 8601'],
+  [['ls', '--journal', 'none'], 2, 'The configured journal is none'],
   [
     ['ls', '--journal', 'sqlite:/nowhere/x.db'],
     1,
@@ -312,7 +312,7 @@ describe('purge --learner', () => {
   test('takes nothing but a guid, and repeats nothing of what was given', async () => {
     const { sealed, purge } = await openSealed()
     const { status, stderr } = await purge(`${learner}9`)
-    expect([status, stderr]).toEqual([2, expect.stringMatching(/is a guid: 8-4-4-4-12/)])
+    expect([status, stderr]).toEqual([2, expect.stringMatching(/must be a guid/)])
     expect(stderr).not.toContain('0f3ac2c1')
     await sealed.close()
   })

@@ -146,8 +146,8 @@ describe('record', () => {
   it.each([
     [['--v2', 'http://127.0.0.1:9'], /--key <source>' not specified/],
     [['--key', 'env:X'], /--v2 <url>' not specified/],
-    [['--v2', 'http://127.0.0.1:9', '--key', KEY], /never given itself/],
-    [['--v2', 'http://127.0.0.1:9', '--key', 'env:NOT_SET_ANYWHERE'], /is not set, empty or cannot be read/],
+    [['--v2', 'http://127.0.0.1:9', '--key', KEY], /never the key itself/],
+    [['--v2', 'http://127.0.0.1:9', '--key', 'env:NOT_SET_ANYWHERE'], /is not set/],
     [['--v2', 'http://user:pass@127.0.0.1:9', '--key', 'env:X'], /without user/],
     [['--v2', 'http://127.0.0.1:9', '--key', 'env:X', '--for', '10'], /must be a time such as/],
     [['--v2', 'http://127.0.0.1:9', '--key', 'env:X', '--max-size', '10'], /must be a size such as/],

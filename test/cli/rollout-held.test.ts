@@ -34,7 +34,7 @@ describe('an instance that is cut off', () => {
     expect(await ann('set', 'acme', 'shadow', '--reason', 'begin')).toMatchObject({ status: 0 })
     expect((await ann(...toCanary)).stderr).toMatch(
       new RegExp(
-        `is refused: instances were lost without a clean end\\. .*\\n  instance ${lost} \\(far, process 77\\): its lease ended at \\S+Z\\n.* markbridge rollout dismiss --config \\S+ <instance>`,
+        `is refused: instances were lost\\. .*\\n  instance ${lost} \\(far, process 77\\): its lease ended at \\S+Z\\n.* markbridge rollout dismiss --config \\S+ <instance>`,
       ),
     )
     const document = JSON.parse((await ann(...toCanary, '--json')).stdout) as object
@@ -86,7 +86,7 @@ describe('the cool-down of a guard', () => {
     expect(await rollout(...further)).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(
-        /is refused: a guard acted, and no step forward is taken before \S+Z\. V3 does worse than V2\. .*--despite-hold/,
+        /is refused: a guard .* before \S+Z\. V3 does worse than V2\. .*--despite-hold/,
       ) as unknown,
     })
     expect(JSON.parse((await rollout(...further, '--json')).stdout)).toMatchObject({
@@ -114,12 +114,11 @@ describe('the cool-down of a guard', () => {
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'acme: a canary of 0 % serves no unit on V3: name --percent or --always.',
     )
-    const both =
-      /Mend the cause first, or leave schools on V2 with --never; .* It is refused even then before \S+Z: a batch/
+    const both = /--never\. .*--despite-hold\. Even then it is refused before \S+Z/
     expect((await rollout(...further.slice(0, 5), '--dry-run')).stderr).toMatch(both)
     await rollout('back', 'acme')
     expect((await rollout('set', 'acme', 'shadow', '--dry-run')).stderr).toMatch(
-      /Mend the cause first; to take the step all the same, add --despite-hold\.\n$/,
+      /Correct the cause first\. [^.]*--despite-hold\.\n$/,
     )
     expect((await rollout('history', 'nobody')).stdout).toBe('The audit trail has no entry for nobody.\n')
   })
@@ -132,7 +131,7 @@ describe('the cool-down of a guard', () => {
     const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]
     const propose = async (): Promise<string> => (await ann(...further, '--despite-hold')).stderr
     await expect.poll(propose).toMatch(/waits 24 h for the approval/)
-    expect((await bert('approve', 'acme')).stderr).toMatch(/a guard acted/)
+    expect((await bert('approve', 'acme')).stderr).toMatch(/a guard took the partner back/)
     const refused = await bert('approve', 'acme', '--despite-hold', '--json')
     expect(JSON.parse(refused.stdout)).toMatchObject({ result: 'notReady' })
     const despite = ['--despite-hold', '--despite-advice']

@@ -22,7 +22,7 @@ it.each(['legacy', 'complete'] as const)(
     const begun = viewKnown('acme', config, snapshot(new Map([['acme', first(stage)]])))
     expect(begun).toMatchObject({ setting: { stage }, source: 'file', ignored: 'v3' })
     expect(formatStages([begun])).toContain(
-      `acme: begins at ${stage} and not at v3 of the file, since it began there: markbridge rollout set or back changes its stage`,
+      `the first stage is ${stage}, and the stage v3 in the file has no effect`,
     )
     expect(viewKnown('acme', config, snapshot(new Map()))).toMatchObject({ setting: { stage: 'v3' } })
   },

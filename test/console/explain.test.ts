@@ -90,11 +90,16 @@ test('a record is explained both ways, from the request and the part that are ke
     {
       path: 'Comment',
       from: 'Qualifier/Comment',
-      rule: "V3's echo, else as posted, else null",
+      rule: "the value in V3's response, else the posted value, else null",
       value: 'a text',
       isMasked: true,
     },
-    { path: 'AttendanceHistorys', rule: 'empty, as V2 answers a write', value: '[]', isMasked: false },
+    {
+      path: 'AttendanceHistorys',
+      rule: 'empty, as in replies of V2 to a write',
+      value: '[]',
+      isMasked: false,
+    },
   ])
   const refused = await explain(2)
   expect(refused.reply).toMatchObject({

@@ -19,9 +19,9 @@ import { formatCounted, formatGivenText, formatJson, formatTable } from '../text
 const examples = `
 The file is the body of a batch as send takes it, or a whole HTTP request with
 its head: request line, headers, blank line, body (also chunked or compressed).
-Offsets count from the start of the decompressed body. Of a folder, the first
-1,000 files are checked and their findings counted. Ids of learners, events and
-codes are not looked up.
+Offsets count from the start of the decompressed body. In a folder, check reads
+the first 1,000 files and counts their findings. It does not look up the ids of
+learners, events and codes.
 
 Examples:
   markbridge check fixtures/class-register/body.txt
@@ -37,7 +37,7 @@ usage or an unreadable file.`
 
 export function addCheck(command: Command, exitWith: (status: number) => void): void {
   command
-    .argument('<file>', 'batch, recorded request, folder of such, or - for standard input')
+    .argument('<file>', 'batch, recorded request, folder of either, or - for standard input')
     .option('--boundary <text>', 'boundary of the Content-Type that the batch is sent with')
     .addOption(configOption('take limits and partner settings from this file'))
     .option('--partner <id>', 'partner of --config that sends the batch (default: the first)')
@@ -103,7 +103,7 @@ function linesOf(
   const refused = records.filter(({ v3 }) => v3 === null).length
   const content = sound
     ? `${formatCounted(records.length, 'record')} in ${formatCounted(changesets ?? 0, 'changeset')}, ${refused} refused`
-    : 'refused: nothing of it would be posted'
+    : 'refused, so no record would be posted'
   return [
     `${file === '-' ? 'standard input' : file}: ${bytes} bytes, ${content}`,
     ...(show ? records : []).map(({ part, contentId, v3 }) => {
@@ -120,14 +120,14 @@ function linesOf(
 }
 
 const IDS_ARE_OPEN =
-  'Ids are not looked up: whether learner, event and code exist, V3 says when a record is posted.'
+  'The ids were not looked up. V3 checks that the learner, event and code exist when a record is posted.'
 
 const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isDirectory() === true
 
 function folderLines(checked: CheckedFolder): readonly string[] {
   const { folder, files, found, refusedFiles, records, refused, findings } = checked
-  if (files === 0) return [`${folder}: no file in it`]
+  if (files === 0) return [`${folder}: the folder contains no files`]
   const bound = files < found ? ` (the first by name of ${formatCounted(found, 'file')})` : ''
   const whole = refusedFiles === 0 ? '' : `, ${refusedFiles} refused as a whole`
   const head = `${folder}: ${formatCounted(files, 'file')}${bound}${whole}, ${formatCounted(records, 'record')}, ${refused} refused`

@@ -10,19 +10,19 @@ import { findPartner, loadTarget } from '../target.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
-Proposes layout, quirks and Type strings from what V2 really answered: a patch
-of the configuration, each line with the counts behind it, and V2's error
-messages. Nothing is proposed without evidence, or where it is contradictory.
+Proposes a patch of the configuration from V2's replies: layout, quirks and Type
+strings, each line with the counts behind it, and V2's error messages. A setting
+is not proposed if its evidence is missing or contradictory.
 Generic OData clients (Microsoft.OData.Client, SAP Cloud SDK, UI5 V4, Olingo:
 they name an OData version or accept multipart/mixed) need layout: auto or
-nested; where they were answered flat, a note says so.
+nested; a note says so if they got flat replies.
 
 Examples:
   markbridge compare learn acme --config markbridge.yaml
   markbridge compare learn acme --recording ./recordings --key env:RECORDING_KEY
 
-A running adapter counts at stage shadow, and keeps no value of a record.
-Exit status: 0; 3 nothing was observed; 2 wrong usage or configuration.`
+A running adapter counts exchanges at stage shadow, and stores no values.
+Exit status: 0 done; 3 nothing was observed; 2 wrong usage or configuration.`
 
 export function addCompareLearn(command: Command, exitWith: (status: number) => void): void {
   withTarget(command, 'configuration file with the partner')
@@ -51,7 +51,7 @@ async function runCompareLearn(partner: string, options: CompareLearnOptions): P
   const proposals = propose(learned, settings)
   if (learned.size === 0)
     console.error(
-      'markbridge: nothing was observed: exchanges are counted at stage shadow, and kept every five seconds; recordings are read with --recording <dir>.',
+      'markbridge: nothing was observed, so no setting is proposed. Serve the partner at stage shadow, where exchanges are counted, or read recordings with --recording <dir>.',
     )
   return {
     document: { partner, ...proposals },

@@ -63,7 +63,7 @@ async function runCompareReport(
   if (run === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'Name a run: an id, a path, latest, or live:<partner>. --list shows the runs there are.',
+      'No run is named. Name an id, a path, latest or live:<partner>; --list shows the runs.',
     )
   const { document, advice } = await readRun(run, dir, target)
   const report = writeReport(document, format, { exact: exact === true, advice })
@@ -119,7 +119,8 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
   const runs = openRuns(folder)
   if (run !== 'latest') return { document: await (isRunId(run) ? runs.read(run) : readRunFile(run, run)) }
   const newest = (await runs.list()).find(({ summary }) => summary !== undefined)
-  if (newest === undefined) throw new AdapterError('ADP_USAGE', `${folder} has no runs.`)
+  if (newest === undefined)
+    throw new AdapterError('ADP_USAGE', `${folder} has no runs. Start one with markbridge compare run.`)
   return { document: await runs.read(newest.run) }
 }
 
@@ -136,6 +137,6 @@ async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   if (found !== undefined) return found
   throw new AdapterError(
     'ADP_USAGE',
-    'Live comparison has found nothing about this partner yet. It runs at shadow, and later with partners[].check.v2.',
+    'Live comparison has no results for this partner yet. It runs at shadow, and at later stages if partners[].check.v2 is set.',
   )
 }

@@ -29,9 +29,9 @@ import { type ResolvedSides, resolvePartner, resolveSides, type SideFlags } from
 import { type Answer, print, RUNS } from '../text.ts'
 
 const examples = `
-Both services are asked for the marks of these days, V3 through the adapter's
-own read path, and set against each other record by record. Nothing is written
-to either. What differs is read once more before it is called a difference.
+Reads the marks of these days from both services, V3 through the adapter's own
+read path, and compares them record by record. Nothing is written to either
+service. A difference counts only if a second read confirms it.
 
 Examples:
   markbridge compare run --v2 http://127.0.0.1:4020 --v3 http://127.0.0.1:4010 \\
@@ -43,11 +43,11 @@ Examples:
   markbridge compare run --recording ./recordings --key env:RECORDING_KEY
 
 Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for
-V3, where it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
+V3, if it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
 MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is
 the sandbox's.
-Ctrl+C ends the run with a report of what was done; --resume goes on. A second
-Ctrl+C ends it at once.
+Ctrl+C stops the run and prints a report of what was compared; --resume continues
+the run. A second Ctrl+C ends the program at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
@@ -86,8 +86,8 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     .option('--registrations', 'compare the registrations of the learners as well')
     .addOption(configOption('file with addresses, credentials and the partner'))
     .option('--partner <id>', 'the partner whose settings count (default: the only one)')
-    .option('--noise', 'read V2 twice: what it contradicts itself in is not a difference')
-    .option('--resume [run]', 'go on with the newest run that was stopped, or with this one')
+    .option('--noise', 'read V2 twice, and ignore fields that differ between its two replies')
+    .option('--resume [run]', 'resume the newest run that was stopped, or this run')
     .option('--dir <dir>', 'folder of the runs', RUNS)
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
@@ -134,7 +134,7 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
     ...target,
     onCodesUnknown: (status) =>
       console.error(
-        `markbridge: V3's lookup of attendance codes answers ${status}, so the letters in reads.unmarkedCodes have no effect.`,
+        `markbridge: V3's lookup of attendance codes failed with ${status}, so the letters in reads.unmarkedCodes have no effect.`,
       ),
   })
   const { registrations = false, noise = false } = options
@@ -201,7 +201,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
     const reads = source.unaskedReads()
     if (reads > 0)
       console.error(
-        `markbridge: ${reads} recorded read(s) were left out: --v3 <url> sets them against what V3 answers now.`,
+        `markbridge: ${reads} recorded read(s) were not compared. To compare them with V3's present answers, name V3 with --v3 <url>.`,
       )
     return outcomeStatus[outcomeOf(document)]
   } finally {
@@ -253,12 +253,12 @@ async function findRun(files: RunFiles, resume: boolean | string, digest: string
   if (checkpoint === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --dir.`,
+      `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --dir. Start a run without --resume.`,
     )
   if (checkpoint.options === digest) return checkpoint
   throw new AdapterError(
     'ADP_USAGE',
-    `${checkpoint.run} compares something else: --resume needs the addresses, days, learners, partner and flags that it began with.`,
+    `${checkpoint.run} was started with other options. Nothing was compared. Give --resume the addresses, days, learners, partner and flags of that run.`,
   )
 }
 

@@ -77,7 +77,7 @@ interface DemoOptions {
 
 async function runDemo(options: DemoOptions): Promise<void> {
   if (options.percent !== undefined && options.stage !== 'canary')
-    throw new AdapterError('ADP_USAGE', '--percent is the share at one stage: give --stage canary as well.')
+    throw new AdapterError('ADP_USAGE', '--percent applies to stage canary only. Add --stage canary.')
   await expectFreePorts(options)
   await runUntilStopped((onClose) => startDemo(options, onClose))
 }
@@ -105,7 +105,7 @@ async function expectFreePorts(options: DemoOptions): Promise<void> {
       : `Ports ${taken.slice(0, -1).join(', ')} and ${taken.at(-1) ?? ''} are`
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `${what} in use, perhaps by another demo. With ports that are free: ${ownCommand()} demo ${given.join(' ')}`,
+    `${what} in use, perhaps by another demo. To use free ports, run: ${ownCommand()} demo ${given.join(' ')}`,
   )
 }
 
@@ -176,7 +176,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
       : ['a class register of 30 marks', await curlLine(adapter.url)]
   console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
   if (stage !== undefined && options.journal !== 'none')
-    console.log(`\nMove the partner, here back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
+    console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
   if (opened?.link !== undefined)
     console.log(`\nWatch it in the console; this link works once:\n\n${opened.link}`)

@@ -148,12 +148,12 @@ async function examineAddress(url: URL): Promise<readonly Finding[]> {
 
 function examineCertificate(endMs: number): Finding {
   const days = Math.floor((endMs - systemClock.wallMs()) / DAY_MS)
-  const message = `its certificate is trusted and ends in ${days} days`
+  const message = `its certificate is trusted and expires in ${days} days`
   return days < 14 ? ['warning', message, 'Have its operator renew it.'] : ['ok', message]
 }
 
 function examineClock(aheadMs: number | undefined): Finding {
-  if (aheadMs === undefined) return ['skipped', 'its clock is not known: the answer has no Date field']
+  if (aheadMs === undefined) return ['skipped', 'its clock is not known: the response has no Date field']
   const seconds = Math.abs(Math.round(aheadMs / 1_000))
   const side = aheadMs > 0 ? 'ahead of' : 'behind'
   const message = `its clock ${seconds === 0 ? 'agrees with' : `is ${seconds} s ${side}`} the one of this machine`
@@ -168,7 +168,8 @@ function examineClock(aheadMs: number | undefined): Finding {
 
 async function examineJournal({ journal }: Config): Promise<readonly Finding[]> {
   const url = journalUrlOf(journal)
-  if (url === 'none') return [['warning', 'none: a repeated batch is posted again', 'Set journal.url.']]
+  if (url === 'none')
+    return [['warning', 'there is no journal, so a repeated batch is posted again', 'Set journal.url.']]
   const markFile = markFileOf(journal)
   try {
     const keys = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
@@ -177,7 +178,7 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
     if (state === 'new' && path !== undefined)
       return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
     if (state === 'new')
-      return [['ok', 'its database is empty, and its user may create the tables; serve does']]
+      return [['ok', 'its database is empty; serve creates the tables, which its user may do']]
     if (state === 'earlier')
       return [
         [
@@ -217,7 +218,7 @@ async function examineFolder(folder: string, message?: string): Promise<Finding>
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
   const remedy = `Give it to the user of the adapter, or name another folder than ${folder}.`
-  if (!statSync(place).isDirectory()) return ['fails', `${place} is no folder`, remedy]
+  if (!statSync(place).isDirectory()) return ['fails', `${place} is not a folder`, remedy]
   const state = place === resolve(folder) ? 'can be written' : 'does not exist yet; serve creates it'
   return access(place, constants.W_OK | constants.X_OK).then(
     () => ['ok', message ?? `${folder} ${state}`],
@@ -258,12 +259,12 @@ async function examineRead(
     const sides = openSides({ ...resolved, onCodesUnknown: () => undefined })
     try {
       await sides.marks[isV2 ? 'v2' : 'v3'].page(isV2 ? QUERY.v2 : QUERY.v3, AbortSignal.timeout(10_000))
-      return [['ok', 'it is answered']]
+      return [['ok', 'the read succeeded']]
     } finally {
       await sides.close()
     }
   } catch (cause) {
-    if (cause instanceof DOMException) return [['fails', 'no answer came within 10 s']]
+    if (cause instanceof DOMException) return [['fails', 'there was no response within 10 s']]
     if (!(cause instanceof AdapterError)) throw cause
     // The clients of this partner send their own credentials, and the environment has none.
     if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]

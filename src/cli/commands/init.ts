@@ -20,8 +20,9 @@ Examples:
   markbridge init --partner demo --v3 http://127.0.0.1:4010 --v2 "" \\
     --subscription-key ""
 
-Asks for what no flag gives; "" leaves V2 or the key out. Of the key the file
-has its SHA-256 only. With V2 the partner begins at legacy, else at v3.
+Asks for each value that no flag gives; "" leaves out V2 or the key. The file
+contains only the SHA-256 of the key. The partner begins at legacy if V2 is given,
+else at v3.
 Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
 
 export function addInit(command: Command, exitWith: (status: number) => void): void {
@@ -146,7 +147,7 @@ upstreams:
 ${upstreamV2}
 
 journal:
-  # Each write is here before it is sent. Several machines share postgres://user@host/database instead.
+  # The adapter stores each write here before it sends the write. Several machines share postgres://user@host/database instead.
   url: sqlite:./data/journal.db
   # Encrypts what clients send, and protects the audit trail of stages: set it before the first markbridge rollout set, since
   # the trail gets no key later. Make one with: openssl rand -hex 32
@@ -157,7 +158,7 @@ journal:
 partners:
   - id: ${partner}
     match: ${match}
-    # Where the partner begins: legacy, shadow, canary, v3 or complete. markbridge rollout set takes it forward.
+    # The first stage of the partner: legacy, shadow, canary, v3 or complete. markbridge rollout set takes the partner forward.
     stage: ${stage}
     # canary: { header: X-School } # names the school, for tokens without the claim organisation
     changeProcessName: Markbridge # in the marks that V3 keeps

@@ -115,7 +115,7 @@ function readSince(text: string): number {
   if (/^\d+[a-z]+$/.test(text)) return Date.now() - readTime(text)
   const ms = Date.parse(text)
   if (Number.isNaN(ms))
-    throw new InvalidArgumentError('A date or a time of ISO 8601, or one such as 2h, is expected.')
+    throw new InvalidArgumentError('It must be a date or time in ISO 8601, or a duration such as 2h.')
   return ms
 }
 
@@ -253,7 +253,10 @@ async function purgeJournal(options: Target & { readonly learner?: string }): Pr
 function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
-  throw new AdapterError('ADP_USAGE', 'The configured journal is none, so there is no journal to inspect.')
+  throw new AdapterError(
+    'ADP_USAGE',
+    'The configured journal is none, so there is no journal to inspect. Name one with --journal.',
+  )
 }
 
 async function withInspector(

@@ -18,8 +18,8 @@ import { untilSignal } from '../signals.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
-Sends everything on to V2 as it comes and keeps exchanges with marks and
-registrations as files, one folder each. Credentials are never kept. Point a
+Forwards every request to V2 unchanged, and stores exchanges with marks and
+registrations as files, one folder each. Credentials are never stored. Point a
 client at the printed address; V3 and a journal are not needed.
 
 Examples:
@@ -42,7 +42,7 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
     .option('--port <n>', 'port to listen on', readPort, 8080)
     .option(
       '--max-size <size>',
-      'bound of the folder, such as 500MB; the oldest go first',
+      'maximum size of the folder, such as 500MB; the oldest are deleted',
       readSize,
       1_000_000_000,
     )
@@ -73,7 +73,9 @@ type Fates = Awaited<ReturnType<Recorder['end']>>
 async function runRecord(options: RecordOptions): Promise<Answer> {
   const { out } = options
   const recorder = createRecorder(await openStore(options), (cause) =>
-    console.error(`markbridge: recording has stopped: ${describeFileError(cause)}.`),
+    console.error(
+      `markbridge: recording has stopped: ${describeFileError(cause)}. Requests still go to V2. Correct the cause and start the command again.`,
+    ),
   )
   await relay(options, recorder)
   const fates = await recorder.end()

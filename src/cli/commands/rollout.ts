@@ -26,18 +26,18 @@ Examples:
   MARKBRIDGE_OPERATOR_TOKEN=… markbridge rollout approve acme
   markbridge rollout certify acme --out acme.json --signing-key file:signing.pem
   markbridge rollout verify acme.json --public-key signing.pub.pem
-Stages: legacy, shadow, canary, v3, complete; forward one at a time. A step
-forward waits until every instance has drained, at most 10 s; Ctrl+C withdraws
-it; one that the advice does not call ready needs --despite-advice. back never
-waits: from canary, v3 and complete to shadow, from shadow to
-legacy. Where the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says
-who acts; else it is the user of the system.
+The stages are legacy, shadow, canary, v3 and complete. A step forward goes to
+the next stage, and waits at most 10 s until every instance has drained; Ctrl+C
+withdraws it. A step that the advice does not call ready needs --despite-advice.
+back never waits: it goes from canary, v3 and complete to shadow, and from shadow
+to legacy. If the configuration names operators, MARKBRIDGE_OPERATOR_TOKEN says
+who acts, else the user of the system acts.
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage
 changed meanwhile, the audit trail is broken, a certificate fails); 2 wrong
 usage or configuration; 4 the step waits for the approval of another operator.`
 
 const MAX_REASON = 500
-const DRY_RUN = 'say what would happen, and change nothing'
+const DRY_RUN = 'report what would happen, and change nothing'
 
 const examplesOf = (...commands: readonly string[]): string =>
   ['\nExamples:', ...commands.map((command) => `  markbridge rollout ${command}`)].join('\n')
@@ -63,14 +63,22 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .description('change the stage of a partner; a step forward waits for the instances, or for an approval')
     .option(
       '--percent <n>',
-      'canary: share of the units that V3 serves (default: unchanged; on entry the one of the file)',
+      'canary: percentage of the units that V3 serves (default: unchanged; on entry, the share in the file)',
       readPercent,
     )
-    .option('--always <units>', 'canary: units that V3 serves, with commas; "" for none', readUnits)
-    .option('--never <units>', 'canary: units that V2 serves, with commas; "" for none', readUnits)
+    .option(
+      '--always <units>',
+      'canary: units that V3 always serves, separated by commas; "" for none',
+      readUnits,
+    )
+    .option(
+      '--never <units>',
+      'canary: units that V2 always serves, separated by commas; "" for none',
+      readUnits,
+    )
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
     .option('--despite-advice', 'take a step forward that the advice does not call ready')
-    .option('--restart-evidence', 'begin the evidence for the next step anew, at the same stage and share')
+    .option('--restart-evidence', 'restart the evidence for the next step, at the same stage and share')
     .option('--dry-run', DRY_RUN)
     .option('--reason <text>', 'reason for the audit trail; required without --dry-run', readReason)
     .addHelpText(
@@ -94,8 +102,8 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(answer(approveStep))
   target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
-    .description('confirm that an instance which was lost is off, so that it no longer holds steps to V3 up')
-    .requiredOption('--reason <text>', 'how it is known, for the audit trail', readReason)
+    .description('confirm that a lost instance is off, so that it no longer blocks steps to V3')
+    .requiredOption('--reason <text>', 'how you know this, for the audit trail', readReason)
     .action(answer(dismissInstance))
   target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
@@ -118,13 +126,13 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     )
   target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
     .description('check that no entry of the audit trail was changed or removed, and a certificate')
-    .option('--public-key <file>', 'the key that has to have signed the certificate (Ed25519, PEM)')
+    .option('--public-key <file>', 'the key that must have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check digest and signature of the certificate, without a journal')
     .action(
       answer(async (file: string | undefined, options: VerifyOptions) => {
         if (file !== undefined) return verifyCertificate(file, options)
         if ((options.publicKey ?? options.offline) !== undefined)
-          throw new AdapterError('ADP_USAGE', '--public-key and --offline are for a certificate.')
+          throw new AdapterError('ADP_USAGE', '--public-key and --offline need a certificate. Name its file.')
         return verifyTrail(options)
       }),
     )

@@ -61,7 +61,7 @@ function readAddress(text: string): URL {
   const url = new URL(text)
   if (url.username !== '' || url.password !== '' || !hasWholeHost(url))
     throw new InvalidArgumentError(
-      'It must have no user or password, and %40 for an at sign behind its host.',
+      'It must not contain a user or password. Write an at sign after the host as %40.',
     )
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
@@ -90,7 +90,10 @@ async function readBatch(path: string, boundary: string | undefined): Promise<Po
   const bytes = await readGivenFile(path)
   const { body, contentType, findings } = await openRecording(bytes, Infinity)
   if (body !== undefined && boundary === undefined && (await kindOf(bytes)) === 'else')
-    throw new AdapterError('ADP_USAGE', `${path} has no delimiter line. Name the boundary with --boundary.`)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${path} has no delimiter line. Nothing was sent. Name the boundary with --boundary.`,
+    )
   if (body === undefined) {
     const { message = '', remedy = '' } = findings.at(-1) ?? {}
     throw new AdapterError('ADP_USAGE', `${path}: ${message} ${remedy}`.trimEnd())
@@ -141,7 +144,7 @@ function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
     'ADP_USAGE',
-    `${path} is a recording: V2 wrote its marks when it was recorded, and would write them once more. Nothing was sent. To see what V3 would get, run markbridge check.`,
+    `${path} is a recording: V2 wrote its marks when it was recorded, and would write them again. Nothing was sent. To see what V3 would get, run markbridge check.`,
   )
 }
 
@@ -203,8 +206,8 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   if (end === 'whole' && outcomes.length === 0)
     return [
       expected === 0
-        ? 'The batch holds no record.'
-        : 'Answered 200 without parts: the outcome of each record is hidden (the ids of header and body differ), or the batch was empty.',
+        ? 'The batch contains no record.'
+        : 'The reply is 200 without parts. Either the batch was empty, or the ids in its header and body differ, so that the outcomes are hidden.',
     ]
   const accepted = outcomes.filter(isAccepted).length
   const counts = kinds.flatMap(([name, is]) => {
@@ -218,14 +221,14 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
     const why = {
       whole: 'The reply has too few parts',
       'cut off': 'The reply was cut off',
-      stopped: 'Stopped',
+      stopped: 'Waiting was stopped',
     }[end]
     const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
     lines.push(
-      `${why}: the outcome of ${count} is unknown. Send the same batch again to get the answers: an adapter with a journal posts no record to V3 twice, but V2 may write what it has again.`,
+      `${why}. The outcome of ${count} is unknown. Send the same batch again to get the answers. An adapter with a journal posts no record to V3 twice, but V2 may write records again.`,
     )
   } else if (outcomes.some(({ errors }) => errors.some(({ code }) => code === UNKNOWN)))
-    lines.push('Send the same batch again later for the outcomes that are unknown.')
+    lines.push('Some outcomes are unknown. Send the same batch again later to get them.')
   return lines
 }
 
@@ -317,7 +320,7 @@ function openDecoding(contentType: string): ReturnType<typeof openReplyDecoding>
     return openReplyDecoding(contentType)
   } catch (cause) {
     const message =
-      'The reply is 200, but not a batch reply (multipart/mixed). Is --to the address of an adapter?'
+      'The reply is 200, but not a batch reply (multipart/mixed). The outcomes are unknown. Check that --to is the address of an adapter.'
     throw new AdapterError('ADP_UPSTREAM_REFUSED', message, { cause })
   }
 }
@@ -342,7 +345,7 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   if (NOT_SENT.has(code) || isCertificate(code))
     throw new AdapterError(
       'ADP_UPSTREAM_UNAVAILABLE',
-      `${to.origin} cannot be reached: ${describeConnection(cause)}. ${remedyOf(cause)}`,
+      `${to.origin} cannot be reached: ${describeConnection(cause)}. Nothing was sent. ${remedyOf(cause)}`,
       { cause },
     )
   return 'cut off'

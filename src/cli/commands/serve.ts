@@ -56,7 +56,7 @@ export function addServe(command: Command, _exitWith: unknown, overrides: AppOve
         .default('json'),
     )
     .option('--console <port>', 'port of the web console for operators (default: none)', readPort)
-    .option('--watch', 'reload when the configuration, or a file of a secret in it, changes', false)
+    .option('--watch', 'reload when the configuration or the file of a secret changes', false)
     .addHelpText('after', examples)
     .action((options: ServeOptions) => runServe(options, overrides))
 }

@@ -21,9 +21,9 @@ const bodyRules: Readonly<Record<string, Rule>> = {
   ExternalID: { rule: 'all zero, so that the service assigns an id' },
   Present: { from: 'Present', rule: 'as it is' },
   Absent: { from: 'Absent', rule: 'as it is' },
-  RecordedOn: { rule: 'time of receipt; with unmappedFields: pass the one that the client gave' },
+  RecordedOn: { rule: 'time of receipt; with unmappedFields: pass, the value that the client gave' },
   ChangeProcessName: {
-    rule: 'changeProcessName of the partner; with unmappedFields: pass the one that the client gave',
+    rule: 'changeProcessName of the partner; with unmappedFields: pass, the value that the client gave',
   },
   AttendableEventStart: { rule: 'as the client gave it (unmappedFields: pass)' },
   'RecordedBy/ExternalID': { rule: 'as the client gave it (unmappedFields: pass)' },
@@ -38,11 +38,11 @@ const bodyRules: Readonly<Record<string, Rule>> = {
   'Qualifier/Comment': { from: 'Comment', rule: 'as it is; a missing member stays missing' },
 }
 
-const echo = "V3's echo, else as posted"
+const echo = "the value in V3's response, else the posted value"
 
 /** The rules of `toFlatReply` and of V2's errors, by the name of the member that each rule makes. */
 const replyRules: Readonly<Record<string, Rule>> = {
-  '@odata.context': { rule: 'the address that the client asked' },
+  '@odata.context': { rule: 'the address of the request' },
   '@odata.type': { rule: 'constant, for odata.metadata=full' },
   ExternalID: { from: 'ExternalID', rule: 'the id that V3 assigned' },
   Present: { from: 'Present', rule: echo },
@@ -56,25 +56,25 @@ const replyRules: Readonly<Record<string, Rule>> = {
   SchoolAttendanceCode: { from: 'AttendanceCode/ExternalID', rule: echo },
   MinutesLate: { from: 'Qualifier/MinutesLate', rule: `${echo}, else null` },
   Comment: { from: 'Qualifier/Comment', rule: `${echo}, else null` },
-  AttendanceHistorys: { rule: 'empty, as V2 answers a write' },
-  Message: { from: 'message', rule: 'the text of the code; errorMessages of the partner goes first' },
+  AttendanceHistorys: { rule: 'empty, as in replies of V2 to a write' },
+  Message: { from: 'message', rule: 'the text for the code; errorMessages of the partner overrides it' },
   ErrorCode: { from: 'code', rule: "V3's code, as it is" },
-  ResourceIdentifier: { rule: 'empty, as V2 answers' },
-  SequenceID: { rule: 'a guid of the adapter, new for each record' },
+  ResourceIdentifier: { rule: 'empty, as in replies of V2' },
+  SequenceID: { rule: 'a new guid for each record' },
 }
 
 /** The rules that turn V3's errors into codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
 const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
-  [/^ATT_VAL_2$/, "V3's error is about the event: by its code, its target or its words"],
-  [/^ATT_VAL_3$/, "V3's error is about the attendance code: by its code, its target or its words"],
+  [/^ATT_VAL_2$/, "V3's error concerns the event, by its code, target or message"],
+  [/^ATT_VAL_3$/, "V3's error concerns the attendance code, by its code, target or message"],
   [/^ADP_[A-Z0-9_]+$/, 'a code of the adapter (docs/replies.md)'],
 ]
 
 const reasons = {
-  onV2: 'V2 served this batch, so V3 got nothing of it from Markbridge.',
-  gone: 'The request is no longer kept: its time is over (journal.replayForMs).',
-  key: 'The key that the request is encrypted with is not among journal.keys.',
-  damaged: 'The request that is kept cannot be read.',
+  onV2: 'V2 served this batch, so Markbridge sent none of it to V3.',
+  gone: 'The request is no longer stored, since its retention period is over (journal.replayForMs).',
+  key: 'The request cannot be decrypted, since its key is not among journal.keys.',
+  damaged: 'The stored request cannot be read.',
 } as const
 
 const slicing = createSlicing()
@@ -115,7 +115,7 @@ export async function explainRecord(
   const unmapped = (part.record.unmapped ?? []).length
   return {
     notes: [
-      'By the settings of the partner as they are now.',
+      "The rules are those of the partner's present settings.",
       ...(unmapped === 0
         ? []
         : [`Further members of the V2 record: ${unmapped} (unmappedFields: ${own.unmappedFields}).`]),
@@ -139,7 +139,7 @@ function explainReply(answer: string | undefined, isRevealed: boolean): Explaine
 }
 
 const toNotes = (faults: readonly RecordFault[] = []): readonly string[] => [
-  'The adapter refused it, so that no body was made.',
+  'The adapter refused the record, so there is no body for V3.',
   ...faults.map(({ code, message }) => `${code}: ${message}`),
 ]
 

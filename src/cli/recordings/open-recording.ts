@@ -69,7 +69,7 @@ const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part
  */
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
-    return notABatch('The file is empty.', 'Record the request again, and wait until it is written whole.')
+    return notABatch('The file is empty.', 'Record the request again, and wait until the file is complete.')
   if (isUtf16(bytes))
     return notABatch(
       'The file is UTF-16, which no V2 client sends.',
@@ -129,7 +129,7 @@ const bytesBehind: Finding = {
   severity: 'error',
   code: 'bytesAfterRequest',
   message:
-    'The bytes after the request are not HTTP: the connection is answered 400 and closed, and the answer to the batch may be lost.',
+    'The bytes after the request are not HTTP. The adapter would reply 400 and close the connection, and the reply to the batch may be lost.',
   remedy: 'Correct Content-Length where an editor changed the body, and record one request in a file.',
 }
 

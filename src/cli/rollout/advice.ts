@@ -47,7 +47,7 @@ export async function giveAdvice(
     return { ...without, verdict: 'blocked', missing: ['The stage in the journal is damaged.'] }
   if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
   if (snapshot === undefined || store === undefined)
-    return { ...without, verdict: 'inconclusive', missing: ['Without a journal nothing was seen.'] }
+    return { ...without, verdict: 'inconclusive', missing: ['There is no journal, so there is no evidence.'] }
   const { nowMs } = snapshot
   const { rollout } = config
   const note = parseNote(await store.readText(seenName(partner)))

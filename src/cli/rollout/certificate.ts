@@ -53,7 +53,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   if (content === undefined) {
     console.error(
       formatHints(
-        'markbridge: the audit trail is broken, so nothing is certified: markbridge rollout verify says where.',
+        'markbridge: the audit trail is broken, so no certificate was written. Run markbridge rollout verify to see where.',
         options,
       ),
     )
@@ -141,7 +141,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
   }
 }
 
-const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not asked.' }
+const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not read.' }
 
 /**
  * Reads a certificate, and whether its digest matches its content. A duplicate member counts as a change, since readers differ in which of
@@ -195,7 +195,7 @@ function verifySignature(
   const found = (result: Finding['result'], what: string): Finding => ({ check: 'signature', result, what })
   if (signature === null)
     return publicKey === undefined
-      ? found('unknown', 'It is not signed: anyone could have made it.')
+      ? found('unknown', 'It is not signed, so anyone could have made it.')
       : found('fails', 'It is not signed.')
   const key = publicKey ?? keyOf(signature.publicKey)
   const isSigned =
@@ -203,7 +203,10 @@ function verifySignature(
     verify(null, signedBytes(digest), key, Buffer.from(signature.value, 'base64'))
   if (publicKey === undefined)
     return isSigned
-      ? found('unknown', 'It is signed, with a key that nothing here vouches for: give it with --public-key.')
+      ? found(
+          'unknown',
+          'It is signed, but its key is not verified. Name the key that you trust with --public-key.',
+        )
       : found('fails', 'The signature is wrong.')
   return isSigned
     ? found('holds', 'It was signed with this key.')
@@ -235,7 +238,7 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   const since = entries - audit.entries
   const unkeyed = keyed
     ? ''
-    : ' The trail began without journal.keys, so another one can be made by all who can write its database.'
+    : ' The trail began without journal.keys, so anyone who can write its database can forge it.'
   return found(
     'holds',
     `The audit trail has what was certified, and ${formatCounted(since, 'entry', 'entries')} since.${unkeyed}`,

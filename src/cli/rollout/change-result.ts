@@ -80,7 +80,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'committed':
       return said('done', `${step} (revision ${outcome.revision}).`)
     case 'unchanged':
-      return said('unchanged', `${target} already; nothing was changed.`)
+      return said('unchanged', `the setting is already ${target}. Nothing has changed.`)
     case 'possible': {
       const { waitsFor, needsApproval } = outcome
       const approval = needsApproval ? 'It would wait 24 h for the approval of another operator. ' : ''
@@ -119,7 +119,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
       return said(
         'lost',
         [
-          `${step} is refused: instances were lost without a clean end. Cut off from the journal, they may still send writes to V2.`,
+          `${step} is refused: instances were lost. They may be cut off from the journal and still send writes to V2.`,
           ...instances.map((one) => `  ${nameOf(one)}: its lease ended at ${one.leaseUntil}`),
           'Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.',
         ].join('\n'),
@@ -142,11 +142,11 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
       const early =
         earlyUntilMs === undefined
           ? ''
-          : ` It is refused even then before ${formatTime(earlyUntilMs)}: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
+          : ` Even then it is refused before ${formatTime(earlyUntilMs)}, since a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
       return said(
         'held',
-        `${step} is refused: a guard acted, and no step forward is taken before ${until}. ${finding} ` +
-          `Mend the cause first${remedy}; to take the step all the same, add --despite-hold.${early}`,
+        `${step} is refused: a guard took the partner back, and no step forward is taken before ${until}. ${finding} ` +
+          `Correct the cause first${remedy}. To take the step anyway, add --despite-hold.${early}`,
         { until, finding, ...(earlyUntilMs === undefined ? {} : { earlyUntil: formatTime(earlyUntilMs) }) },
       )
     }
@@ -157,7 +157,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         [
           `${step} is refused: the advice on it is "${verdict}", not "ready". Nothing has changed.`,
           ...missing.map((sentence) => `  - ${sentence}`),
-          'See to what is missing first; to take the step all the same, add --despite-advice.',
+          'Provide what is missing first. To take the step anyway, add --despite-advice.',
         ].join('\n'),
         { verdict, missing },
       )
@@ -165,7 +165,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'pending':
       return said(
         'pending',
-        `another change is pending: ${describePending(outcome.pending)}. markbridge rollout back drops it.`,
+        `another change is pending: ${describePending(outcome.pending)}. Nothing was done. markbridge rollout back withdraws it.`,
         { pending: pendingToJson(outcome.pending) },
       )
     case 'stale':

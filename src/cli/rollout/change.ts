@@ -16,11 +16,14 @@ type ChangeOptions = Target & steps.StepOptions
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)
-    throw new AdapterError('ADP_USAGE', '--reason is required: only --dry-run takes none.')
+    throw new AdapterError('ADP_USAGE', '--reason is required without --dry-run.')
   if (restartEvidence && (percent ?? always ?? never) !== undefined)
-    throw new AdapterError('ADP_USAGE', '--restart-evidence changes no share: give it alone.')
+    throw new AdapterError(
+      'ADP_USAGE',
+      '--restart-evidence cannot be combined with --percent, --always or --never.',
+    )
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
-    throw new AdapterError('ADP_USAGE', '--percent, --always and --never are for the stage canary.')
+    throw new AdapterError('ADP_USAGE', '--percent, --always and --never apply to the stage canary only.')
   return change(partner, options, (desk) => steps.setStage(desk, partner, stage, options))
 }
 

@@ -52,7 +52,7 @@ export async function useStore<Result>(
   if (url === 'none')
     throw new AdapterError(
       'ADP_USAGE',
-      'The configured journal is none, so stages are those of the configuration file: change partners[].stage there and reload.',
+      'The configured journal is none, so the stages of the configuration file apply. Change partners[].stage there and reload.',
     )
   const known = goesOn ? (await readStateFile(config))?.view?.trail : undefined
   const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }

@@ -79,10 +79,10 @@ export async function verifyTrail(options: Target): Promise<Answer> {
 function formatVerified({ entries, keyed, broken }: Verified): string {
   if (broken !== undefined)
     return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
-  const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, each as it was written.`
+  const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, none was changed or removed.`
   return keyed
     ? found
-    : `${found} The trail began without journal.keys, so this does not exclude a change by a user who can write its database.`
+    : `${found} The trail began without journal.keys, so a user who can write its database could have forged it.`
 }
 
 interface Found {
@@ -94,7 +94,7 @@ interface Found {
 async function look<Result>(config: Config, work: (found: Found) => Promise<Result>): Promise<Result> {
   if (!hasNoJournal(config))
     return readStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
-  console.error('markbridge: the configured journal is none, so stages are those of the configuration file.')
+  console.error('markbridge: the configured journal is none, so the stages of the configuration file apply.')
   return work({ snapshot: undefined, store: undefined })
 }
 
@@ -114,7 +114,7 @@ function reportTrail(snapshot: RolloutSnapshot | undefined, given: Target): void
   if (snapshot !== undefined && snapshot.trail === undefined)
     console.error(
       formatHints(
-        'markbridge: the audit trail is damaged, so no stage goes forward: markbridge rollout verify.',
+        'markbridge: the audit trail is damaged, so no partner can go forward. Run markbridge rollout verify.',
         given,
       ),
     )

@@ -199,15 +199,15 @@ export function notesOf({ setting, pending, ignored, file }: StageView): readonl
   return [
     ...(setting === undefined
       ? [
-          'the stage in the journal is not as it was written. markbridge rollout verify says more; markbridge rollout back replaces it.',
+          'the stage in the journal is damaged. markbridge rollout verify shows more; markbridge rollout back replaces the stage.',
         ]
       : []),
     ...(ignored === undefined
       ? []
       : [
-          `begins at ${setting?.stage ?? ''} and not at ${ignored} of the file, since ` +
+          `the first stage is ${setting?.stage ?? ''}, and the stage ${ignored} in the file has no effect: ` +
             (file?.fileStage.stage === ignored
-              ? 'it began there: markbridge rollout set or back changes its stage'
+              ? 'the partner had begun before. Change its stage with markbridge rollout set or back'
               : 'rollout.approval is two'),
         ]),
     ...(file === undefined ? ['the configuration file has no such partner'] : []),

@@ -68,7 +68,7 @@ export function setStage(
     const from = view.setting ?? lowest
     if (restartEvidence && view.setting?.stage !== stage)
       return refused(
-        `its stage is ${view.setting?.stage ?? 'damaged'}: --restart-evidence begins the evidence anew at the stage where it is.`,
+        `its stage is ${view.setting?.stage ?? 'damaged'}: --restart-evidence restarts the evidence at the present stage only.`,
       )
     const to = targetOf(view, stage, options)
     const { direction, error } = judgeStep(from, to)
@@ -78,7 +78,7 @@ export function setStage(
       return { to, outcome: { kind: 'unchanged', revision: view.revision } }
     if (direction !== 'forward') {
       if (dryRun) return { to, outcome: { kind: 'possible', waitsFor: [], needsApproval: false } }
-      const why = restartEvidence ? `${given} (evidence begun anew)` : given
+      const why = restartEvidence ? `${given} (evidence restarted)` : given
       return { to, outcome: await applyChange(store, changeOf(view, to, by, why), 'set') }
     }
     if (view.file === undefined)
@@ -172,7 +172,7 @@ interface Changing {
 const damagedTrail = {
   kind: 'refused',
   message:
-    'the audit trail of stages is damaged, so no stage goes forward: markbridge rollout verify says where. markbridge rollout back works, and repairs it.',
+    'the audit trail of stages is damaged, so no partner can go forward. markbridge rollout verify says where. markbridge rollout back works, and repairs the trail.',
 } as const
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })

@@ -49,7 +49,9 @@ export const forbidden = (why: string): AdapterError => new AdapterError('ADP_FO
 /** Throws `ADP_FORBIDDEN` unless the person has the role `operator`. */
 export function expectOperator({ actor }: Visit): void {
   if (actor.role === 'operator') return
-  throw forbidden(`${actor.name} has the role ${actor.role}, which does not allow this; it takes operator.`)
+  throw forbidden(
+    `${actor.name} has the role ${actor.role}, which does not allow this. The role operator is needed.`,
+  )
 }
 
 const MAX_REASON = 500
@@ -58,5 +60,7 @@ const MAX_REASON = 500
 export function reasonOf({ form }: Visit): string {
   const reason = (form.get('reason') ?? '').trim()
   if (reason !== '' && reason.length <= MAX_REASON) return reason
-  throw usageError(`Give a reason of 1 to ${MAX_REASON} characters: it goes into the audit trail.`)
+  throw usageError(
+    `The reason is missing or too long. Nothing was done. Give a reason of 1 to ${MAX_REASON} characters for the audit trail.`,
+  )
 }

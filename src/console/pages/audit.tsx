@@ -17,7 +17,7 @@ export const audit: Page = {
       json: { entries },
       body: (
         <Section title={`The newest ${ENTRIES} entries`}>
-          <p class="soft">markbridge rollout verify checks that none was changed or removed.</p>
+          <p class="soft">markbridge rollout verify checks that no entry was changed or removed.</p>
           {auditTable(entries)}
         </Section>
       ),

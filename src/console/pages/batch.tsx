@@ -19,7 +19,7 @@ export const batch: Page = {
     if (details === undefined) throw notFound('batch')
     const { records, next } = await data.records(number, { from, limit: PAGE, state })
     const counts = countsOf(details).map((one) => [one.state, one.text] as const)
-    const tabs = [[undefined, `${formatCount(details.records)} in all`] as const, ...counts]
+    const tabs = [[undefined, `${formatCount(details.records)} in total`] as const, ...counts]
     return {
       title: `Batch ${number}`,
       json: { ...details, page: { from, records, next } },
@@ -55,8 +55,8 @@ function BatchFacts({ details }: { readonly details: BatchDetails }) {
           ['Partner', <PartnerLink id={details.partner} />],
           ['Received (UTC)', <Time ms={details.receivedMs} />],
           ['Served by', details.servedBy.toUpperCase()],
-          ['Reply', details.answered ? 'written out whole' : 'not written out whole'],
-          ['Request', details.hasRequest ? 'kept' : 'not kept'],
+          ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
+          ['Request', details.hasRequest ? 'stored' : 'not stored'],
           ['Instance', String(details.instance)],
           ['Dead letters', details.deadLetters],
           ['Batch id of the client', <Id of={details.boundary} />],
@@ -68,25 +68,25 @@ function BatchFacts({ details }: { readonly details: BatchDetails }) {
 }
 
 const unreadableTexts = {
-  onV2: 'V2 served it, and its request is not kept',
-  gone: 'its request was past its time',
+  onV2: 'V2 served the batch, and its request is not stored',
+  gone: 'the retention period of its request was over',
   key: 'the key of its request is missing',
   damaged: 'its request cannot be read',
 } as const
 
 const stepTexts: Readonly<Record<StepKind, string>> = {
   replayed: 'came again and was answered from the journal',
-  joined: 'came again while it was running',
-  retried: 'opened again',
+  joined: 'came again while it was in progress',
+  retried: 'retried',
   readBack: 'looked up in V3',
   unknown: 'settled as unknown',
   parked: 'parked',
   superseded: 'replaced by a newer mark',
   takenOver: 'taken over from another instance',
-  recovered: 'settled for good',
+  recovered: 'settled in a final state',
 }
 
-const timeline = table<Step>('Exceptional steps, oldest first', 'None: it was answered straight away.', [
+const timeline = table<Step>('Exceptional steps, oldest first', 'There was none.', [
   ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
   ['Step', ({ kind }) => stepTexts[kind]],
   ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],

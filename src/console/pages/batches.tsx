@@ -89,8 +89,11 @@ function searchOf({ query }: Visit): Search {
   ] as const
   const { batch, state, learner, event, mark, from, until, ...more } = paramsOf(query, names)
   if (batch !== undefined && !/^\d{1,15}$/.test(batch))
-    throw usageError('The number of a batch is a whole number; the id of its client goes into its own field.')
-  if (state !== undefined && !isState(state)) throw usageError('There is no such state.')
+    throw usageError(
+      'The batch number must be a whole number. Type the batch id of the client into its own field.',
+    )
+  if (state !== undefined && !isState(state))
+    throw usageError('The state is not known. Choose one from the list.')
   return {
     ...{ ...more, state, batch: batch === undefined ? undefined : Number(batch) },
     ...{ learner: hashIn(learner), event: hashIn(event), mark: hashIn(mark) },
@@ -100,7 +103,9 @@ function searchOf({ query }: Visit): Search {
 
 function hashIn(text: string | undefined): string | undefined {
   if (text === undefined || /^[0-9a-f]{13}$/.test(text)) return text
-  throw usageError('An address holds the hash of an id, never the id: type it into the page.')
+  throw usageError(
+    'An address must contain the hash of an id, never the id. Type the id into the search form.',
+  )
 }
 
 /** Reads a time in an address. The form fields for a time have no time zone, and the console uses UTC. */
@@ -108,7 +113,7 @@ function timeIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)
   if (!Number.isNaN(ms)) return ms
-  throw usageError('A time is one such as 2026-11-26T08:30.')
+  throw usageError('The time is not valid. Write it as 2026-11-26T08:30.')
 }
 
 const foundBatches = table<BatchRow>('Batches, newest first', 'There is none.', [

@@ -44,7 +44,7 @@ export const comparison: Page = {
       body: (
         <>
           <Section title="Live comparison">
-            <p class="soft">What the traffic of each partner has shown at its stage and share.</p>
+            <p class="soft">The results for the traffic of each partner at its present stage and share.</p>
             {liveTable(found)}
           </Section>
           {!isLimited && <Section title="Runs">{runTable([...unfinished.map(toShown), ...ended])}</Section>}
@@ -60,7 +60,7 @@ const clip = (document: RunDocument, most: number): RunDocument => ({
   differences: document.differences.slice(0, most),
 })
 
-const NO_RUN = 'There is none in the folder of console.runs. markbridge compare run makes one.'
+const NO_RUN = 'The folder of console.runs contains no run. Run markbridge compare run.'
 
 const linkOf = (run: string): string => `/comparison/${encodeURIComponent(run)}`
 
@@ -89,7 +89,7 @@ const textOf = ({ count, explanation }: ClassOfDifference): string =>
 
 const liveTable = table<LiveResult & { readonly report: Report }>(
   'Live comparison of each partner',
-  'Live comparison has found nothing yet. It runs at shadow, and later with partners[].check.v2.',
+  'Live comparison has no results yet. It runs at shadow, and at later stages if partners[].check.v2 is set.',
   [
     ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
     ['Outcome', ({ report: { outcome } }) => <Outcome outcome={outcome} />],
@@ -105,7 +105,7 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
 /** A finished run of the folder, or one that is still in progress. */
 type ShownRun = ListedRun & { readonly unfinished?: UnfinishedRun }
 
-const runTable = table<ShownRun>('Runs, the newest first', NO_RUN, [
+const runTable = table<ShownRun>('Runs, newest first', NO_RUN, [
   ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <a href={linkOf(id)}>{id}</a> : id)],
   ['Partner', ({ summary }) => summary?.partner],
   ['Days', ({ summary }) => summary && daysOf(summary)],
@@ -116,7 +116,7 @@ const runTable = table<ShownRun>('Runs, the newest first', NO_RUN, [
 
 function RunOutcome({ run: { summary, fault, unfinished } }: { readonly run: ShownRun }) {
   if (unfinished) return <Progress run={unfinished} />
-  return summary ? <Outcome outcome={summary.outcome} /> : <>no run: {fault}</>
+  return summary ? <Outcome outcome={summary.outcome} /> : <>not a run: {fault}</>
 }
 
 function Progress({ run: { run: id, progress } }: { readonly run: UnfinishedRun }) {
@@ -153,7 +153,11 @@ export const run: Page = {
             {unfinished && <Progress run={unfinished} />}
             <div class={`notice ${outcomeTones[outcome]}`}>
               <p>{headline}</p>
-              {unfinished ? <p>It has not ended, or was killed.</p> : limits.map((limit) => <p>{limit}</p>)}
+              {unfinished ? (
+                <p>The run is in progress, or its process was killed.</p>
+              ) : (
+                limits.map((limit) => <p>{limit}</p>)
+              )}
             </div>
             <Facts
               of={[

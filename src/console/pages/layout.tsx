@@ -41,13 +41,17 @@ export function renderError({ status, code, message }: AdapterError, signedIn: S
   const isInternal = code === 'ADP_INTERNAL'
   const body = (
     <>
-      <p>{isInternal ? 'The console failed on this request. Its log has the cause.' : message}</p>
+      <p>
+        {isInternal
+          ? 'The request failed because of a fault in the console. The log has the cause.'
+          : message}
+      </p>
       <p>
         <a href="/">Back to the overview</a>
       </p>
     </>
   )
-  return render(titles[status] ?? 'That did not work', body, { signedIn })
+  return render(titles[status] ?? 'The request failed', body, { signedIn })
 }
 
 const titles: Readonly<Record<number, string>> = {
@@ -69,8 +73,8 @@ export function renderLogin(to: string, error?: string): string {
         <button>Sign in</button>
       </form>
       <p class="soft">
-        The tokens are those of <code>rollout.operators</code>. Where the configuration names no operators,
-        the console prints a link for one use when it starts.
+        The configuration lists the operators in <code>rollout.operators</code>. If it lists none, the console
+        prints a link when it starts, which works once.
       </p>
     </>
   )

@@ -12,7 +12,7 @@ type Kind = WaitingFilter['kind']
 const kinds = {
   deadLetters: {
     title: 'Dead letters',
-    text: 'These are no longer tried, and their clients do not know the outcome. Do what the remedy says, then clear them.',
+    text: 'These records are no longer retried, and their clients do not know the outcome. Follow the remedy of each record, then clear it.',
     empty: 'There is no dead letter.',
     action: 'Clear',
     note: 'clear',
@@ -23,13 +23,13 @@ const kinds = {
   },
   parked: {
     title: 'Parked',
-    text: 'The background tries these again by itself. Retry makes them due at once.',
-    empty: 'Nothing waits.',
+    text: 'These records are retried in the background. Retry makes them due at once.',
+    empty: 'No record is waiting.',
     action: 'Retry',
     note: 'retry',
     noted: () => 'what waits',
     change: (data: ConsoleData, batch: number) => data.retry(batch),
-    done: (count: number) => `${counted(count, 'record')} due now; an instance takes them up within seconds.`,
+    done: (count: number) => `${counted(count, 'record')} due now. An instance retries them within seconds.`,
   },
 } as const satisfies Record<Kind, object>
 
@@ -48,7 +48,7 @@ export const letters: Page = {
     const causes = reasons.map((one) => [one.reason, `${one.reason || 'none'}: ${one.records}`] as const)
     const tabs = [[undefined, 'all reasons'] as const, ...causes]
     const all = { name: 'all', type: 'checkbox', more: { 'data-selects': '[name=record]' } }
-    const fields = [{ ...all, label: `All of this page (${counted(records.length, 'record')})` }, reasonField]
+    const fields = [{ ...all, label: `All on this page (${counted(records.length, 'record')})` }, reasonField]
     return {
       title,
       json: { filter, records, reasons, next },
@@ -60,7 +60,7 @@ export const letters: Page = {
             <Tabs label="Reason" name="reason" tabs={tabs} current={filter.reason} query={{ kind }} />
           )}
           {actor.role === 'operator' && records.length > 0 ? (
-            <Form visit={visit} id="letters" label={`${action} the chosen`} fields={fields}>
+            <Form visit={visit} id="letters" label={`${action} the selected records`} fields={fields}>
               {listOf(kind, [choice])(records)}
             </Form>
           ) : (
@@ -112,7 +112,9 @@ async function chosenOf(
   const isAll = form.get('all') !== null
   const chosen = listed.records.filter((record) => isAll || names.has(nameOf(record)))
   if (chosen.length > 0 && chosen.every(({ partner }) => sees(actor, partner))) return chosen
-  throw usageError('None of these records is in the list any more. Choose at least one.')
+  throw usageError(
+    'None of the selected records is in the list. Nothing was done. Select at least one record.',
+  )
 }
 
 const nameOf = ({ batch, position }: RecordRow): string => `${batch}.${position}`

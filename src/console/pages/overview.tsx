@@ -31,7 +31,7 @@ export const overview: Page = {
             <Alarms alarms={alarms} />
           </Section>
           <Section title="Balance">
-            <p class="soft">Every record that was received is in exactly one of these states.</p>
+            <p class="soft">Every received record is in exactly one of these states.</p>
             {balanceTable(found.balances)}
           </Section>
           <Tabs label="Time" name="range" tabs={Object.entries(ranges)} current={range} />
@@ -47,7 +47,7 @@ export const overview: Page = {
 }
 
 function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
-  if (alarms.length === 0) return <p class="notice good">Nothing asks for you.</p>
+  if (alarms.length === 0) return <p class="notice good">There are no alarms.</p>
   return (
     <ul class="alarms">
       {alarms.map(({ tone, text, sinceMs, remedy, href }) => (
@@ -140,18 +140,18 @@ function Calls({ figures, stepMs }: { readonly figures: readonly Figures[]; read
   const time = { fromMs, stepMs: step, points: Math.max(-1, ...byPoint.keys()) + 1 }
   return (
     <Section title="Calls to V3">
-      <Chart title={`Calls by answer, ${unitOf(step)}`} {...time} lines={answers} valueOf={valueOf} />
+      <Chart title={`Calls by response, ${unitOf(step)}`} {...time} lines={answers} valueOf={valueOf} />
       <Facts
         of={[
-          ['Batch to answer', formatTimes(last?.batchMs)],
+          ['Batch to reply', formatTimes(last?.batchMs)],
           ['Call to V3', formatTimes(last?.callMs)],
           ['Wait for the rate limit', formatTimes(last?.queueMs)],
-          ['Calls turned away by the rate limit', figures.reduce((sum, one) => sum + one.refusedCalls, 0)],
+          ['Calls refused by the rate limit', figures.reduce((sum, one) => sum + one.refusedCalls, 0)],
         ]}
       />
       <p class="soft">
         {last === undefined
-          ? 'No instance has written its figures yet.'
+          ? 'No instance has stored figures yet.'
           : 'Upper bounds of the median, 95th and 99th percentile in the latest interval.'}
       </p>
     </Section>
@@ -206,7 +206,7 @@ function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartPro
     values: rows.map(({ values }) => values[at]),
   }))
   const columns = lines.map(([, label], at): Column<Point> => [label, ({ values }) => values[at] ?? 0])
-  const figures = table(title, 'Nothing in this time.', [
+  const figures = table(title, 'There are no figures in this time range.', [
     ['from (UTC)', ({ ms }: Point) => <Time ms={ms} />],
     ...columns,
   ])

@@ -46,7 +46,7 @@ export const partner: Page = {
               {formsOf(details, role).map((form) => (
                 <Form visit={visit} {...form} />
               ))}
-              {role === 'viewer' && <p class="empty">Your role is viewer: others change the stage.</p>}
+              {role === 'viewer' && <p class="empty">Your role is viewer, which cannot change the stage.</p>}
             </Section>
             <div class="stack">
               <Evidence details={details} />
@@ -83,7 +83,7 @@ function stepOf(visit: Visit): Step {
   if (kind === 'approve') return { kind, ...despite, reason: reasonOf(visit) }
   const stage = way.find((one) => one === form.get('stage'))
   if (kind !== 'set' || stage === undefined)
-    throw usageError('The step is set with a stage, back or approve.')
+    throw usageError('The form has no valid step. Nothing was done. Send set with a stage, back or approve.')
   const dryRun = form.get('dryRun') !== null
   const reason = dryRun ? (form.get('reason') ?? '') : reasonOf(visit)
   const step = { kind, stage, ...despite, dryRun, reason } as const
@@ -96,7 +96,7 @@ function percentOf(text: string | null): number | undefined {
   if (text === null || text.trim() === '') return undefined
   const percent = Number(text)
   if (/^\d{1,3}(?:\.\d{1,6})?$/.test(text.trim()) && percent <= 100) return percent
-  throw usageError('A share is a number from 0 to 100.')
+  throw usageError('The share must be a number from 0 to 100. Nothing was done.')
 }
 
 function unitsOf(text: string | null): readonly string[] | undefined {
@@ -176,8 +176,12 @@ function Evidence({ details }: DetailsProps) {
 }
 
 const despite: readonly Field[] = [
-  { name: 'despiteHold', type: 'checkbox', label: 'Also within the hour after a guard has acted' },
-  { name: 'despiteAdvice', type: 'checkbox', label: 'Also where the advice does not call the step ready' },
+  { name: 'despiteHold', type: 'checkbox', label: 'Take the step within the hour after a guard has acted' },
+  {
+    name: 'despiteAdvice',
+    type: 'checkbox',
+    label: 'Take the step although the advice does not call it ready',
+  },
 ]
 
 /** Returns the forms of the steps that a role may take. */
@@ -214,12 +218,12 @@ function forwardTo(stage: Stage, label: string, { canary }: PartnerDetails): Omi
       },
       more: { min: 0, max: 100, step: 'any' },
     },
-    { name: 'always', label: 'Always on V3: schools, with commas', value: always.join(', ') },
-    { name: 'never', label: 'Never on V3: schools, with commas', value: never.join(', ') },
+    { name: 'always', label: 'Always on V3: schools, separated by commas', value: always.join(', ') },
+    { name: 'never', label: 'Never on V3: schools, separated by commas', value: never.join(', ') },
   ]
   const look = (
     <button class="quiet" name="dryRun" value="1" formNoValidate>
-      Only say what would happen
+      Only show what would happen
     </button>
   )
   const fields = [...(stage === 'canary' ? share : []), reasonField, ...despite]

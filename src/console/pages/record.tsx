@@ -13,7 +13,9 @@ export const record: Page = {
   act: async (visit, ports) => {
     const { actor } = visit
     if (!actor.reveal)
-      throw forbidden(`${actor.name} may not see values: it takes reveal: true in rollout.operators.`)
+      throw forbidden(
+        `${actor.name} may not see values. The operator needs reveal: true in rollout.operators.`,
+      )
     const reason = reasonOf(visit)
     const { partner, batch, position } = await findRecord(visit, ports)
     const what = `${partner}: batch ${batch}, part ${position + 1}: ${reason}`
@@ -53,9 +55,9 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
         <Section title="Part of the reply">
           <p>{replyOf(row)}</p>
           <p>
-            {reply ? `The part that is kept has the status ${reply.status}.` : 'No part of its own is kept.'}
+            {reply ? `The stored part has the status ${reply.status}.` : 'No part of the reply is stored.'}
           </p>
-          {fieldTable('Members of the kept part', 'From V3')(reply?.fields ?? [])}
+          {fieldTable('Members of the stored part', 'From V3')(reply?.fields ?? [])}
         </Section>
         {visit.actor.reveal && isMasked && (
           <Form visit={visit} id="reveal" label="Show the values" fields={[reasonField]} />
@@ -65,14 +67,18 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
   }
 }
 
-const unknown: Explained = { notes: ['Nothing is known of its request.'], fields: [], reply: undefined }
+const unknown: Explained = {
+  notes: ['The journal has no request for this record.'],
+  fields: [],
+  reply: undefined,
+}
 
 const { batch, partner, state, reason, contentId, received, settled, attempts, instance } = recordColumns
 const facts = [batch, partner, state, reason, contentId, received, settled, attempts, instance]
 
 /** Describes the rule by which the client got its part (writes/reply). */
 function replyOf({ state: own, reason: cause = 'none', superseded }: RecordRow): string {
-  if (superseded) return '409: a newer mark of the same learner and event took its place.'
+  if (superseded) return '409: a newer mark of the same learner and event replaced it.'
   return replies[own](cause)
 }
 
@@ -80,12 +86,13 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
   confirmed: () => '201, with the flat record of the mark.',
   refused: (cause) =>
     cause === 'fault'
-      ? '400, with the finding of the adapter.'
-      : `The error array of V2, made of V3's error by the first rule that fits; its cause is ${cause}.`,
-  unknown: (cause) => `504 ADP_OUTCOME_UNKNOWN: no answer of V3 tells what became of it (${cause}).`,
-  parked: (cause) => `The client has its answer already; the background tries the record again (${cause}).`,
-  notApplied: (cause) => `503, or the 401 or 403 of V3: nobody judged the record (${cause}).`,
-  open: () => 'None yet: it is in flight.',
+      ? '400, with the fault that the adapter found.'
+      : `The error array of V2, made from V3's error by the first rule that matches; the cause is ${cause}.`,
+  unknown: (cause) =>
+    `504 ADP_OUTCOME_UNKNOWN: no response of V3 shows whether the record was applied (${cause}).`,
+  parked: (cause) => `The client already has its reply. The record is retried in the background (${cause}).`,
+  notApplied: (cause) => `503, or the 401 or 403 of V3: V3 did not judge the record (${cause}).`,
+  open: () => 'None yet: the record is in flight.',
 }
 
 const fieldTable = (caption: string, source: string) =>

@@ -59,7 +59,7 @@ export const recordColumns = {
   settled: ['Settled (UTC)', ({ settledMs }) => <Time ms={settledMs} />],
   next: [
     'Next try (UTC)',
-    ({ retry }) => (retry === 'resend' ? 'when it is sent again' : <Time ms={retry} />),
+    ({ retry }) => (retry === 'resend' ? 'when the client resends it' : <Time ms={retry} />),
   ],
   instance: ['Instance', ({ instance }) => String(instance)],
   remedy: ['Remedy', ({ remedy }) => remedy],

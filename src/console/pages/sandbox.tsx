@@ -12,9 +12,9 @@ const refused = { kind: 'status', status: 503, ...onV3 }
 
 const switches: readonly Switch[] = [
   ['off', 'Nothing broken', 'V3 answers as it should.'],
-  ['lost', 'Answers to writes get lost', 'V3 applies each mark, and the connection breaks before its answer. Reads go on: records are looked up and confirmed.', lostAnswers],
-  ['blind', 'Answers get lost, and reads fail', 'As above, and reads get 503: records become unknown, until the switch is off and they are looked up again.', lostAnswers, { ...refused, method: 'GET' }],
-  ['down', 'V3 is out of service', 'Every call gets 503: nothing is applied, and clients are told that.', refused],
+  ['lost', 'Answers to writes get lost', 'V3 applies each mark, and the connection breaks before the response. Reads still work, so records are read back and confirmed.', lostAnswers],
+  ['blind', 'Answers get lost, and reads fail', 'As above, and reads get 503. Records stay unknown until the fault is off and they are read back.', lostAnswers, { ...refused, method: 'GET' }],
+  ['down', 'V3 is out of service', 'Every call gets 503. Nothing is applied, and clients are told so.', refused],
   ['throttled', 'V3 refuses calls because of its rate', 'Every second call gets 429.', { kind: 'rateLimit', retryAfterSeconds: 1, probability: 0.5, ...onV3 }],
   ['slow', 'V3 is slow', 'Each call takes 3 s longer.', { kind: 'latency', ms: 3_000, ...onV3 }],
 ] // prettier-ignore
@@ -38,8 +38,8 @@ export const sandbox: Page = {
           <Switches visit={visit} set={faults} />
           <Section title="Accepted marks">
             <p class="soft">
-              The service has accepted {counted(accepted.length, 'mark')}; the newest {SHOWN} are shown. Its
-              learners are made up.
+              The sandbox has accepted {counted(accepted.length, 'mark')}; the newest {SHOWN} are shown. Its
+              learners are not real.
             </p>
             {effectTable(newest)}
           </Section>
@@ -62,7 +62,7 @@ export const sandbox: Page = {
     expectOperator(visit)
     const own = sandboxOf(visit, ports)
     const wanted = switches.find(([name]) => name === visit.form.get('switch'))
-    if (wanted === undefined) throw usageError('There is no such switch.')
+    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed.')
     const [name, label, , ...faults] = wanted
     const text = `Faults: ${label}.`
     await ports.stages.note('sandbox', visit.actor.name, text)
@@ -109,7 +109,7 @@ function Switches({ visit, set }: SwitchesProps) {
   ))
   return (
     <Section title="Faults">
-      {on === undefined && <p class="notice note">Something else is set, by a control route.</p>}
+      {on === undefined && <p class="notice note">Other faults are set by a control route.</p>}
       <form method="post" class="act" aria-label="Faults">
         <Token visit={visit} />
         {rows}

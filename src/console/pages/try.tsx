@@ -23,8 +23,10 @@ export const tryIt: Page = {
     const { form, file } = visit
     const partners = await visiblePartners(visit, ports)
     const partner = partners.find((one) => one === form.get('partner'))
-    if (partner === undefined) throw usageError('Choose the partner that sends the batch.')
-    if (file === undefined) throw usageError('Choose a file: the body of a batch, or a whole request.')
+    if (partner === undefined)
+      throw usageError('No partner was chosen. Choose the partner that sends the batch.')
+    if (file === undefined)
+      throw usageError('No file was chosen. Choose the body of a batch or a whole request.')
     const tried = await ports.tryBatch(partner, file)
     return {
       title: 'Try it',
@@ -55,7 +57,7 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
     <Form visit={visit} id="try" label="Try it" fields={fields}>
       <p>
         Choose a recorded batch: its body as <code>send</code> takes it, or a whole HTTP request. It is
-        decoded and translated as the adapter would do it. Nothing is posted, and nothing of it is kept.
+        decoded and translated as in the adapter. Nothing is posted or stored.
       </p>
     </Form>
   )
@@ -83,7 +85,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
         <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
           {isSound
             ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
-            : 'The whole request would be refused, and nothing of it would be posted.'}
+            : 'The adapter would refuse the whole request and post no record.'}
         </p>
       </Section>
       <Section title="Findings">{findingTable(isBody ? file : undefined)(findings.slice(0, SHOWN))}</Section>
@@ -138,10 +140,10 @@ const recordTable = table<TriedRecord>('Records', 'There is none.', [
 ])
 
 const replyNotes = [
-  'V3 decides whether a part is 201 or a refusal; without an answer of V3 it is 504 or 503.',
-  "What is marked stands for the id that V3 assigns. All other values are those of V3's answer too, where it gives them; shown here is what would be posted.",
-  "Code and message of a refusal follow from V3's error; ATT_VAL_3 is an example.",
-  'Boundaries and SequenceID are new in each reply, and @odata.context has the address that the client asked.',
+  'V3 decides whether a part is 201 or a refusal. If V3 does not respond, the part is 504 or 503.',
+  "The marked text stands for the id that V3 assigns. Other values come from V3's response if it has them; the posted values are shown here.",
+  "The code and message of a refusal depend on V3's error; ATT_VAL_3 is an example.",
+  "Boundaries and SequenceID are new in each reply, and @odata.context has the address of the client's request.",
 ]
 
 /** Shows the reply that the client would get, and what in it depends on V3. */
@@ -153,14 +155,14 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
       {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
         <details open={at === 0}>
           <summary>
-            Part {at + 1}: {ifAccepted && `${statusIn(ifAccepted)} if V3 accepts it, else `}
+            Part {at + 1}: {ifAccepted && `${statusIn(ifAccepted)} if V3 accepts it, otherwise `}
             {statusIn(otherwise)}
           </summary>
           {ifAccepted && (
             <>
               <p>If V3 accepts it:</p>
               <pre>{marked(ifAccepted, v3Id)}</pre>
-              <p>Else:</p>
+              <p>Otherwise:</p>
             </>
           )}
           <pre>{shortened(otherwise.trimEnd())}</pre>

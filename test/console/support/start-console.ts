@@ -147,7 +147,7 @@ const explained = (position: number, isRevealed: boolean): Explained =>
   position === 7
     ? { notes: ['ADP_FIELD: Learner must be a guid.'], fields: [], reply: undefined }
     : {
-        notes: ['By the settings of the partner as they are now.'],
+        notes: ["The rules are those of the partner's present settings."],
         fields: [
           { path: 'ExternalID', from: undefined, rule: 'all zero', value: '"00000000"', isMasked: false },
           {
