@@ -48,7 +48,7 @@ afterAll(async () => {
 
 interface Opened {
   readonly page: Page
-  /** What the page asked for beside itself, and what the browser complained about. */
+  /** The requests of the page to other files, and the errors that the browser reported. */
   readonly events: readonly string[]
 }
 
@@ -59,7 +59,7 @@ async function open(
   if (browser === undefined) throw new Error('skipped')
   const file = join(folder, `${crypto.randomUUID()}.html`)
   await writeFile(file, writeReport(document, 'html', { exact: false }))
-  // Axe wants a context of its own.
+  // Axe needs a browser context of its own.
   const context = await browser.newContext({ viewport: desktop, colorScheme: 'light', ...look })
   const page = await context.newPage()
   const events: string[] = []
@@ -75,7 +75,7 @@ async function open(
 
 describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
   test.each(Object.entries(samples))(
-    '%s asks for nothing, runs nothing, and fits a phone',
+    'requests no other file, runs no script from its data and fits a phone: %s',
     async (_, document) => {
       const { page, events } = await open(document, { viewport: phone })
       const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
@@ -89,22 +89,22 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     },
   )
 
-  // A few days and classes have all elements of a page; on a page of many, axe takes seconds.
+  // A few days and classes contain every element of a page, and axe takes seconds for a page with many.
   const { days, differences } = samples.term
   const few = { ...samples.term, days: days.slice(50, 52), differences: differences.slice(0, 11) }
   const looks: readonly (readonly [string, RunDocument, 'light' | 'dark'])[] = Object.entries(
     isLongRun ? { few, ...samples } : { few },
   ).flatMap(([name, document]) => [[name, document, 'light'] as const, [name, document, 'dark'] as const])
-  test.each(looks)('%s has no fault that axe finds', async (_, document, colorScheme) => {
+  test.each(looks)('passes the accessibility checks of axe: %s', async (_, document, colorScheme) => {
     const { page } = await open(document, { colorScheme })
-    // What is folded in is checked, too.
+    // Folded details are checked as well.
     await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
     const { violations } = await new AxeBuilder({ page }).analyze()
     expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([])
     await page.context().close()
   })
 
-  test('the style sheet applies, in both colours', async () => {
+  test('applies its style sheet in the light and the dark theme', async () => {
     const backgrounds: string[] = []
     for (const colorScheme of ['light', 'dark'] as const) {
       const { page } = await open(samples.term, { colorScheme })
@@ -114,7 +114,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     expect(backgrounds).toEqual(['rgb(255, 255, 255)', 'rgb(18, 23, 29)'])
   })
 
-  test('what is on the screen at first is the outcome, what it means, and the verdicts', async () => {
+  test('shows the outcome, its meaning and the verdicts without scrolling', async () => {
     const { page } = await open(samples.term)
     const inView = await page.evaluate<string[]>(
       `[...document.querySelectorAll('h1, h2')].filter((one) => one.getBoundingClientRect().bottom < innerHeight).map((one) => one.textContent)`,
@@ -123,7 +123,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     await page.context().close()
   })
 
-  test('each chart has a name and its figures as text', async () => {
+  test('gives each chart a name and a table of its figures', async () => {
     const { page } = await open(samples.live)
     const charts = await page.evaluate<string[]>(
       `[...document.querySelectorAll('svg[role=img]')].map((one) => one.getAttribute('aria-label'))`,
@@ -145,7 +145,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     await page.context().close()
   })
 
-  test('prints on A4 with its outcome on the first page', async () => {
+  test('prints on A4 with the outcome on the first page', async () => {
     const { page } = await open(samples.term, { colorScheme: 'dark' })
     const pdf = await page.pdf({ preferCSSPageSize: true })
     const text = pdf.toString('latin1')

@@ -13,7 +13,7 @@ import {
 } from './look-at-console.ts'
 import { startBrowser } from './start-browser.ts'
 
-/** What needs finished runs and evidence; all others are in served-console.test.ts. */
+/** The pages that need finished runs and evidence. All others are in served-console.test.ts. */
 const pages: readonly Looked[] = [
   ['comparison', '/comparison'],
   ['run', `/comparison/${RUN}`],
@@ -41,7 +41,7 @@ describe.skipIf(browser === undefined)('the console in Chromium', () => {
     afterAll(() => window.page.context().close())
 
     test.for(pages)(
-      '%s: axe finds no fault, it fits, runs no markup and asks nobody else',
+      'passes axe, fits each window, runs no injected markup and requests nothing from other hosts: %s',
       async (looked) => {
         expect({ faults: await findFaults(window.page, looked), events: window.events }).toEqual(soundPage)
       },
@@ -49,7 +49,7 @@ describe.skipIf(browser === undefined)('the console in Chromium', () => {
   })
 
   test.each([true, false])(
-    'leads by keyboard alone from the list to a report, which is inside the page of its run; with JavaScript: %s',
+    'lets a keyboard user reach the report inside the page of its run, with JavaScript: %s',
     async (javaScriptEnabled) => {
       const look = { javaScriptEnabled }
       const { page, events } = await openWindow(browser, running.url, tokenOf('olga'), look)

@@ -2,7 +2,7 @@ import { writeReport } from '../../src/compare/report/write-report.ts'
 import { termRun } from '../compare/report/sample-runs.ts'
 import { startBrowser } from './start-browser.ts'
 
-// Draws the picture of the README again: node test/browser/draw-report-picture.ts
+// Draws the picture in the README: node test/browser/draw-report-picture.ts
 const browser = await startBrowser()
 if (browser !== undefined) {
   const page = await browser.newPage({ viewport: { width: 1100, height: 950 }, colorScheme: 'light' })

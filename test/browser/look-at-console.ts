@@ -5,16 +5,16 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** A page of the console, and what is done to see it: keys and clicks after it is open. */
+/** A page of the console, and the keys and clicks that open the view of it. */
 export type Looked = readonly [name: string, path: string, then?: (page: Page) => Promise<void>]
 
 export interface Opened {
   readonly page: Page
-  /** What the browser complained about, and what it asked others for. */
+  /** The errors that the browser reported, and its requests to other hosts. */
   readonly events: readonly string[]
 }
 
-/** Opens a browser window for a console; with a token it is signed in. */
+/** Opens a browser window for a console, signed in if a token is given. */
 export async function openWindow(
   browser: Browser | undefined,
   url: string,
@@ -48,12 +48,12 @@ async function show(page: Page, [name, path, then]: Looked): Promise<void> {
   if (name === 'overview') await page.locator('.plot canvas').nth(1).waitFor()
 }
 
-/** Of a phone, a laptop and a wide screen, in pixels. */
+/** The widths of a phone, a laptop and a wide screen in pixels. */
 const WIDTHS = [360, 1_280, 2_560]
 
 /**
- * What is wrong with a page: what axe finds in both themes with all details open, whether it is wider than the window, and whether it
- * runs what is written in it. Pictures go to the folder `MARKBRIDGE_PICTURES`.
+ * Finds the faults of a page: violations of axe in both themes with all details open, a page that is wider than the window, and injected
+ * markup that runs. Writes pictures to the folder `MARKBRIDGE_PICTURES`.
  */
 export async function findFaults(page: Page, looked: Looked): Promise<readonly unknown[]> {
   const [name] = looked
@@ -76,7 +76,7 @@ export async function findFaults(page: Page, looked: Looked): Promise<readonly u
   return faults
 }
 
-/** What there is to say of a page without a fault, in a window where nothing happened that should not. */
+/** The result for a page without a fault, in a window without events. */
 export const soundPage = { faults: [], events: [] }
 
 async function takePicture(page: Page, name: string): Promise<void> {
@@ -86,12 +86,12 @@ async function takePicture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
 }
 
-/** How a page is used: by keyboard alone. */
+/** A page that is used with the keyboard alone. */
 export interface Use {
   readonly page: Page
   readonly fill: (selector: string, text: string) => Promise<void>
   readonly check: (selector: string) => Promise<void>
-  /** Presses a button or follows a link; opens a summary. */
+  /** Presses a button, follows a link or opens a summary. */
   readonly submit: (selector: string) => Promise<void>
 }
 
@@ -123,7 +123,7 @@ export function useByKeyboard(page: Page): Use {
   }
 }
 
-/** Takes one step after the other; what each says it has done is what `record` has got since the step before. */
+/** Takes one step after the other, and compares what each step has added to `record` with what the step expects. */
 export async function takeSteps(
   use: Use,
   steps: readonly (readonly [name: string, step: (use: Use) => Promise<readonly unknown[]>])[],

@@ -7,14 +7,14 @@ import { atEndOfFile } from '../support/end-of-file.ts'
 import { findFaults, type Looked, type Opened, openWindow, soundPage, takeSteps, type Use, useByKeyboard } from './look-at-console.ts' // prettier-ignore
 import { startBrowser } from './start-browser.ts'
 
-/** What a client can write into a batch, and an operator into a reason. */
+/** Markup that a client can write into a batch, and an operator into a reason. */
 const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
 const REGISTER = 'fixtures/class-register/body.txt'
 
 const onEnd = atEndOfFile()
 const browser: Browser | undefined = await startBrowser()
 
-/** A console with what it has pages for, and the ids of the learners of the first batch. */
+/** Starts a console with data for all of its pages, and returns the ids of the learners in the first batch. */
 async function serveFilled(): Promise<ServedConsole & { readonly learners: readonly string[] }> {
   const served = await serveConsole(onEnd)
   const { mark, post, postMarks, setFaults, ask } = served
@@ -70,7 +70,7 @@ async function tryFile(page: Page, path: string): Promise<void> {
   await Promise.all([page.waitForEvent('load'), page.locator('form[aria-label="Try it"] button').click()]) // prettier-ignore
 }
 
-/** Opens a window as a person; undefined: nobody is signed in. */
+/** Opens a window as a person, or without a login if no name is given. */
 const open = (name: string | undefined, look?: Parameters<typeof openWindow>[3]) =>
   openWindow(browser, served.url, name && tokenOf(name), look)
 
@@ -83,14 +83,14 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     afterAll(() => window.page.context().close())
 
     test.for(pages)(
-      '%s: axe finds no fault, it fits, runs no markup and asks nobody else',
+      'passes axe, fits each window, runs no injected markup and requests nothing from other hosts: %s',
       async (looked) => {
         expect({ faults: await findFaults(window.page, looked), events: window.events }).toEqual(soundPage)
       },
     )
   })
 
-  test('draws its charts where the language of the browser is that of a POSIX locale', async () => {
+  test('draws its charts when the browser reports the language of a POSIX locale', async () => {
     const { page, events } = await open('olga')
     await page.addInitScript(
       "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })",
@@ -109,7 +109,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     expect(new URL(page.url()).pathname).toBe(path)
   }
 
-  /** What is done, and the newest lines of the audit trail after it. */
+  /** The steps, each with the newest entries of the audit trail after it. */
   const steps = [
     ['takes a partner forward, after a look at what would happen', async (use: Use) => {
       await enter(use, 'otto', '/partners/zenith')
@@ -198,9 +198,9 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
   }
 
   test.each([true, false])(
-    'each action works by keyboard alone, with JavaScript: %s',
+    'lets a keyboard user take every action, with JavaScript: %s',
     async (javaScriptEnabled) => {
-      // Steps change what others stand on: one that is run again after a failure begins with a console of its own.
+      // Steps build on each other, so a retry after a failure starts with a new console.
       served = await serveFilled()
       const { page, events } = await open(undefined, { javaScriptEnabled })
       await takeSteps(useByKeyboard(page), steps, readTrail)
@@ -209,7 +209,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     },
   )
 
-  test('a page is replaced where it has changed, and nowhere else', async () => {
+  test('replaces only the sections of an open page that have changed', async () => {
     const { page } = await open('olga')
     await page.goto('/')
     await page.locator('.plot canvas').nth(1).waitFor()

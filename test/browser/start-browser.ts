@@ -4,12 +4,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import chromium from '@sparticuz/chromium'
 import { type Browser, chromium as playwright } from 'playwright-core'
 
-/** What a browser needs where it runs as root in a container, and pages that look the same on every machine. */
+/** The options that Chromium needs as root in a container, and for pages that look the same on every machine. */
 const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none']
 
 /**
- * Starts the Chromium that npm installs; undefined where the machine lacks a library that it needs, which is said on standard error. CI
- * has them (`.ci/run`), so that it fails there instead: `CI` is set.
+ * Starts the Chromium that npm installs. Returns `undefined`, and says so on standard error, if the machine lacks a library that it needs.
+ * Throws in CI, where `CI` is set and the libraries are installed (`.ci/run`).
  */
 export async function startBrowser(): Promise<Browser | undefined> {
   try {
@@ -24,7 +24,7 @@ export async function startBrowser(): Promise<Browser | undefined> {
   }
 }
 
-/** Another file of tests may be unpacking the program: as long as it is written, it cannot run. */
+/** Retries while another test file is unpacking the program, since a file that is being written cannot run. */
 async function launch(executablePath: string): Promise<Browser> {
   for (;;)
     try {

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { runCommand } from './run-command.ts'
 
-// Of the first, a URL parser takes the user for the host, and the start of the password for its port.
+// A URL parser takes the user of the first address for the host, and the start of its password for the port.
 const users = ['jane:4711/hush@', 'jane:hu/sh@', 'jane:4711?hush@', 'jane:4711#hush@', 'jane:hu sh/x@']
 const expectHidden = (text: string): void => expect(text).not.toMatch(/jane|hush|hu.sh|4711/)
 
@@ -19,7 +19,7 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ['journal', 'ls'],
     ['journal', 'adopt'],
     ['rollout', 'ls'],
-  ])('of a journal is refused by %s %s without a part of it', async (...args) => {
+  ])('is refused as a journal by %s %s, and the message quotes no part of it', async (...args) => {
     const file = join(await makeFolder(), 'own.yaml')
     const journal = { url: `postgres://${user}127.0.0.1:1/markbridge` }
     await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, journal }))
@@ -46,14 +46,14 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ],
     ['send', 'fixtures/class-register/body.txt', '--to', `https://${user}v2.test/x`],
     ['compare', 'run', '--v2', `https://${user}v2.test`],
-  ])('in a flag of %s is refused without a part of it', async (...args) => {
+  ])('is refused in a flag of %s, and the message quotes no part of it', async (...args) => {
     const { status, stdout, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'silent' })
     expect(status).toBe(2)
     expect(stderr).toMatch(/percent-encoded|%40|must be an http or https address/i)
     expectHidden(`${stdout}${stderr}`)
   })
 
-  test('of a service is refused without a part of it', async () => {
+  test('is refused as a service in the configuration, and the message quotes no part of it', async () => {
     const file = join(await makeFolder(), 'own.yaml')
     await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: `https://${user}v3.test/` } } }))
     const { status, stdout, stderr } = await runCommand(['config', 'check', '--config', file])

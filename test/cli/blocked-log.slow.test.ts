@@ -14,10 +14,9 @@ const patient = { timeout: 120_000 }
 
 interface Served {
   readonly child: ChildProcess
-  /** Sends requests that are refused, each of which logs a line with this many characters in all. */
+  /** Sends requests that are refused. Each of them logs one line. */
   readonly logLines: (count: number) => Promise<void>
   readonly metric: (name: string) => Promise<number>
-  /** Sends SIGTERM and returns the exit status and signal. */
   readonly stop: () => Promise<unknown>
 }
 
@@ -69,7 +68,7 @@ async function serve(
   }
 }
 
-/** More lines than the writer and a pipe hold. */
+/** More lines than the writer and a pipe can hold. */
 const MANY = 14_000
 
 describe('a log that cannot be written', () => {
@@ -99,7 +98,7 @@ describe('a log that cannot be written', () => {
       await vi.waitFor(() => expect(log).toContain('"msg":"log lines dropped"'), 30_000)
       await logLines(50)
       expect(await stop()).toEqual([0, null])
-      // Each line is whole, and the lines that are there and those that were dropped add up.
+      // Each line is complete, and the written and the dropped lines add up.
       const lines = log
         .trim()
         .split('\n')
@@ -124,7 +123,7 @@ describe('a log that cannot be written', () => {
       : 'keeps serving, and stops on SIGTERM, while the terminal under standard error is stopped with Ctrl+S',
     patient,
     async () => {
-      // A new terminal that is stopped before the program writes to it: what Ctrl+S does.
+      // Opens a terminal that is stopped before the program writes to it, as Ctrl+S does.
       const inTerminal = `
 import os, pty, signal, subprocess, sys, termios
 main, terminal = pty.openpty()
@@ -143,7 +142,7 @@ sys.exit(child.wait())`
 })
 
 test.skipIf(process.platform !== 'linux')(
-  'a command whose standard output cannot be written says so and ends with status 1',
+  'a command exits with status 1 and reports it when standard output cannot be written',
   patient,
   async () => {
     const batch = fileURLToPath(new URL('../../fixtures/class-register/body.txt', import.meta.url))

@@ -20,11 +20,11 @@ interface Prepared {
   readonly serving: Serving
   readonly config: string
   readonly rollout: (...args: string[]) => ReturnType<typeof runCommand>
-  /** Certifies acme, and gives the file. */
+  /** Certifies acme and returns the path of the file. */
   readonly certify: (...args: string[]) => Promise<string>
 }
 
-/** acme at `shadow`, with a hundred learners that were compared, one of whom differs. */
+/** Serves acme at `shadow`, with one hundred compared learners, one of whom differs. */
 async function prepare(): Promise<Prepared> {
   const folder = await makeFolder()
   const url = `sqlite:${join(folder, 'journal.db')}`
@@ -86,7 +86,7 @@ const findingsOf = (stdout: string): string[] =>
 describe('compare report live:<partner>', () => {
   const environment = { ACME_KEY: 'MARKER-key' }
 
-  it('is the report of what live comparison has found, from the journal', async () => {
+  it('reports the results of live comparison that the journal stores', async () => {
     const { config } = await prepare()
     const args = ['compare', 'report', 'live:acme', '--config', config, '--format', 'json', '--exact']
     const { status, stdout } = await runCommand(args, environment)
@@ -100,7 +100,7 @@ describe('compare report live:<partner>', () => {
     })
   })
 
-  it('says where nothing was found', async () => {
+  it('exits with status 2 when live comparison has no results', async () => {
     const { config } = await prepare()
     const { status, stderr } = await runCommand(
       ['compare', 'report', 'live:other', '--config', config],
@@ -111,7 +111,7 @@ describe('compare report live:<partner>', () => {
 })
 
 describe('advice with evidence', () => {
-  it('names what is missing with its figures', async () => {
+  it('lists what the next step lacks, with figures', async () => {
     const { rollout } = await prepare()
     const { stdout } = await rollout('advise', 'acme', '--json')
     const advice = JSON.parse(stdout) as { missing: string[]; figures: { comparison: Row } }
@@ -140,7 +140,7 @@ describe('advice with evidence', () => {
 })
 
 describe('rollout set --restart-evidence', () => {
-  it('begins the evidence anew at the same stage, with a reason in the audit trail', async () => {
+  it('restarts the evidence at the same stage and records the reason in the audit trail', async () => {
     const { rollout } = await prepare()
     const restart = ['set', 'acme', 'shadow', '--restart-evidence'] as const
     expect((await rollout(...restart, '--percent', '5', '--reason', 'x')).status).toBe(2)
@@ -162,7 +162,7 @@ describe('rollout set --restart-evidence', () => {
 })
 
 describe('rollout certify and verify', () => {
-  it('certify what is known of a partner, and nothing of a learner or a secret', async () => {
+  it('certifies the state of a partner without data of learners or secrets', async () => {
     const { certify } = await prepare()
     const file = await certify()
     expect(await read(file)).toMatchObject({
@@ -186,7 +186,7 @@ describe('rollout certify and verify', () => {
     expect(await readFile(file, 'utf8')).not.toMatch(/MARKER/i)
   })
 
-  it('hold for a signed certificate, also after later changes', async () => {
+  it('accepts a signed certificate, also after later changes of the stage', async () => {
     const { folder, rollout, certify } = await prepare()
     const { key, publicKey } = await keysIn(folder)
     const file = await certify('--signing-key', `file:${key}`)
@@ -198,13 +198,13 @@ describe('rollout certify and verify', () => {
     )
     const offline = await rollout('verify', file, '--public-key', publicKey, '--offline', '--json')
     expect(findingsOf(offline.stdout)).toEqual(['digest holds', 'signature holds', 'audit unknown'])
-    // One key from the environment, as shells keep it.
+    // Shells keep a key in the environment in one line.
     process.env['CERTIFY_TEST_KEY'] = (await readFile(key, 'utf8')).replaceAll('\n', '\\n')
     const again = await certify('--signing-key', 'env:CERTIFY_TEST_KEY')
     expect((await rollout('verify', again, '--public-key', publicKey)).status).toBe(0)
   })
 
-  it('fail for one that was changed, another key, and another trail', async () => {
+  it('rejects a certificate that was changed, has another key or belongs to another audit trail', async () => {
     const { folder, serving, rollout, certify } = await prepare()
     const { key, publicKey } = await keysIn(folder)
     const other = await keysIn(folder, 'other')
@@ -216,7 +216,7 @@ describe('rollout certify and verify', () => {
       return [status, ...findingsOf(stdout)]
     }
     expect(await judge(text)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
-    // Another form of the same content is the same certificate.
+    // The same content in another layout is the same certificate.
     expect(await judge(JSON.stringify(JSON.parse(text)), '--public-key', publicKey)).toEqual([0, 'digest holds', 'signature holds', 'audit holds']) // prettier-ignore
     expect(await judge(text.replace('"differing": 1', '"differing": 0'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
     expect(await judge(text.replace('"differing": 1', '"differing": 0, "differing": 1'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
@@ -235,7 +235,7 @@ describe('rollout certify and verify', () => {
         /audit trail is broken.*markbridge rollout verify --config \S+/,
       ) as unknown,
     })
-    // A journal in which all of this never happened.
+    // A journal without any of these entries.
     const elsewhere = await makeFolder()
     await serve(`sqlite:${join(elsewhere, 'journal.db')}`)
     const config = await rolloutFile(`sqlite:${join(elsewhere, 'journal.db')}`)
@@ -246,7 +246,7 @@ describe('rollout certify and verify', () => {
     ])
   })
 
-  it('refuse what they cannot use, without a word of it', async () => {
+  it('refuses unusable keys and files, and quotes none of their content', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     const secret = join(folder, 'secret.txt')
@@ -264,7 +264,7 @@ describe('rollout certify and verify', () => {
       [['verify', secret], 'This is not a certificate: it is not JSON'],
       [['verify', join(folder, 'none.json')], 'cannot be read'],
       [['verify', file, '--public-key', secret], 'is not a public key in PEM'],
-      [['verify', '--offline'], 'for a certificate'],
+      [['verify', '--offline'], '--offline need a certificate'],
     ]
     for (const [args, says] of rows) {
       const { status, stdout, stderr } = await rollout(...args)

@@ -18,11 +18,11 @@ import { createRandom, type Random } from '../../src/sandbox/random.ts'
 import { mutate } from '../walls/fuzz/mutate.ts'
 import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
 
-/** What the adapter, or `check` for it, says of a request. */
+/** The verdict of the adapter, or of `check`, on a request. */
 interface Verdict {
-  /** The code that the whole request is refused with. */
+  /** The code with which the whole request is refused. */
   readonly refused: string | undefined
-  /** Of each record that is refused: its position and its codes. Undefined where the client is not shown them. */
+  /** The position and the codes of each refused record, or `undefined` if the reply hides them. */
   readonly parts: readonly (readonly [part: number, codes: string])[] | undefined
 }
 
@@ -47,7 +47,7 @@ async function ask(bytes: Buffer, { partner, limits }: Settings): Promise<Verdic
 
 function readVerdict(reply: RawMessage): Verdict {
   if (!reply.startLine.includes(' 200 ')) {
-    // What the gateway refuses in the service has no code.
+    // A refusal of the gateway has no code.
     const { error, statusCode } = JSON.parse(reply.body.toString()) as Partial<Refusal>
     return { refused: error?.code ?? String(statusCode), parts: [] }
   }
@@ -64,13 +64,13 @@ function readVerdict(reply: RawMessage): Verdict {
 interface Checked extends Verdict {
   /** The code and the status of every error. */
   readonly codes: readonly string[]
-  /** The recording was read as if it were better HTTP than it is. */
+  /** True if `check` repaired the head of the recording. */
   readonly isMended: boolean
 }
 
 const statuses = new Map(Object.entries(errorRules).map(([code, { status }]) => [code, status]))
 
-/** What `check` says of the same bytes. */
+/** Returns the verdict of `check` on the same bytes. */
 async function check(bytes: Buffer, { partner, limits }: Settings): Promise<Checked> {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://v3.test' } },
@@ -112,7 +112,7 @@ const fixtures = await loadFixtures()
 const plain: Settings = { partner: {}, limits: {} }
 const SIZE = 2 * 1_048_576
 
-/** A body as a client sends it, in the head that it is sent with. */
+/** Creates a request with this body and the head that a client sends. */
 function requestOf(body: string, boundary: string): Buffer {
   const lines = [
     `POST ${batchPath} HTTP/1.1`,
@@ -125,19 +125,25 @@ function requestOf(body: string, boundary: string): Buffer {
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
-describe('check refuses what the adapter refuses, and nothing else', () => {
-  it.each(fixtures)('fixture $name: $title', async ({ bytes, partner, limits }) => {
-    await expectAgreement(bytes, { partner, limits })
-  })
+describe('the agreement of check with the adapter', () => {
+  it.each(fixtures)(
+    'refuses the same as the adapter for the fixture $name: $title',
+    async ({ bytes, partner, limits }) => {
+      await expectAgreement(bytes, { partner, limits })
+    },
+  )
 
-  it.each(hostileBodies(SIZE))('hostile body: %s', async (_, expected, text, boundary = 'b') => {
-    const bytes = requestOf(text(), boundary)
-    await expectAgreement(bytes, plain)
-    const { codes } = await check(bytes, plain)
-    if (typeof expected === 'string') expect(codes).toContain(expected)
-  })
+  it.each(hostileBodies(SIZE))(
+    'refuses the same as the adapter for a hostile body: %s',
+    async (_, expected, text, boundary = 'b') => {
+      const bytes = requestOf(text(), boundary)
+      await expectAgreement(bytes, plain)
+      const { codes } = await check(bytes, plain)
+      if (typeof expected === 'string') expect(codes).toContain(expected)
+    },
+  )
 
-  it.each(costlyRecords)('hostile record: too many %s', async (_, json) => {
+  it.each(costlyRecords)('refuses the same as the adapter for a record with too many %s', async (_, json) => {
     await expectAgreement(requestOf(batchOf(json), 'b'), plain)
   })
 
@@ -156,12 +162,12 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
     ['another encoding', sound.replace('Host', 'Content-Encoding: zstd\r\nHost')],
     ['an encoding that it has not', sound.replace('Host', 'Content-Encoding: gzip\r\nHost')],
     ['a folded header', sound.replace('Host: ', 'Host:\r\n ')],
-  ])('request with %s', async (_, request) => {
+  ])('refuses the same as the adapter for a request with %s', async (_, request) => {
     await expectAgreement(Buffer.from(request), plain)
   })
 
-  it('requests that are broken somewhere', async () => {
-    // What never becomes whole is answered soon.
+  it('refuses the same as the adapter for randomly broken requests', async () => {
+    // Short timeouts, so that incomplete requests are answered soon.
     const slowClients = { headersMs: 250, uploadMs: 250 }
     const adapter = await startAdapter((await startUpstream()).url, {}, { slowClients })
     const random = createRandom(1, 'check agrees')
@@ -180,10 +186,10 @@ describe('check refuses what the adapter refuses, and nothing else', () => {
   })
 })
 
-/** Fixtures that requests are made from by breaking them. */
+/** The fixtures that are broken at random. */
 const broken = ['blank-lines', 'chunked-transfer', 'gzip-body', 'several-changesets', 'single-quotes']
 
-/** Changes some bytes, of the whole request or of its body, whose length the head then has. */
+/** Changes some bytes of the whole request, or of its body with a matching Content-Length. */
 function breakRequest(bytes: Buffer, random: Random): Buffer {
   if (random.chance(0.3)) return mutate(bytes, random)
   const end = bytes.indexOf('\r\n\r\n') + 4
@@ -192,7 +198,7 @@ function breakRequest(bytes: Buffer, random: Random): Buffer {
   return Buffer.concat([Buffer.from(head, 'latin1'), body])
 }
 
-/** Writes the bytes and reads what is answered; undefined for nothing. */
+/** Sends the bytes and returns the response, or `undefined` if there is none. */
 function askRaw(port: number, bytes: Buffer): Promise<RawMessage | undefined> {
   return new Promise((resolve) => {
     const received: Buffer[] = []

@@ -32,7 +32,7 @@ async function check(text: string, ...args: string[]): Promise<{ status: number;
   return { status, document: JSON.parse(stdout) as Document }
 }
 
-test('a sound batch: its records, the V3 records they become, no error', async () => {
+test('check prints the records and their V3 bodies for a sound batch', async () => {
   const { status, stdout } = await runCommand(['check', FIXTURE])
   expect(status).toBe(0)
   expect(stdout).toMatch(
@@ -44,7 +44,7 @@ test('a sound batch: its records, the V3 records they become, no error', async (
   expect(stdout.split('\n').slice(1, 3)).toEqual([expect.stringContaining('ids'), 'no findings'])
 })
 
-test('a broken batch names offset and remedy and exits 1', async () => {
+test('check names offset and remedy and exits with status 1 for a broken batch', async () => {
   const cut = body.slice(0, 3_000)
   const { status, document } = await check(cut)
   expect(status).toBe(1)
@@ -62,14 +62,14 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
   { finding: 'convertedFields', edit: (text) => text.replace('"Present":true', '"Present":"True"') },
   { finding: 'unmappedFields', edit: (text) => text.replace('"Present"', '"Mood":1,"Present"') },
   { finding: 'ADP_FIELD', edit: (text) => text.replace('"Absent":false', '"Absent":"no"'), status: 1 },
-])('finds $finding', async ({ finding, edit, args = [], status = 0 }) => {
+])('check finds $finding', async ({ finding, edit, args = [], status = 0 }) => {
   const result = await check(edit(body), ...args)
   expect(result.document.findings.map(({ code }) => code)).toContain(finding)
   expect(result.status).toBe(status)
 })
 
 test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-cr-cr-lf'])(
-  'names the cause for which the fixture %s has no line that is a delimiter',
+  'check names the cause why the fixture %s has no delimiter line',
   async (name) => {
     const path = `fixtures/${name}/request.http`
     const whole = await readFile(new URL(`../../${path}`, import.meta.url))
@@ -84,7 +84,7 @@ test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-c
   },
 )
 
-test('reads a whole HTTP request as well as a body', async () => {
+test('check reads a whole HTTP request as well as a body', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''
   const credentials = 'Ocp-Apim-Subscription-Key: k\nAuthorization: bearer t\n'
   const head = `POST /V2/Attendance/$batch HTTP/1.1\nHost: adapter\n${credentials}Content-Type: multipart/mixed; boundary=${boundary}\n\n`
@@ -103,7 +103,7 @@ test('reads a whole HTTP request as well as a body', async () => {
   ])
 })
 
-test('takes a request line with a slip in it for a request, not for a preamble', async () => {
+test('check treats a request line with a typing error as a request, not as a preamble', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -117,7 +117,7 @@ test('takes a request line with a slip in it for a request, not for a preamble',
   }
 })
 
-test('says how a Content-Length differs from what was recorded', async () => {
+test('check reports by how many bytes Content-Length differs from the recording', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -141,7 +141,7 @@ test('says how a Content-Length differs from what was recorded', async () => {
   expect(behind.document.findings).toMatchObject([{ code: 'bytesAfterRequest', severity: 'error' }])
 })
 
-test('reads standard input for -', async () => {
+test('check reads standard input when the file is -', async () => {
   const { status, stdout } = await runCli(['check', '-'], {}, body)
   expect(status).toBe(0)
   expect(stdout).toMatch(/^standard input: \d+ bytes, 30 records in 1 changeset, 0 refused\n/)
@@ -151,7 +151,7 @@ test('reads standard input for -', async () => {
   expect([nothing.status, nothing.stdout]).toEqual([1, expect.stringContaining('The file is empty.')])
 })
 
-test('decides by the limits and the partner of a configuration', async () => {
+test('check applies the limits and the partner of a configuration', async () => {
   const partners =
     'partners: [{ id: plain, match: { pathPrefix: /a } }, { id: strict, match: { any: true }, unmappedFields: strict }]'
   const config = await ownFile(
@@ -179,7 +179,7 @@ test('decides by the limits and the partner of a configuration', async () => {
   expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('It has: plain, strict.')])
 })
 
-/** What curl makes of a batch with --data. */
+/** The result of posting a batch with curl --data. */
 const JOINED = `--B1Content-Type: multipart/mixed; boundary=C1--C1Content-Type: application/http${'POST AttendanceRecords HTTP/1.1{"Present":true}--C1'.repeat(4)}----B1--`
 
 test.each([
@@ -189,7 +189,7 @@ test.each([
   ['{"Present":true}', 'The file is JSON and not a batch.'],
   ['hello\n', 'The file is not a batch: no line begins with a boundary.'],
   [JOINED, 'The file has no line ends, so no line of it is a boundary.'],
-])('check and send say what a file is that is no batch (%#)', async (content, message) => {
+])('check and send name the kind of a file that is not a batch (%#)', async (content, message) => {
   const path = await ownFile('body.txt', '')
   await writeFile(path, content)
   const { status, stdout } = await runCommand(['check', path, '--json'])
@@ -205,7 +205,7 @@ test.each([
   })
 })
 
-test('counts the findings of a folder, and says how many files were checked', async () => {
+test('check counts the findings in a folder, and prints how many files it has checked', async () => {
   const { status, stdout } = await runCommand(['check', 'fixtures/ids-differ-refused', '--json'])
   expect([status, JSON.parse(stdout)]).toEqual([
     1,

@@ -11,12 +11,12 @@ import { mainOfCli } from '../support/main-of-cli.ts'
 const patient = { timeout: 60_000 }
 
 test.each([1, 2])(
-  'an adapter of %d process(es) serves and reloads on when nobody reads its output any longer',
+  'an adapter of %d process(es) keeps serving and reloading after the reader of its output has gone',
   patient,
   async (workers) => {
     const folder = await makeFolder()
     const file = join(folder, 'markbridge.yaml')
-    // Each partner has a rule of its own that has expired: each reload writes a warning.
+    // Each partner has an expired rule of its own, so that each reload writes a warning.
     const use = (id: string): Promise<void> => {
       const rule = { name: id, owner: 'o', reason: 'r', expires: '2020-01-01', path: 'Comment', when: { v3Class: '*' } } // prettier-ignore
       const config = {
@@ -42,7 +42,7 @@ test.each([1, 2])(
     for (const [reloads, id] of ['two', 'three', 'four'].entries()) {
       await use(id)
       child.kill('SIGHUP')
-      // Connections of their own: any worker answers.
+      // Each request opens a new connection, so that any worker may answer.
       await vi.waitFor(async () => {
         const page = await (await fetch(`${url}/metrics`, { headers: { Connection: 'close' } })).text()
         expect(page).toContain(`markbridge_config_reloads_total{result="reloaded"} ${reloads + 1}\n`)

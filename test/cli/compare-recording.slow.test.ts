@@ -33,7 +33,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Records in the folder `form` what is sent to the relay; returns what the command printed. */
+/** Records the requests that `act` sends to the relay in the folder `form`, and returns the output of the command. */
 async function record(v2: string, form: string, act: (relay: string) => Promise<void>): Promise<string> {
   const out = join(folder, form)
   const recording = startCli(['record', '--v2', v2, '--out', out, '--port', '0', ...sealed], env)
@@ -71,14 +71,14 @@ const effects = async (): Promise<string> => {
 }
 
 describe('compare run --recording', () => {
-  it('compares with no service what V2 answered and what the adapter would have', async () => {
+  it("compares V2's replies with those of the adapter without any service", async () => {
     const [before, { status, stdout, stderr }] = [await effects(), await run('sealed', ...sealed, '--json')]
     expect(JSON.parse(stdout)).toMatchObject({
       kind: 'recording',
       complete: true,
       ...{ offered: 30, compared: 30, dropped: 0, skipped: 0 },
       verdicts: { same: 0, equivalent: 27, differs: 3, onlyV2: 0, onlyV3: 0, unknown: 0 },
-      // The sandbox's V2 and V3 refuse with other words.
+      // The refusals of the sandbox's V2 and V3 have different messages.
       differences: [{ path: 'errors/Message', kind: 'value' }],
     })
     expect(status).toBe(1)
@@ -86,7 +86,7 @@ describe('compare run --recording', () => {
     expect(await effects()).toBe(before)
   })
 
-  it('writes a report without a value', async () => {
+  it('writes a report without personal data', async () => {
     await run('sealed', ...sealed)
     const names = await readdir(join(folder, 'runs'))
     expect(names.length).toBeGreaterThan(0)
@@ -95,7 +95,7 @@ describe('compare run --recording', () => {
     expect(learners.filter((id) => texts.join().includes(id))).toEqual([])
   })
 
-  it('reads V3 for reads that were recorded, and posts nothing', async () => {
+  it('reads V3 for recorded reads, and posts nothing', async () => {
     const before = await effects()
     const { stdout, stderr } = await run('sealed', ...sealed, '--json', '--v3', url)
     const { kinds } = JSON.parse(stdout) as RunDocument
@@ -105,7 +105,7 @@ describe('compare run --recording', () => {
     expect(await effects()).toBe(before)
   })
 
-  it('asks V3 for marks by key, registrations and what was written, and judges nothing that was changed since', async () => {
+  it('compares marks by key, registrations and writes with V3, and skips records that changed since the recording', async () => {
     const faces = await startFaces()
     const { v3Url, v2Url, mark, samples, put } = faces
     const recorded = await record(v2Url, 'all', async (relay) => {
@@ -121,7 +121,7 @@ describe('compare run --recording', () => {
         return reply.body.text()
       }
       await write(mark(0), mark(1), mark(2), mark(3, { SchoolAttendanceCode: samples.events[0] }))
-      // A correction: the last mark counts. One more is refused.
+      // A correction, of which the last mark counts, and one refused record.
       const reply = await write(mark(1, { Comment: 'corrected' }))
       const [, id = ''] = /"ExternalID":"([^"]+)"/.exec(reply) ?? []
       await get(`${marks}(${id})`)
@@ -146,7 +146,7 @@ describe('compare run --recording', () => {
       readKey: { same: 1, equivalent: 1 },
       ...registrations,
     })
-    // V3 shows one of them otherwise, and one was written once more meanwhile.
+    // V3 shows one mark differently, and another mark was written again meanwhile.
     await put('differences', {
       face: 'V3',
       rows: [{ learner: samples.learners[0], event: samples.events[0], kind: 'code' }],
@@ -162,7 +162,7 @@ describe('compare run --recording', () => {
       marks: { same: 1, differs: 1, unknown: 1 },
       readKey: { same: 1, unknown: 1 },
     })
-    // Without V3 nothing is the same or different.
+    // Without V3, no record is the same or different.
     const gone = await run('all', ...sealed, '--json', '--v3', 'http://127.0.0.1:9')
     const { kinds } = JSON.parse(gone.stdout) as RunDocument
     expect(kinds.find(({ name }) => name === 'marks')?.verdicts).toMatchObject({ same: 0, unknown: 3 })
@@ -183,7 +183,7 @@ describe('compare run --recording', () => {
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
   })
 
-  it('asks for days or a recording', async () => {
+  it('exits with status 2 when neither days nor a recording are named', async () => {
     const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
     expect([status, stderr]).toEqual([
       2,

@@ -22,7 +22,7 @@ afterAll(async () => rm(folder, { recursive: true, force: true }))
 
 const report = async (...args: string[]) => runCommand(['compare', 'report', '--dir', folder, ...args])
 
-test('lists the runs, the newest first, and what is none', async () => {
+test('compare report lists the runs, newest first, and marks files that are not runs', async () => {
   const { status, stdout } = await report('--list')
   expect(status).toBe(0)
   expect(
@@ -38,7 +38,7 @@ test('lists the runs, the newest first, and what is none', async () => {
   ])
 })
 
-test('replaces a file that others may read, and a link, never what the link names', async () => {
+test('compare report --force replaces a readable file or a link, but never the target of the link', async () => {
   const [file, link] = [join(folder, 'open.html'), join(folder, 'link.html')]
   await writeFile(file, 'old', { mode: 0o644 })
   await symlink(file, link)
@@ -59,7 +59,7 @@ test('replaces a file that others may read, and a link, never what the link name
   expect(await readdir(folder)).toEqual(names)
 })
 
-test('writes a page that only its owner may read', async () => {
+test('compare report writes a page that only its owner may read', async () => {
   const file = join(folder, 'report.html')
   const { status, stdout, stderr } = await report('latest', '--out', file)
   expect([status, stdout, stderr]).toEqual([0, '', `markbridge: the report is in ${file}\n`])
@@ -67,7 +67,7 @@ test('writes a page that only its owner may read', async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('prints JSON of a run by its id or its path, counts rounded or exact', async () => {
+test('compare report prints a run as JSON by its id or path, with rounded or exact counts', async () => {
   const [byId, exact] = await Promise.all([
     report(id, '--format', 'json'),
     report(join(folder, `${id}.json`), '--format', 'json', '--exact'),
@@ -88,7 +88,7 @@ test.each([
   [['run-cut'], 'not valid JSON'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
   [['latest', '--out', '/nowhere/report.html'], '/nowhere/report.html cannot be written: no such file'],
-])('refuses %j with status 2', async (args, message) => {
+])('compare report refuses %j with status 2', async (args, message) => {
   const { status, stderr } = await report(...args)
   expect(status).toBe(2)
   expect(stderr).toContain(message)

@@ -23,7 +23,7 @@ const sandbox = createSandbox({ now: testNow, v2Port: 0 })
 const listening = sandbox.listen()
 afterAll(() => sandbox.close())
 
-/** One store with both faces, and a folder for the runs that compare them. What `control` sets ends with the test. */
+/** Starts one store with both faces, and a folder for runs. Faults that `control` sets end with the test. */
 async function startFaces() {
   const { url, v2Url } = await listening
   const control = async (base: string, path: string, body: object): Promise<void> => {
@@ -41,7 +41,7 @@ async function startFaces() {
     onTestFinished(() => set('DELETE'))
     await set('PUT')
   }
-  /** Lets a face show the first marks of the days otherwise, as many of each kind. */
+  /** Makes a face show the first marks of the days differently, `each` marks of every kind. */
   const differ = async (face: 'V2' | 'V3', kinds: readonly string[], each: number): Promise<void> => {
     const marks = (await marksOf(v2Url)).slice(0, kinds.length * each)
     const rows = marks.map(({ Learner, AttendableEvent }, at) => ({
@@ -88,7 +88,7 @@ async function compare({ url, v2Url, out }: Target, more: readonly string[] = da
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-/i
 
-test('both faces of one service: nothing differs, and the file has the document that is printed', async () => {
+test('compare run finds no difference between two faces of one service, and stores the document that it prints', async () => {
   const faces = await startFaces()
   const { status, document, stderr } = await compare(faces, [...days, '--json', '--noise', '--registrations'])
   expect([status, stderr]).toEqual([0, ''])
@@ -105,7 +105,7 @@ test('both faces of one service: nothing differs, and the file has the document 
   expect(JSON.parse(readFileSync(join(faces.out, `${run}.json`), 'utf8'))).toEqual(document())
 })
 
-test('differences of one face: exactly those, with their fields, and no id in what is printed', async () => {
+test('compare run finds exactly the differences that one face has, and prints no id', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn', 'missing', 'code'], 10)
   const { status, stdout, stderr } = await compare(faces)
@@ -122,7 +122,7 @@ test('differences of one face: exactly those, with their fields, and no id in wh
   expect(stdout + other.stdout).not.toMatch(GUID)
 })
 
-test('learners of a file', async () => {
+test('compare run --learners compares only the learners in the file', async () => {
   const faces = await startFaces()
   const { learners } = await faces.samples()
   const file = join(faces.out, 'class.txt')
@@ -139,7 +139,7 @@ test('learners of a file', async () => {
   expect(stderr).not.toMatch(/Anna|12345/)
 })
 
-test('a partner of a configuration: its addresses, its rules, and its name in the document', async () => {
+test('compare run uses the addresses and rules of the partner, and names it in the document', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn'], 6)
   const rule = {
@@ -191,7 +191,7 @@ const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a name that no run has', [...days, '--resume', '../x'], /takes the name of a run/],
 ]
 
-test.each(usages)('wrong usage: %s', async (_name, args, message) => {
+test.each(usages)('compare run exits with status 2 for wrong usage: %s', async (_name, args, message) => {
   const result = await compare(
     { url: 'http://127.0.0.1:1', v2Url: 'http://127.0.0.1:1', out: folder() },
     args,
@@ -200,7 +200,7 @@ test.each(usages)('wrong usage: %s', async (_name, args, message) => {
   expect(result.stderr).toMatch(message)
 })
 
-test('a service beyond this machine is asked with no credentials of the sandbox', async () => {
+test('compare run never sends the credentials of the sandbox to a service on another machine', async () => {
   const target = { url: 'https://v3.invalid', v2Url: 'https://v2.invalid', out: folder() }
   const { status, stderr } = await compare(target)
   expect(status).toBe(2)
@@ -209,7 +209,7 @@ test('a service beyond this machine is asked with no credentials of the sandbox'
   )
 })
 
-test('credentials that a side denies end the run at once, and the other side is not blamed', async () => {
+test('compare run ends at once and names the side that rejects the credentials', async () => {
   const faces = await startFaces()
   const { status, stderr, document } = await compare(faces, [...days, '--json'], {
     MARKBRIDGE_V3_TOKEN: 'SECRETTOKEN',
@@ -222,7 +222,7 @@ test('credentials that a side denies end the run at once, and the other side is 
   expect(stderr).not.toContain('SECRETTOKEN')
 })
 
-test('V3 is dead: the records of V2 are unknown, and no difference', async () => {
+test('compare run counts the records of V2 as unknown when V3 cannot be reached', async () => {
   const faces = await startFaces()
   const target = { ...faces, url: 'http://127.0.0.1:1' }
   const week = ['--since', '2026-03-02', '--until', '2026-03-06', '--json']
@@ -236,11 +236,11 @@ test('V3 is dead: the records of V2 are unknown, and no difference', async () =>
   )
 })
 
-test('Ctrl+C leaves a document of what was done, and --resume goes on with the same options only', async () => {
+test('compare run writes a partial document on Ctrl+C, and --resume accepts only the same options', async () => {
   const faces = await startFaces()
   const whole = (await compare(faces, [...days, '--json'])).document()
   const out = folder()
-  // The second window takes long enough for the signal.
+  // The second window takes long enough for the signal to arrive.
   await faces.control(faces.v2Url, 'faults', { kind: 'latency', ms: 2_000, skip: 1 })
   const running = compare({ ...faces, out }, [...days, '--json'])
   await vi.waitFor(
@@ -272,7 +272,7 @@ test('Ctrl+C leaves a document of what was done, and --resume goes on with the s
 
 const page = (rows: readonly unknown[], next?: string): Answer =>
   replyWith(200, { value: rows, ...(next !== undefined && { '@odata.nextLink': next }) })
-/** Each page leads to another one. */
+/** Each page links to another page. */
 const endless =
   (rows: readonly unknown[]): Answer =>
   (seen, response) =>
@@ -292,7 +292,7 @@ const hostile: readonly (readonly [string, Answer, RegExp])[] = [
   ['a next link without a query', page([], 'http://x/SECRETWORD'), /next link without a query/],
 ]
 
-test.each(hostile)('a V2 that answers with %s', async (_name, answer, message) => {
+test.each(hostile)('compare run reports a V2 that replies with %s', async (_name, answer, message) => {
   const [v2, faces] = await Promise.all([startUpstream(answer), startFaces()])
   const args = ['--since', '2026-03-02', '--until', '2026-03-03', '--json']
   const { status, stderr, stdout, document } = await compare({ ...faces, v2Url: v2.url }, args)
@@ -303,7 +303,7 @@ test.each(hostile)('a V2 that answers with %s', async (_name, answer, message) =
   expect(stdout + stderr).not.toContain('SECRETWORD')
 })
 
-test('a next link to another host is followed on the host that was called', async () => {
+test('compare run follows a next link to another host on the configured host', async () => {
   const v2 = await startUpstream((seen, response) =>
     (seen.index < 2 ? endless([{ ExternalID: 'x' }]) : page([]))(seen, response),
   )

@@ -19,7 +19,7 @@ test('config check names the partners of a valid file', async () => {
   expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'], warnings: [] })
 })
 
-test.each(['check', 'print'])('config %s takes the file of --config, and that of an argument first', async (command) => {
+test.each(['check', 'print'])('config %s reads the file of its argument, else the file of --config', async (command) => {
   const [path, other] = [await ownFile('own.yaml', good), await ownFile('other.yaml', 'listen: no\n')]
   const environment = { ACME_V3_KEY: 'top-secret', MARKBRIDGE_CONFIG: other }
   for (const args of [['--config', path], [path, '--config', other]]) {
@@ -28,7 +28,7 @@ test.each(['check', 'print'])('config %s takes the file of --config, and that of
   }
 }) // prettier-ignore
 
-test('config print shows defaults and never a secret', async () => {
+test('config print shows defaults and no secret', async () => {
   const path = await ownFile('print.yaml', good)
   const header = 'partners: [{ id: acme, match: { header: { name: X-Partner, value: top-secret } } }]\n'
   const withHeader = await ownFile(
@@ -49,7 +49,7 @@ test('config print shows defaults and never a secret', async () => {
   }
 })
 
-test('config check warns of a journal that is shared and has no key', async () => {
+test('config check warns of a shared journal without a key', async () => {
   const v3 = 'upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }\n'
   const path = await ownFile('shared.yaml', `${v3}journal: { url: "postgres://db.test/journal" }\n`)
   const warning =
@@ -60,7 +60,7 @@ test('config check warns of a journal that is shared and has no key', async () =
   expect(JSON.parse(json.stdout)).toMatchObject({ valid: true, warnings: [expect.any(String)] })
 })
 
-test('config check --json has every fault with its line and column', async () => {
+test('config check --json lists every fault with its line and column', async () => {
   const path = await ownFile(
     'bad.json.yaml',
     'listen: { port: no }\nupstreams: { v3: { baseUrl: "ftp://x" } }\n',
@@ -85,7 +85,7 @@ test('config check --json has every fault with its line and column', async () =>
   })
 })
 
-test('config schema prints the JSON Schema that validates the file', async () => {
+test('config schema prints a JSON Schema that validates the file', async () => {
   const { status, stdout, stderr } = await runCommand(['config', 'schema'])
   const schema = JSON.parse(stdout) as object
   expect({ status, stderr, schema }).toEqual({ status: 0, stderr: '', schema: createConfigJsonSchema() })

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type RunningCli, startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-/** Starts a demo at a stage; it stops with the test. */
+/** Starts a demo at a stage, and stops it after the test. */
 async function startDemo(...args: string[]): Promise<{ demo: RunningCli; printed: string }> {
   const demo = startCli(['demo', '--port', '0', '--sandbox-port', '0', '--stage', ...args])
   onTestFinished(async () => {
@@ -15,7 +15,7 @@ async function startDemo(...args: string[]): Promise<{ demo: RunningCli; printed
   return { demo, printed: await demo.until(/Stop with/) }
 }
 
-/** Pastes a line as it is printed: through a shell, with curl. */
+/** Runs a printed line in a shell, with curl. */
 async function paste(line: string): Promise<string> {
   return (await promisify(execFile)('sh', ['-c', line])).stdout
 }
@@ -30,7 +30,7 @@ const effectsOf = async (printed: string): Promise<readonly Effect[]> =>
 const countOf = (effects: readonly Effect[], wanted: string): number =>
   effects.filter(({ face }) => face === wanted).length
 
-test('at canary the printed line posts for many schools, and the output counts who served', async () => {
+test('demo --stage canary prints a line that posts for many schools, and counts the marks of each side', async () => {
   const { demo, printed } = await startDemo('canary', '--percent', '50')
   expect(printed).toMatch(
     /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, V2 the others\.\n/,
@@ -40,7 +40,7 @@ test('at canary the printed line posts for many schools, and the output counts w
   await demo.until(/served: (?:V2 \d+ marks · V3 \d+ marks\n[^]*)/)
   const effects = await effectsOf(printed)
   const [v2, v3] = [countOf(effects, 'V2'), countOf(effects, 'V3')]
-  // 27 of the 30 records of a register are right.
+  // V3 accepts 27 of the 30 records of a register.
   expect([v2 % 27, v3 % 27, v2 + v3]).toEqual([0, 0, 540])
   expect(Math.min(v2, v3)).toBeGreaterThan(0)
   await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))
@@ -51,7 +51,7 @@ test.each([
   ['shadow', 'V2 serves', 'V2'],
   ['v3', 'V3 serves', 'V3'],
   ['complete', 'V3 serves', 'V3'],
-])('at %s %s', async (stage, words, face) => {
+])('demo at stage %s prints that %s', async (stage, words, face) => {
   const { demo, printed } = await startDemo(stage)
   expect(printed).toContain(`The partner is at stage ${stage}: ${words}.`)
   expect(await paste(lineThat(printed, 'curl -sS'))).toContain('201 Created')
@@ -62,7 +62,7 @@ test.each([
   expect(await demo.stop()).toBe(0)
 })
 
-test('the printed command takes the partner back to V2 while the demo runs', async () => {
+test('the command that the demo prints takes the partner back to V2 while the demo runs', async () => {
   const { demo, printed } = await startDemo('v3')
   expect(await paste(lineThat(printed, "'"))).toBe('demo: v3 -> shadow (revision 1).\n')
   const url = /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
@@ -87,7 +87,7 @@ test('the printed command takes the partner back to V2 while the demo runs', asy
   await demo.until(/served: V2 [1-9]/)
 })
 
-test('a share without its stage is refused', async () => {
+test('demo refuses --percent without --stage canary', async () => {
   const { status, stderr } = await runCommand(['demo', '--percent', '20'])
   expect([status, stderr]).toEqual([2, expect.stringContaining('--stage canary')])
 })

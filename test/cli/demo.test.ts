@@ -13,7 +13,7 @@ let demo: RunningCli
 let printed: string
 
 beforeAll(async () => {
-  // The same batch is sent again and again here, and is to be posted each time.
+  // Without a journal, so that a repeated batch is posted each time.
   demo = startCli(['demo', '--port', '0', '--sandbox-port', '0', '--journal', 'none'])
   printed = await demo.until(/Stop with/)
 })
@@ -21,7 +21,7 @@ afterAll(async () => {
   expect(await demo.stop()).toBe(0)
 })
 
-/** Pasted as it is printed: through a shell, with curl. */
+/** Runs a printed line in a shell, with curl. */
 async function paste(line: string): Promise<string> {
   return (await promisify(execFile)('bash', ['-c', line])).stdout
 }
@@ -34,7 +34,7 @@ const adapter = (): string => /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
 const sandbox = (): string => /sandbox ready (\S+)/.exec(printed)?.[1] ?? ''
 const reset = (): Promise<unknown> => fetch(`${sandbox()}/_sandbox/reset`, { method: 'POST' })
 
-test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects', async () => {
+test('the curl line that the demo prints posts 30 records, of which V3 accepts 27 and refuses 3', async () => {
   const line = printed.split('\n').find((candidate) => candidate.startsWith('curl -sS')) ?? ''
   const reply = await paste(`${line} -D -`)
   const [head = '', ...rest] = reply.split('\r\n\r\n')
@@ -56,7 +56,7 @@ test('the printed curl line posts 30 records: 27 created, 3 refused, 27 effects'
   expect(await effects()).toHaveLength(27)
 })
 
-test('send --json is for programs; a wrong id hides the outcomes, not the effects', async () => {
+test('send --json prints one document, without outcomes if the ids of the batch differ', async () => {
   await reset()
   const boundary = 'batch_ffffffff-ffff-4fff-8fff-ffffffffffff'
   const { status, stdout } = await runCommand([
@@ -73,7 +73,7 @@ test('send --json is for programs; a wrong id hides the outcomes, not the effect
   expect(await effects()).toHaveLength(27)
 })
 
-test('send tells that nothing answers', async () => {
+test('send exits with status 1 and says that nothing was sent when no server listens', async () => {
   const { status, stderr } = await runCommand(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
   expect({ status, stderr }).toEqual({
     status: 1,
@@ -81,7 +81,7 @@ test('send tells that nothing answers', async () => {
   })
 })
 
-test('serve and sandbox run apart, each with its ready line, and stop on SIGTERM', async () => {
+test('serve and sandbox print their ready lines as separate processes, and stop on SIGTERM', async () => {
   const none = ['--journal', 'none']
   const apart = startCli(['serve', '--v3', sandbox(), '--port', '0', ...none], {
     MARKBRIDGE_LOG_LEVEL: 'silent',
@@ -94,7 +94,7 @@ test('serve and sandbox run apart, each with its ready line, and stop on SIGTERM
   expect(await other.stop()).toBe(0)
 })
 
-test('by default the demo keeps a journal: the same line again gets the same reply, and posts nothing', async () => {
+test('demo answers a repeated batch with the same reply from its journal and posts nothing', async () => {
   const durable = startCli(['demo', '--port', '0', '--sandbox-port', '0'])
   const text = await durable.until(/Stop with/)
   const line = text.split('\n').find((candidate) => candidate.startsWith('curl -sS')) ?? ''

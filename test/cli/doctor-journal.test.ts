@@ -22,7 +22,7 @@ interface Check {
 
 const [own, other] = ['ab', 'cd'].map((byte) => byte.repeat(32)) as [string, string]
 
-/** What a command says of a configuration with this journal, and what doctor finds about the journal. */
+/** Runs doctor on a configuration with this journal, and returns its findings about the journal. */
 async function examine(journal: object) {
   const path = join(await makeFolder(), 'own.yaml')
   writeFileSync(path, JSON.stringify({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, journal }))
@@ -32,7 +32,7 @@ async function examine(journal: object) {
   return { path, env, checks, found: checks.filter(({ check }) => check === 'journal') }
 }
 
-/** Examines a journal that a start refuses, with the same words. */
+/** Examines a journal with doctor and serve, and returns the message that both print. */
 async function refused(journal: object): Promise<string> {
   const { path, env, found } = await examine(journal)
   expect(found).toMatchObject([{ result: 'fails' }])
@@ -66,7 +66,7 @@ describe.each(eachDatabase())('doctor and a journal in %s', (_name, database) =>
 })
 
 describe.skipIf(missingPostgres() !== undefined)(
-  'doctor and serve name why PostgreSQL cannot be used',
+  'doctor and serve with a PostgreSQL journal that cannot be used',
   () => {
     let postgres: TestPostgres
     let url: string
@@ -130,38 +130,41 @@ describe.skipIf(missingPostgres() !== undefined)(
         () => withParameter('sslrootcert', '/nowhere/ca.pem'),
         /The file \/nowhere\/ca\.pem that sslrootcert of journal\.url names cannot be read: no such file/,
       ],
-    ])('%s', async (_why, address, message) => {
+    ])('names the cause and writes nothing: %s', async (_why, address, message) => {
       const text = await refused({ url: address() })
       expect(text).toMatch(message)
       expect(text).toContain('Nothing was written.')
       expect(text).not.toMatch(/adopt|markbridge@|weak_|wrong@/)
     })
 
-    test.skipIf(findProgram('openssl') === undefined)('a certificate', async ({ skip }) => {
-      if (postgres.server === undefined) return skip()
-      const folder = String((await query('show data_directory'))?.['data_directory'])
-      const names = ['-subj', '/CN=database', '-addext', 'subjectAltName=IP:127.0.0.1']
-      const files = ['-keyout', 'server.key', '-out', 'server.crt', '-days', '9']
-      execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...names], {
-        cwd: folder,
-        stdio: 'pipe',
-      })
-      const { uid, gid } = statSync(folder)
-      for (const name of ['server.key', 'server.crt']) chownSync(join(folder, name), uid, gid)
-      await query('alter system set ssl = on')
-      await query('select pg_reload_conf()')
-      const text = await refused({ url: withParameter('sslmode', 'verify-full') })
-      expect(text).toMatch(
-        /its certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
-      )
-      const trusted = changed(({ searchParams }) => {
-        searchParams.set('sslmode', 'verify-full')
-        searchParams.set('sslrootcert', join(folder, 'server.crt'))
-      })
-      expect((await examine({ url: trusted })).found).toMatchObject([{ result: 'ok' }])
-    })
+    test.skipIf(findProgram('openssl') === undefined)(
+      'names a certificate that is not trusted',
+      async ({ skip }) => {
+        if (postgres.server === undefined) return skip()
+        const folder = String((await query('show data_directory'))?.['data_directory'])
+        const names = ['-subj', '/CN=database', '-addext', 'subjectAltName=IP:127.0.0.1']
+        const files = ['-keyout', 'server.key', '-out', 'server.crt', '-days', '9']
+        execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...names], {
+          cwd: folder,
+          stdio: 'pipe',
+        })
+        const { uid, gid } = statSync(folder)
+        for (const name of ['server.key', 'server.crt']) chownSync(join(folder, name), uid, gid)
+        await query('alter system set ssl = on')
+        await query('select pg_reload_conf()')
+        const text = await refused({ url: withParameter('sslmode', 'verify-full') })
+        expect(text).toMatch(
+          /its certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
+        )
+        const trusted = changed(({ searchParams }) => {
+          searchParams.set('sslmode', 'verify-full')
+          searchParams.set('sslrootcert', join(folder, 'server.crt'))
+        })
+        expect((await examine({ url: trusted })).found).toMatchObject([{ result: 'ok' }])
+      },
+    )
 
-    test('a folder of journal.stateDir that cannot be used is named by doctor, and by serve with and without V2', async () => {
+    test('names an unusable folder of journal.stateDir, with and without V2', async () => {
       const folder = await makeFolder()
       const file = join(folder, 'file')
       writeFileSync(file, '')
@@ -183,7 +186,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       }
     })
 
-    test('a folder of journal.stateDir that is not there is made by the start', async () => {
+    test('creates a missing folder of journal.stateDir at the start of serve', async () => {
       const stateDir = join(await makeFolder(), 'not', 'there')
       const { checks } = await examine({ url, stateDir })
       expect(checks).toContainEqual(

@@ -31,7 +31,7 @@ interface Check {
   readonly remedy?: string
 }
 
-/** Examines a configuration, whose journal is in a folder of its own. */
+/** Runs doctor on a configuration whose journal is in a folder of its own. */
 async function doctor(values: object): Promise<{ status: number; checks: readonly Check[] }> {
   const folder = await makeFolder()
   const path = join(folder, 'markbridge.yaml')
@@ -43,7 +43,7 @@ async function doctor(values: object): Promise<{ status: number; checks: readonl
 const init = (out: string, ...args: string[]): Promise<CliResult> =>
   runCommand(['init', '--out', out, '--json', ...args])
 
-test('init writes what doctor finds nothing wrong with, and asks for what no flag gives', async () => {
+test('init asks for values that no flag gives, and writes a file that passes doctor', async () => {
   const out = join(await makeFolder(), 'markbridge.yaml')
   const flags = ['--v3', v3, '--subscription-key', 'env:ACME_V2_KEY']
   const answers = `not an id\nacme\n${v2}\n`
@@ -66,7 +66,7 @@ test('init writes what doctor finds nothing wrong with, and asks for what no fla
   expect(examined.stdout).toMatch(/^ok +address of V3: its clock agrees with the one of this machine$/m)
 })
 
-test('init asks again for a key that cannot be read, and asks nothing where a flag names such a key', async () => {
+test('init asks again for an unreadable key, and fails at once if a flag names one', async () => {
   const out = join(await makeFolder(), 'own.yaml')
   const flags = ['init', '--out', out, '--partner', 'beta', '--v3', v3, '--v2', '']
   const asked = await runCommand(flags, { BETA_KEY: 'secret' }, 'secret\nenv:NO_SUCH_KEY\nenv:BETA_KEY\n')
@@ -81,7 +81,7 @@ test('init asks again for a key that cannot be read, and asks nothing where a fl
   expect(given.stderr).not.toContain('secret')
 })
 
-test('init replaces no file without --force', async () => {
+test('init replaces an existing file only with --force', async () => {
   const out = join(await makeFolder(), 'own.yaml')
   const flags = ['--partner', 'beta', '--v3', v3, '--v2', '', '--subscription-key', '']
   expect((await init(out, ...flags)).status).toBe(0)
@@ -98,7 +98,7 @@ test('init replaces no file without --force', async () => {
   expect((await stat(out)).mode & 0o777).toBe(0o600)
 })
 
-test('doctor names an address that nothing listens at, and what is wrong with the read', async () => {
+test('doctor fails for an address without a listener, and for the read there', async () => {
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
   expect(status).toBe(1)
   expect(checks.filter(({ result }) => result === 'fails')).toEqual([
@@ -114,7 +114,7 @@ test('doctor names an address that nothing listens at, and what is wrong with th
 test.each([
   [-5, 'warning', 'its clock is 5 s behind the one of this machine'],
   [90, 'fails', 'its clock is 90 s ahead of the one of this machine'],
-])('doctor compares clocks: %i s', async (seconds, result, message) => {
+])('doctor reports a clock that differs by %i s', async (seconds, result, message) => {
   const date = new Date(Date.now() + seconds * 1_000).toUTCString()
   const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
@@ -126,7 +126,7 @@ test.each([
   })
 })
 
-/** A certificate authority of this folder; its certificates are valid from so many days from now to so many. */
+/** Creates a certificate authority in this folder. Its certificates are valid between two days, which count from now. */
 function createAuthority(folder: string) {
   const openssl = (...args: string[]): Buffer => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const settings = {
@@ -162,10 +162,10 @@ const AUTHORITY_MISSING =
   'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.'
 
 test.skipIf(findProgram('openssl') === undefined)(
-  'doctor says of a service with TLS what is wrong with its certificate, and what to do',
+  'doctor names the fault of a TLS certificate and its remedy',
   async () => {
     const authority = createAuthority(await makeFolder())
-    /** The first finding on the address, and that on its certificate where it was reached. */
+    /** Returns the first finding about the address and, if the server was reached, the finding about its certificate. */
     const examine = async (host: string, fromDays: number, toDays: number) => {
       const server = createTlsServer(authority.issue(host, fromDays, toDays), (_, reply) =>
         reply.writeHead(401).end('{}'),
@@ -185,7 +185,7 @@ test.skipIf(findProgram('openssl') === undefined)(
       AUTHORITY_MISSING,
     ])
     expect((await examine(LOOPBACK, -9, -2)).slice(0, 2)).toEqual(expired)
-    // As NODE_EXTRA_CA_CERTS does at the start of the program.
+    // Has the same effect as NODE_EXTRA_CA_CERTS at the start of the program.
     const before = getCACertificates('default')
     setDefaultCACertificates([...before, authority.certificate])
     onTestFinished(() => setDefaultCACertificates(before))
@@ -216,7 +216,7 @@ test.skipIf(findProgram('openssl') === undefined)(
   },
 )
 
-test('doctor names an address without TLS that is called with it', async () => {
+test('doctor fails for an https address whose server has no TLS', async () => {
   const baseUrl = (await startUpstream(replyWith(200, {}))).url.replace('http:', 'https:')
   const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
@@ -226,7 +226,7 @@ test('doctor names an address without TLS that is called with it', async () => {
   })
 })
 
-test('doctor names an answer whose head is too large', async () => {
+test('doctor fails for a response whose head is too large', async () => {
   const { url } = await startUpstream(replyWith(200, {}, { 'X-Long': 'x'.repeat(40_000) }))
   const { checks } = await doctor({ upstreams: { v3: { baseUrl: url } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
@@ -236,7 +236,7 @@ test('doctor names an answer whose head is too large', async () => {
   })
 })
 
-test('doctor finds a journal that is none, files that others can change, and a faulty configuration', async () => {
+test('doctor warns of a missing journal and of files that others can change, and fails for an invalid configuration', async () => {
   const folder = await makeFolder()
   await writeFile(
     join(folder, 'other.db'),
@@ -261,7 +261,7 @@ test('doctor finds a journal that is none, files that others can change, and a f
   expect([faulty.status, faulty.stdout]).toEqual([1, expect.stringContaining('upstreams.v3.baseUrl (line 1')])
 })
 
-test('a configuration is found by MARKBRIDGE_CONFIG, and the error says where it was looked for', async () => {
+test('a command finds the configuration by MARKBRIDGE_CONFIG, and its error lists the places that it searched', async () => {
   const out = join(await makeFolder(), 'found.yaml')
   await init(out, '--partner', 'found', '--v3', v3, '--v2', '', '--subscription-key', '')
   const env = { MARKBRIDGE_CONFIG: out }

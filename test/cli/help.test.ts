@@ -16,7 +16,7 @@ const commands = all(program)
 const pathOf = (command: Command): readonly string[] =>
   command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 
-test('help names every command, and that of each shows examples', async () => {
+test('--help lists every command, and the help of each command shows examples', async () => {
   const { status, stdout } = await runCli(['--help'])
   expect(status).toBe(0)
   expect([...stdout.matchAll(/^  ([a-z]+)(?: |$)/gm)].map(([, name]) => name)).toEqual([...names, 'help'])
@@ -38,23 +38,23 @@ test('the help of every command fits in 80 columns', async () => {
   expect(wide).toEqual([])
 })
 
-test('a flag takes the same in all commands, and what it takes is named in one way', () => {
+test('a flag has the same kind of value in all commands', () => {
   const forms = new Map<string, Set<string>>()
   for (const { long, flags } of commands.flatMap((command) => command.options))
     forms.set(long ?? '', (forms.get(long ?? '') ?? new Set()).add(flags))
   const several = [...forms.values()].filter(({ size }) => size > 1)
-  // Where a result is written, a file or a folder; from when on, to the day or to the millisecond.
+  // `--out` names a file or a folder, and `--since` a day or a time in milliseconds.
   expect(several.map((own) => [...own].sort())).toEqual([
     ['--out <dir>', '--out <file>'],
     ['--since <day>', '--since <time>'],
   ])
 })
 
-test('commands that print a result have --json', () => {
+test('every command that prints a result has --json', () => {
   const without = commands.filter(
     (command) => command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'),
   )
-  // They run until they are stopped, or print a document in any case.
+  // These commands run until they are stopped, or always print a document.
   expect(without.map((command) => pathOf(command).join(' '))).toEqual([
     'demo',
     'serve',
@@ -82,14 +82,14 @@ test.each([
   { args: ['check', '/nowhere/body.txt'], text: 'cannot be read' },
   { args: ['serve'], text: 'No configuration was found: name one with --config or MARKBRIDGE_CONFIG' },
   { args: ['serve', '--config', '/nowhere.yaml'], text: 'cannot be read' },
-])('wrong usage $args exits 2 and says why', async ({ args, text }) => {
+])('wrong usage $args exits with status 2 and names the fault', async ({ args, text }) => {
   const { status, stderr } = await runCommand(args)
   expect({ status, says: stderr.includes(text) ? text : stderr }).toEqual({ status: 2, says: text })
 })
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-test('the oldest Node.js is the same wherever it is named', async () => {
+test('every file names the same oldest version of Node.js', async () => {
   const { engines, scripts } = JSON.parse(await read('package.json')) as {
     engines: { node: string }
     scripts: Record<string, string>

@@ -13,11 +13,11 @@ import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-/** A journal that is open while the command line looks into it. */
+/** A journal that stays open while the command line reads it. */
 let folder: string
 let url: string
 let journal: Journal
-/** Long enough to stay ahead while the file runs, and no longer than records are put off. */
+/** Far enough in the future for the whole file, and not later than a retry can be. */
 const dueMs = Date.now() + 600_000
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-cli-'))
@@ -40,7 +40,7 @@ const run = (...args: string[]): Promise<CliResult> => runCommand(['journal', ..
 const json = async (...args: string[]): Promise<unknown> =>
   JSON.parse((await run(...args, '--json')).stdout) as unknown
 
-test('ls lists batches and totals', async () => {
+test('journal ls lists batches and the totals of each partner', async () => {
   const { status, stdout } = await runCli(['journal', 'ls', '--journal', url])
   expect({ status, lines: stdout.split('\n') }).toEqual({
     status: 0,
@@ -61,7 +61,7 @@ test('ls lists batches and totals', async () => {
   expect(await json('ls', '--state', 'confirmed', '--limit', '5')).toMatchObject({ batches: [{ batch: 1 }] })
 })
 
-test('show tells what became of each part and what to do about a dead letter, without what a terminal would obey', async () => {
+test('journal show prints the state of each part and the remedy of dead letters, without control characters', async () => {
   const { stdout } = await run('show', '1')
   expect(stdout).toMatch(
     /^batch 1 of acme, received 2026-09-01T00:00:00.000Z, 2 record\(s\)\n\npart {2}state/,
@@ -76,7 +76,7 @@ test('show tells what became of each part and what to do about a dead letter, wi
   })
 })
 
-test('dead letters have a remedy, and can be dismissed', async () => {
+test('journal ls --dead-letters shows remedies, and journal dismiss removes dead letters', async () => {
   expect((await run('ls', '--dead-letters')).stdout).toMatch(
     /^batch 1 part 2 of acme, .*: refused, ATT_VAL_2.*\n {2}The service refused/,
   )
@@ -85,17 +85,17 @@ test('dead letters have a remedy, and can be dismissed', async () => {
   expect(await json('ls', '--dead-letters')).toEqual({ deadLetters: [] })
 })
 
-test.each(['show', 'dismiss', 'reconcile'])('%s says that there is no such batch', async (command) => {
+test.each(['show', 'dismiss', 'reconcile'])('journal %s exits with status 1 for a batch that does not exist', async (command) => {
   expect(await run(command, '999')).toMatchObject({ status: 1, stderr: 'markbridge: The journal has no batch 999.\n' })
 }) // prettier-ignore
 
-test('reconcile brings forward what waits', async () => {
+test('journal reconcile makes waiting records due now', async () => {
   expect(await journal.due(Date.now(), 10)).toEqual([])
   expect((await run('reconcile')).stdout).toBe('1 record(s) of 1 batch(es) are due now.\n')
   expect(await journal.due(Date.now(), 10)).toEqual([{ batch: 2, positions: [0] }])
 })
 
-test('purge keeps to the configuration', async () => {
+test('journal purge deletes data by the retention periods of the configuration', async () => {
   const config = join(folder, 'markbridge.yaml')
   const times = 'replayForMs: 1000, keepRecordsMs: 7776000000'
   await writeFile(
@@ -106,7 +106,7 @@ test('purge keeps to the configuration', async () => {
     const { status, stdout } = await runCommand(['journal', 'purge', '--config', config, '--json'])
     return { status, purged: JSON.parse(stdout) as unknown }
   }
-  // Whatever the clock of this machine says: the journal was not open for so long.
+  // The journal was open too briefly to delete anything, whatever the clock of this machine says.
   expect(await purged()).toEqual({ status: 0, purged: { expired: 0, payloads: 0, batches: 0 } })
   const database = new DatabaseSync(url.slice('sqlite:'.length))
   database.exec("update journal_meta set value = '60000' where name = 'age'")
@@ -133,14 +133,14 @@ test.each([
     'The journal sqlite:/nowhere/x.db cannot be opened: the file cannot be opened. Nothing was written. Check its path',
   ],
   [['ls', '--config', '/nowhere.yaml'], 2, 'cannot be read'],
-])('journal %j exits %i: %s', async (args, status, text) => {
+])('journal %j exits with status %i: %s', async (args, status, text) => {
   const own = args.includes('--journal') || args.includes('--config')
   const result = own ? await runCommand(['journal', ...args]) : await run(...args)
   expect(result.status).toBe(status)
   expect(result.stderr).toContain(text)
 })
 
-test('adopt says what is wrong and what accepting it means, and accepts it only with --yes', async () => {
+test('journal adopt prints the damage and the consequences, and accepts the journal only with --yes', async () => {
   const lost = join(folder, 'lost.db')
   const first = await openJournal({ url: `sqlite:${lost}` })
   await beginNew(first, batchOf(['a']))
@@ -163,7 +163,7 @@ test('adopt says what is wrong and what accepting it means, and accepts it only 
   await next.close()
 })
 
-test('adopt sets aside what cannot be used, and keeps what can', async () => {
+test('journal adopt keeps a usable journal, and sets an unusable one aside', async () => {
   const broken = join(folder, 'broken.db')
   await writeFile(broken, 'no database'.repeat(1_000))
   const { status, stdout } = await runCommand(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])
@@ -191,10 +191,10 @@ test('adopt sets aside what cannot be used, and keeps what can', async () => {
   await next.close()
 })
 
-describe('adopt with stages', () => {
+describe('journal adopt with stages', () => {
   const setting = { stage: 'shadow', percent: 0, always: [], never: [] } as const
 
-  /** A journal of a partner at a stage that its file does not have, of which a copy was restored; the state file is newer. */
+  /** Creates a journal that was restored from a copy, with a newer state file. The partner is at a stage that the file does not name. */
   async function restored(lost: 'all' | 'since') {
     const path = join(folder, `${randomUUID()}.db`)
     const config = `${path}.yaml`
@@ -228,7 +228,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   }
 
   test.each(['all', 'since'] as const)(
-    'keeps a partner back that the state file has lower: %s is lost',
+    'keeps the lower stage of the state file when entries are lost: %s',
     async (lost) => {
       const { path, adopt } = await restored(lost)
       const text =
@@ -248,7 +248,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
     },
   )
 
-  test.skipIf(process.getuid?.() !== 0)('run by root leaves the files to their owner', async () => {
+  test.skipIf(process.getuid?.() !== 0)('leaves the files to their owner when root runs it', async () => {
     const { path, adopt } = await restored('all')
     for (const file of [`${path}.mark`, `${path}.stages`]) await chown(file, 12_345, 12_346)
     expect((await adopt('--yes')).status).toBe(0)
@@ -259,7 +259,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   })
 })
 
-describe('purge --learner', () => {
+describe('journal purge --learner', () => {
   const learner = '0f3ac2c1-04d6-4a8b-9c3e-5f1e7a9d2c41'
   const escaped = learner.toUpperCase().replace('A', '\\u0041').replace('F', '\\u0066')
   const key = '07'.repeat(32)
@@ -287,7 +287,7 @@ describe('purge --learner', () => {
     return { sealed, purge, config }
   }
 
-  test('erases what is settled, says what is left, and shows the id nowhere', async () => {
+  test('erases settled batches of a learner, reports what is left, and prints no id', async () => {
     const { sealed, purge, config } = await openSealed()
     const first = await purge('-', `${learner}\n`)
     expect({ ...first, stdout: first.stdout.split('\n') }).toEqual({
@@ -309,7 +309,7 @@ describe('purge --learner', () => {
     await sealed.close()
   })
 
-  test('takes nothing but a guid, and repeats nothing of what was given', async () => {
+  test('accepts only a guid, and quotes no other text', async () => {
     const { sealed, purge } = await openSealed()
     const { status, stderr } = await purge(`${learner}9`)
     expect([status, stderr]).toEqual([2, expect.stringMatching(/must be a guid/)])

@@ -11,7 +11,7 @@ const preloaded = {
   NODE_OPTIONS: `--import=${fileURLToPath(new URL('print-modules.ts', import.meta.url))}`,
 }
 
-/** The packages and own files that a command loads. */
+/** Returns the packages and own files that a command loads. */
 async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: string[] }> {
   return modulesIn((await runCli(args, preloaded)).stderr)
 }
@@ -23,7 +23,7 @@ function modulesIn(stderr: string): { packages: string[]; own: string[] } {
   return { packages: [...new Set(packages)].sort(), own }
 }
 
-test.each(['--version', '--help'])('%s loads commander and the names of the commands only', async (flag) => {
+test.each(['--version', '--help'])('%s loads only commander and the names of the commands', async (flag) => {
   const { packages, own } = await loadedBy(flag)
   expect(packages).toEqual(['commander'])
   expect(own.sort()).toEqual([
@@ -32,7 +32,7 @@ test.each(['--version', '--help'])('%s loads commander and the names of the comm
   ])
 })
 
-test('compare --help loads no work', async () => {
+test('compare --help loads only commander', async () => {
   expect((await loadedBy('compare', '--help')).packages).toEqual(['commander'])
 })
 
@@ -47,11 +47,11 @@ test.each([
     packages: ['commander', 'undici', 'zod'],
   },
   { args: ['config', 'schema'], packages: ['commander', 'yaml', 'zod'] },
-])('$args loads $packages', async ({ args, packages }) => {
+])('the command $args loads only $packages', async ({ args, packages }) => {
   expect((await loadedBy(...args)).packages).toEqual(packages)
 })
 
-test('the process that starts workers does not load the adapter', async () => {
+test('serve --workers does not load the adapter in the process that starts workers', async () => {
   const { packages, own } = await loadedBy('serve', '--workers', '2')
   expect(packages).toEqual(expect.arrayContaining(['prom-client']))
   expect(packages.filter((name) => ['express', 'kysely', 'pg', 'undici'].includes(name))).toEqual([])
@@ -59,11 +59,11 @@ test('the process that starts workers does not load the adapter', async () => {
 })
 
 test.each(['journal/sqlite/worker', 'app/background/thread'])(
-  'the thread of %s loads no builder of SQL and no server',
+  'the thread of %s loads neither a query builder nor a server',
   async (module) => {
     const script = mainOfCli.replace('cli/main', module)
     const env = { ...process.env, ...preloaded }
-    // As a program it ends at once, since nobody has told it what to do.
+    // Run as a program, the thread ends at once, since it gets no task.
     const ended = promisify(execFile)(process.execPath, [script], { env })
     const { stderr } = await ended.catch((failed: unknown) => failed as { readonly stderr: string })
     const { packages, own } = modulesIn(stderr)

@@ -11,14 +11,17 @@ import { clientHeaders } from '../support/start-adapter.ts'
 const serve = (v3: string): string[] => ['run', '-s', 'markbridge', '--', 'serve', '--v3', v3, '--port', '0', '--journal', 'none'] // prettier-ignore
 const demo = ['start', '-s', '--', '--port', '0', '--sandbox-port', '0', '--console', '0']
 
-/** Starts npm in a group of its own; `untilPrinted` resolves with what matches, `ended` when every process of it has gone. */
+/**
+ * Starts npm in a process group of its own. `untilPrinted` resolves when the output matches, and `ended` when all of its processes have
+ * ended.
+ */
 function startNpm(args: readonly string[]) {
   const child = spawn('npm', args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
   onTestFinished(() => {
     try {
       process.kill(-(child.pid ?? NaN), 'SIGKILL')
     } catch {
-      // Its group has ended.
+      // The group has already ended.
     }
   })
   let printed = ''
@@ -26,7 +29,7 @@ function startNpm(args: readonly string[]) {
     stream.on('data', (chunk: Buffer) => (printed += chunk.toString('utf8')))
   return {
     child,
-    // Its grandchild has the pipes, too.
+    // The grandchild of npm holds the pipes as well.
     ended: Promise.all([once(child.stdout, 'end'), once(child.stderr, 'end')]),
     printed: () => printed,
     untilPrinted: async (pattern: RegExp): Promise<string> => {
@@ -39,7 +42,7 @@ function startNpm(args: readonly string[]) {
   }
 }
 
-it('ends after its reply when npm run gets SIGTERM', async () => {
+it('stops after its last reply when npm run gets SIGTERM', async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
     await released
@@ -61,7 +64,7 @@ it('ends after its reply when npm run gets SIGTERM', async () => {
   expect(npm.printed()).toContain('"msg":"stopped"')
 })
 
-it('ends when npm start gets SIGTERM', async () => {
+it('stops when npm start gets SIGTERM', async () => {
   const npm = startNpm(demo)
   await npm.untilPrinted(/(127\.0\.0\.1:\d+)/)
   npm.child.kill('SIGTERM')

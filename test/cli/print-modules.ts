@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 import { writeSync } from 'node:fs'
 
-/** Loaded with `--import`: prints at the end, on standard error, which modules the program has loaded. */
+/** Prints the modules that the program has loaded on standard error when it ends. Loaded with `--import`. */
 const urls = new Set<string>()
 registerHooks({
   load(url, context, next) {

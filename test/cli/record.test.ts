@@ -20,7 +20,7 @@ import { runCommand } from './run-command.ts'
 
 const KEY = '0c'.repeat(32)
 
-/** V2 as it answers a batch: compressed, with a cookie. */
+/** Starts a V2 whose reply to a batch is compressed and sets a cookie. */
 const startV2 = () =>
   startUpstream((_seen, response) => {
     response.writeHead(200, 'Fine', [
@@ -53,7 +53,7 @@ async function post(url: string) {
 }
 
 describe('record', () => {
-  it('relays to V2 as it is, shows no value anywhere, and writes what check reads and send refuses', async () => {
+  it('relays bytes unchanged, prints no personal data, and writes files that check reads and send refuses', async () => {
     const [folder, v2, file] = [await makeFolder(), await startV2(), await ownFile('key', KEY)]
     const [to, sealed] = [join(folder, 'kept'), ['--key', `file:${file}`]]
     const cli = startCli(['record', '--v2', `${v2.url}/base`, '--out', to, '--port', '0', ...sealed])
@@ -68,7 +68,7 @@ describe('record', () => {
         rawHeaders: expect.arrayContaining(['authorization', `Bearer ${markers.bearer}`]) as unknown,
       },
     ])
-    // What is neither marks nor registrations passes and is not kept.
+    // Other requests are relayed and not recorded.
     await request(`${url}/anything`).then(({ body }) => body.dump())
     expect(await cli.stop()).toBe(0)
     const { stdout, stderr } = await cli.ended()
@@ -94,7 +94,7 @@ describe('record', () => {
     expect([send.status, send.stderr]).toEqual([2, expect.stringMatching(/is a recording.*Nothing was sent/)])
   })
 
-  it('records writes and reads of each kind as V2 answered them, and nothing that has no whole reply', async () => {
+  it('records writes and reads of each kind, but no exchange without a complete reply', async () => {
     const { v2Url, mark } = await startFaces()
     const [to, file] = [join(await makeFolder(), 'kept'), await ownFile('key', KEY)]
     const cli = startCli(['record', '--v2', v2Url, '--out', to, '--port', '0', '--key', `file:${file}`])
@@ -119,7 +119,7 @@ describe('record', () => {
       '/x/V2/LearnerRegistations?expand=Enrolments',
     ])
       expect((await send(path)).status).toBe(200)
-    // A client that goes away before its request is whole.
+    // This client disconnects before its request is complete.
     const client = await RawClient.open(Number(new URL(url).port))
     client.send(
       `POST ${batchPath} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: k\r\nContent-Length: 1000\r\n\r\nhalf`,

@@ -11,19 +11,19 @@ import { runCommand } from './run-command.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** The token of an operator that `rolloutFile` lists. */
+/** Returns the environment with the token of an operator from `rolloutFile`. */
 export const tokenOf = (name: string): Record<string, string> => ({
   MARKBRIDGE_OPERATOR_TOKEN: `token of ${name}`,
 })
 
-/** An entry of `rollout.operators`, with the token of `tokenOf`. */
+/** Creates an entry of `rollout.operators` with the token of `tokenOf`. */
 export const operator = (name: string, role: string): object => ({
   name,
   role,
   tokenSha256: sha256(`token of ${name}`),
 })
 
-/** Writes a configuration with the partner acme, and gives its path. Its quiet time is short. */
+/** Writes a configuration with the partner acme and a short resend window, and returns its path. */
 export async function rolloutFile(
   url: string,
   { partner = {}, rollout = {}, journal = {} }: { partner?: object; rollout?: object; journal?: object } = {},
@@ -45,7 +45,7 @@ export const rolloutWith =
   (...args: string[]): Promise<CliResult> =>
     runCommand(['rollout', ...args, '--config', config], env)
 
-/** Lets an instance acknowledge what it reads until the test ends; `writes` are under way on it. */
+/** Makes an instance acknowledge the stages that it reads until the test ends; `writes` returns its writes in flight. */
 export function answering({ store, instance }: Serving, writes = (): number => 0): void {
   let ends = false
   const answer = async (): Promise<void> => {

@@ -12,7 +12,7 @@ const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/jou
 
 const toCanary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first', '--despite-advice'] as const
 
-/** Adds an instance of another machine that is cut off; gives its number. */
+/** Adds an instance on another machine that has lost the journal, and returns its number. */
 async function addCutOff({ journal }: Serving): Promise<number> {
   const { id } = await journal.database.db
     .insertInto('journal_instances')
@@ -23,7 +23,7 @@ async function addCutOff({ journal }: Serving): Promise<number> {
 }
 
 describe('an instance that is cut off', () => {
-  it('is named by set, show and advise, and holds canary up until an operator dismisses it', async () => {
+  it('is named by set, show and advise, and blocks canary until an operator dismisses it', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
@@ -80,7 +80,7 @@ describe('the cool-down of a guard', () => {
     '--despite-advice',
   ] as const
 
-  it('refuses a step forward with what the guard has found, until an operator confirms it', async () => {
+  it('refuses a step forward with the finding of the guard, unless the operator adds --despite-hold', async () => {
     const { store, config } = await acted()
     const rollout = rolloutWith(config)
     expect(await rollout(...further)).toMatchObject({
@@ -95,7 +95,7 @@ describe('the cool-down of a guard', () => {
       finding,
     })
     expect((await rollout('advise', 'acme')).stdout).toContain(`A guard acted: ${finding}`)
-    // Going back is not held.
+    // A step back is not blocked.
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
     expect(await rollout('set', 'acme', 'shadow', '--reason', 'x', '--despite-hold')).toMatchObject({
       status: 0,
@@ -105,11 +105,11 @@ describe('the cool-down of a guard', () => {
       action: 'commit',
       reason: expect.stringMatching(/^more \(despite the guard; despite the advice: .*\)$/) as unknown,
     })
-    // Nor is taking a school off V3.
+    // Taking a school off V3 is not blocked either.
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
   })
 
-  it('names --never and until when a step is early only for a step to V3', async () => {
+  it('mentions --never and the earliest time only for a step to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'acme: a canary of 0 % serves no unit on V3: name --percent or --always.',
@@ -123,7 +123,7 @@ describe('the cool-down of a guard', () => {
     expect((await rollout('history', 'nobody')).stdout).toBe('The audit trail has no entry for nobody.\n')
   })
 
-  it('has an end, and holds an approval as well', async () => {
+  it('ends after an hour, and blocks an approval as well', async () => {
     const later = rolloutWith((await acted({}, 3_600_000)).config)
     await expect.poll(() => later(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]

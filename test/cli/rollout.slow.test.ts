@@ -18,10 +18,9 @@ const [[, { newUrl: newSqlite }]] = databases
 const me = `os:${userInfo().username}`
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as unknown
 
-/** The document of a command that was run with `--json`. */
 const json = ({ stdout }: CliResult): unknown => JSON.parse(stdout)
 
-/** Runs a command until it is not too early for it any longer. */
+/** Repeats a command until it is no longer too early for the step. */
 async function later(act: () => Promise<CliResult>): Promise<CliResult> {
   let result: CliResult | undefined
   await expect
@@ -31,7 +30,7 @@ async function later(act: () => Promise<CliResult>): Promise<CliResult> {
 }
 
 describe.each(databases)('rollout with %s', (_name, { test }) => {
-  test('goes forward step by step and back at once, and says where a stage comes from', async (url) => {
+  test('goes forward step by step and back at once, and shows the source of a stage', async (url) => {
     answering(await serve(url))
     const rollout = rolloutWith(await rolloutFile(url))
     expect(json(await rollout('show', 'acme', '--json'))).toEqual({
@@ -143,7 +142,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^6 entries\b.* without journal\.keys/) as unknown }) // prettier-ignore
   })
 
-  test('withdraws a step that does not drain, and names the instances', async (url) => {
+  test('withdraws a step when writes do not end in time, and names the instances', async (url) => {
     const busy = await serve(url)
     answering(busy, () => 1)
     const silent = await serve(url)
@@ -172,7 +171,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     )
   })
 
-  test('waits for another operator where two people take a step', async (url) => {
+  test('waits for the approval of another operator when rollout.approval is two', async (url) => {
     answering(await serve(url))
     const operators = [operator('ann', 'operator'), operator('bert', 'approver'), operator('cleo', 'viewer')]
     const config = await rolloutFile(url, {
@@ -219,7 +218,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
 })
 
 describe('rollout', () => {
-  it('withdraws a step that waits when it is interrupted', async () => {
+  it('withdraws a waiting step on Ctrl+C', async () => {
     const url = await newSqlite()
     const { instance } = await serve(url)
     const config = await rolloutFile(url)
@@ -238,7 +237,7 @@ describe('rollout', () => {
     )
   })
 
-  it('refuses canary while what V2 served unrecorded may come again, with the time left', async () => {
+  it('refuses canary with the time left while clients may resend batches that V2 served unrecorded', async () => {
     const url = await newSqlite()
     await serve(url).then(answering)
     const rollout = rolloutWith(await rolloutFile(url, { rollout: { resendWindowMs: 900_000 } }))
@@ -263,7 +262,7 @@ describe('rollout', () => {
     ])
   })
 
-  it('keeps the share and the lists that no flag changes, and starts again with the share of the file', async () => {
+  it('keeps the share and lists within canary, and takes the share of the file on a new entry', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const canary = { percent: 2, always: ['a'] }
@@ -289,7 +288,7 @@ describe('rollout', () => {
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
   })
 
-  it('names the first row of the trail that was changed, and a stage that was; back replaces it', async () => {
+  it('names the first damaged entry and a damaged stage, which back replaces', async () => {
     const url = await newSqlite()
     const { journal } = await serve(url)
     const rollout = rolloutWith(await rolloutFile(url, { partner: { stage: 'v3' } }))
@@ -315,7 +314,7 @@ describe('rollout', () => {
     expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
   })
 
-  it('without a journal shows the stages of the file, and changes none', async () => {
+  it('shows the stages of the file and changes none when there is no journal', async () => {
     const rollout = rolloutWith(await rolloutFile('none'))
     expect(await rollout('ls')).toMatchObject({
       status: 0,
@@ -326,7 +325,7 @@ describe('rollout', () => {
     for (const args of [['set', 'acme', 'v3', '--reason', 'x'], ['back', 'acme'], ['history'], ['verify']]) {
       expect(await rollout(...args)).toMatchObject({
         status: 2,
-        stderr: expect.stringContaining('change partners[].stage there and reload') as unknown,
+        stderr: expect.stringContaining('partners[].stage') as unknown,
       })
     }
   })
@@ -342,7 +341,7 @@ describe('rollout', () => {
     [['set', 'acme', 'shadow', '--percent', '5', '--reason', 'x'], 2, 'stage canary'],
     [['ls', '--journal', 'sqlite:/nowhere/x.db'], 1, 'There is no journal at sqlite:/nowhere/x.db: the file does not exist. Start serve once: it creates the journal.\n'],
     [['back', 'acme', '--journal', 'sqlite:/nowhere/x.db'], 1, 'Start serve once: it creates the journal.\n'],
-  ])('%j exits %i: %s', async (args, status, text) => {
+  ])('exits for %j with status %i: %s', async (args, status, text) => {
     const url = await newSqlite()
     await serve(url)
     const result = await rolloutWith(await rolloutFile(url))(...args)
@@ -350,7 +349,7 @@ describe('rollout', () => {
     expect(result.stderr).toContain(text)
   }) // prettier-ignore
 
-  it('needs no secret of a partner, and names what serves without the journal where it is lost', async () => {
+  it('needs no secret of a partner, and names a way to serve V2 when the journal is lost', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const clientSecret = { env: 'MARKBRIDGE_TEST_NEVER_SET' }
@@ -373,7 +372,7 @@ describe('rollout', () => {
     expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
-  it('takes no older trail than the one that the state file knows', async () => {
+  it('refuses an audit trail that is older than the one in the state file', async () => {
     const url = await newSqlite()
     const serving = await serve(url, { keys: [keyOf('a')] })
     answering(serving)
@@ -385,7 +384,7 @@ describe('rollout', () => {
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     const { trail } = await serving.store.snapshot()
     expect((await rollout('verify')).status).toBe(0)
-    // An instance has seen the trail come further than it is now.
+    // The state file has an entry of the trail that this trail does not have.
     const further = trail && { ...trail, entries: 9, mac: 'a', revisions: [['acme', 4] as const] }
     const view = { partners: new Map(), begins: new Map(), damaged: new Set<string>(), trail: further }
     const kept = { ...view, trailIsSound: true, asked: undefined, instance: undefined }
@@ -401,14 +400,14 @@ describe('rollout', () => {
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
   })
 
-  it('without a file has the partner of serve without a file', async () => {
+  it('shows the default partner when there is no configuration file', async () => {
     const url = await newSqlite()
     await serve(url)
     const result = await runCommand(['rollout', 'back', 'default', '--journal', url])
     expect(result).toEqual({ status: 0, stdout: 'default: v3 -> shadow (revision 1).\n', stderr: '' })
   })
 
-  it('never gives a journal the key of a file that its instances have not read', async () => {
+  it('does not key the audit trail of a journal with a key that its instances have not read', async () => {
     const url = await newSqlite()
     const { store } = await serve(url)
     await rolloutWith(await rolloutFile(url, { partner: { stage: 'v3' } }))('back', 'acme')

@@ -11,7 +11,7 @@ export interface CliResult {
   readonly stderr: string
 }
 
-/** Runs the built command line to its end; `input` is what it can read from standard input. */
+/** Runs the built command line until it ends; `input` is its standard input. */
 export function runCli(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -30,28 +30,28 @@ export function runCli(
         })
       },
     )
-    // A command that reads nothing may be gone before it is written.
+    // A command that does not read its input may have ended before the input is written.
     child.stdin?.on('error', () => undefined).end(input)
   })
 }
 
 export interface RunningCli {
   readonly pid: number | undefined
-  /** What came on standard error so far: the log. */
+  /** Returns standard error so far, which is the log. */
   errors(): string
-  /** Resolves with everything on standard error so far once it matches. */
+  /** Resolves with standard error so far once it matches. */
   untilErrors(pattern: RegExp): Promise<string>
-  /** Resolves with the exit status and everything that was printed. */
+  /** Resolves with the exit status and the whole output. */
   ended(): Promise<CliResult>
-  /** Resolves with everything printed so far once standard output matches. */
+  /** Resolves with standard output so far once it matches. */
   until(pattern: RegExp): Promise<string>
   /** Resolves with the first line of the log that has these members. */
   logged(members: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
-  /** Sends SIGTERM, or another signal, and resolves with the exit status. */
+  /** Sends SIGTERM or another signal, and resolves with the exit status. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts the built command line; the caller stops it. */
+/** Starts the built command line. The caller stops it. */
 export function startCli(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -67,7 +67,7 @@ function watch(child: ChildProcessWithoutNullStreams): RunningCli {
   const closed = new Promise((resolve) => child.once('close', resolve))
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-  /** Looks now and after each output until there is something. */
+  /** Calls `find` now and after each output until it returns a value. */
   const seen = <Found>(wanted: string, find: () => Found | undefined): Promise<Found> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
@@ -105,7 +105,7 @@ function watch(child: ChildProcessWithoutNullStreams): RunningCli {
   }
 }
 
-/** The lines of a log that are whole. */
+/** Returns the complete lines of a log. */
 function linesOf(log: string): Record<string, unknown>[] {
   const lines = log.split('\n').slice(0, -1)
   return lines

@@ -4,12 +4,12 @@ import { Readable, Writable } from 'node:stream'
 import { run } from '../../src/cli/program.ts'
 import type { CliResult } from './run-cli.ts'
 
-/** Commands take turns: there is one standard output. */
+/** Commands run one after the other, since they share standard output. */
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * Runs a command to its end as `runCli` does, but in this process: a start takes longer than most commands. What the program is
- * as a process (its built files, signals, pipes, workers) is shown with `runCli` and `startCli`.
+ * Runs a command like `runCli`, but in this process, because starting a process takes longer than most commands. Tests of the program as a
+ * process (built files, signals, pipes, workers) use `runCli` and `startCli`.
  */
 export function runCommand(
   args: readonly string[],
@@ -53,7 +53,7 @@ function collect(): { stream: Writable; text: () => string } {
   return { stream, text: () => Buffer.concat(chunks).toString() }
 }
 
-/** Replaces properties until what it returns is called. */
+/** Replaces properties. Returns a function that restores them. */
 function replace(target: object, values: Readonly<Record<string, unknown>>): () => void {
   const names = Object.keys(values)
   const before = names.map((name) => [name, Object.getOwnPropertyDescriptor(target, name)] as const)
@@ -65,7 +65,7 @@ function replace(target: object, values: Readonly<Record<string, unknown>>): () 
   }
 }
 
-/** What it returns takes back the handlers of signals that came since: a command's process ends with it. */
+/** Returns a function that removes the signal handlers added since, as the end of a process would. */
 function forgetSignals(): () => void {
   const signals = ['SIGINT', 'SIGTERM'] as const
   const before = signals.map((signal) => process.listeners(signal))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { startCli } from './run-cli.ts'
 
-test('serve writes warnings of Node.js and of libraries as lines of its log, without their text', async () => {
+test('serve logs warnings of Node.js and of libraries without their text', async () => {
   const warn = `process.on('newListener', (name) => {
     if (name === 'warning') setImmediate(() => process.emitWarning('hush', { type: 'OwnWarning', code: 'OWN' }))
   })`

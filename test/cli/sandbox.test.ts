@@ -5,7 +5,7 @@ import { ownFile } from './own-file.ts'
 import { startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-test('callers of each port come from a file; options win over it', async () => {
+test('sandbox reads callers from a file, and flags override the file', async () => {
   const path = await ownFile(
     'sandbox.yaml',
     `
@@ -49,7 +49,7 @@ v2: { keys: [old-key] }
   expect(await cli.stop()).toBe(0)
 })
 
-test('all that is wrong with a file is named at once, where it stands, and no value of it', async () => {
+test('sandbox lists all faults of a file with their places, and quotes no value', async () => {
   const path = await ownFile(
     'bad.yaml',
     `prot: 4011
@@ -75,7 +75,7 @@ clients:
   expect(stderr).not.toContain('hidden-token')
 })
 
-test('a wrong value of a file is told although a flag wins over it', async () => {
+test('sandbox reports an invalid value in the file although a flag overrides it', async () => {
   const path = await ownFile('over.yaml', 'seed: 1\nport: 99999\nseed: 2\nnow: noon\n')
   const { status, stderr } = await runCommand(['sandbox', '--options', path, '--port', '0'])
   expect([status, ...stderr.split('\n').slice(1, -1)]).toEqual([

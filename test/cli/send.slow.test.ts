@@ -16,7 +16,7 @@ import { runCommand } from './run-command.ts'
 
 const batchFile = (text = batchOf(flatRecords(4)).body): Promise<string> => ownFile('batch.txt', text)
 
-/** An adapter whose service holds the third of four records back until `release`; `args` send the four to it. */
+/** Starts an adapter whose service holds back the third of four records until `release` is called; `args` sends the records. */
 async function holdThird(): Promise<{ args: string[]; release: () => void }> {
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => (release = resolve))
@@ -29,7 +29,7 @@ async function holdThird(): Promise<{ args: string[]; release: () => void }> {
   return { args: ['send', await batchFile(), '--to', adapter.url], release }
 }
 
-/** A service that answers every batch as `answer` does. */
+/** Starts a service that answers every batch with `answer`. */
 const serve = async (answer: (response: ServerResponse, seen: SeenRequest) => void): Promise<string> =>
   (await startUpstream((seen, response) => answer(response, seen))).url
 
@@ -41,7 +41,7 @@ const part = (status: number, errors: object[] = []): PartReply => ({
   json: status < 300 ? JSON.stringify({ ExternalID: guid(7) }) : JSON.stringify(errors),
 })
 
-/** A reply with these parts, whole or cut off behind the last of them. */
+/** Creates a reply with these parts, complete or cut off after the last part. */
 const replyOf =
   (parts: readonly PartReply[], isWhole = true) =>
   (response: ServerResponse): void => {
@@ -58,7 +58,7 @@ const columns = (stdout: string): string[][] =>
     .filter((line) => /^ +\d+ /.test(line))
     .map((line) => line.trim().split(/ {2,}/).slice(0, 3))
 
-test('prints each part as it comes, and says every second how far it is', async () => {
+test('send prints each part as it arrives, and its progress every second', async () => {
   const { args, release } = await holdThird()
   const sending = startCli(args)
   const early = await sending.until(/^ +2 .*\n/m)
@@ -75,7 +75,7 @@ test('prints each part as it comes, and says every second how far it is', async 
   expect(stderr).toMatch(/^(?:\d of 4 parts, \d\.\d\/s.*\n)+$/)
 })
 
-test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it with what is known', async (signal) => {
+test.each(['SIGINT', 'SIGTERM'] as const)('send prints the outcomes so far on %s', async (signal) => {
   const { args } = await holdThird()
   const sending = startCli(args)
   await sending.until(/ 2 +2 +201/)
@@ -87,7 +87,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s ends it with what is known', async
   )
 })
 
-test('SIGINT before any part of the reply says so', async () => {
+test('send reports all outcomes as unknown on SIGINT before the first part', async () => {
   const url = await serve(() => undefined)
   const sending = startCli(['send', await batchFile(), '--to', url])
   await sending.untilErrors(/0 of 4 parts, 0\.0\/s\n/)
@@ -101,7 +101,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
   ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\nSome outcomes are unknown\. .*\n$/],
   ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts\. The outcome of 3 of 4 records/],
-])('the exit status follows the worst outcome: %s', async (_, parts, expected, last) => {
+])('send sets its exit status by the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))
   const { status, stdout } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stdout]).toEqual([expected, expect.stringMatching(last)])
@@ -111,7 +111,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   expect(document.records).toHaveLength(parts.length)
 }) // prettier-ignore
 
-test('sends the header fields that are given', async () => {
+test('send adds the header fields of its flags', async () => {
   const seen: unknown[] = []
   const url = await serve((response, { headers }) => {
     seen.push(headers['x-school'], headers['x-class'], headers.authorization)
@@ -122,7 +122,7 @@ test('sends the header fields that are given', async () => {
   expect(seen).toEqual(['school-1', '4B', 'bearer sandbox'])
 })
 
-test('shows the ids of records that are in the d of OData V2', async () => {
+test('send shows the ids of records inside the d envelope of OData V2', async () => {
   const { json, ...accepted } = part(201)
   const url = await serve(replyOf([{ ...accepted, json: `{"d":${json ?? ''}}` }]))
   const { status, stdout } = await runCommand([
@@ -134,7 +134,7 @@ test('shows the ids of records that are in the d of OData V2', async () => {
   expect([status, stdout]).toEqual([0, expect.stringContaining(guid(7))])
 })
 
-test('a reply that is cut off leaves what came, and what to do', async () => {
+test('send prints the outcomes so far and what to do when the reply is cut off', async () => {
   const url = await serve(replyOf([part(201), part(201)], false))
   const { status, stdout, stderr } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stderr]).toEqual([1, ''])
@@ -148,7 +148,7 @@ test('a reply that is cut off leaves what came, and what to do', async () => {
   expect([none.status, none.stdout]).toEqual([1, expect.stringContaining('outcome of 4 of 4 records')])
 })
 
-test('a batch that is refused as a whole is told in the words of the reply', async () => {
+test('send prints the error of the response when the whole batch is refused', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const cut = batchOf(flatRecords(4)).body.slice(0, 900)
   const { status, stderr, stdout } = await runCommand(['send', await batchFile(cut), '--to', adapter.url])
@@ -161,7 +161,7 @@ test('a batch that is refused as a whole is told in the words of the reply', asy
   expect([other.status, other.stderr]).toEqual([1, expect.stringContaining('Check that --to')])
 })
 
-test('a key that no header field can carry is named, and nothing is sent', async () => {
+test('send sends nothing when the key cannot be a header value, and names the key', async () => {
   const { url, seen } = await startUpstream()
   const { status, stderr } = await runCommand(['send', await batchFile(), '--to', url], {
     MARKBRIDGE_SUBSCRIPTION_KEY: 'ключ',
@@ -171,7 +171,7 @@ test('a key that no header field can carry is named, and nothing is sent', async
   expect(stderr).not.toContain('ключ')
 })
 
-test('a reader that goes away early changes neither the sending nor the exit status', async () => {
+test('send finishes with the same exit status when the reader of its output goes away early', async () => {
   const adapter = await startAdapter((await startUpstream()).url)
   const args = `send ${await batchFile()} --to ${adapter.url}`
   const { stdout, stderr } = await promisify(execFile)('bash', [
@@ -181,7 +181,7 @@ test('a reader that goes away early changes neither the sending nor the exit sta
   expect([stdout, stderr]).toEqual(['0\n', ''])
 })
 
-test('sends a recorded request, and standard input', async () => {
+test('send posts a recorded request and standard input', async () => {
   const upstream = await startUpstream()
   const adapter = await startAdapter(upstream.url)
   for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {

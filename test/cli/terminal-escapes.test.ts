@@ -9,7 +9,10 @@ import { ownFile } from './own-file.ts'
 import type { CliResult } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-/** Clears the screen, names the window, colours (as one C1 character), goes back over the line, and turns the direction of what follows. */
+/**
+ * Clears the screen, names the window, sets a colour (as one C1 character), returns to the start of the line, deletes, and reverses the
+ * direction of the text.
+ */
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\rok\u007f\u202e'
 
 function expectPlain({ stdout, stderr }: CliResult): void {
@@ -33,7 +36,7 @@ const hostileReply: Answer = (_seen, response) => {
   response.end(encoder.part(part) + encoder.close(0))
 }
 
-test('send prints no control character of a reply, and no line of its own making', async () => {
+test('send prints no control characters and no line breaks from a reply', async () => {
   const text = await send(hostileReply)
   expectPlain(text)
   expect(text.stdout).toMatch(/400 .*X\?\[2J.*forged line\n0 accepted/)
@@ -47,7 +50,7 @@ test('send prints no control character of a reply, and no line of its own making
 test.each([
   ['JSON', { error: { code: `E${HOSTILE}`, message: `m${HOSTILE}`, details: [{ target: HOSTILE }] } }],
   ['text', `gone${HOSTILE}\nforged line`],
-])('send prints no control character of a refusal as %s', async (_form, body) => {
+])('send prints no control characters from an error in %s', async (_form, body) => {
   const result = await send(replyWith(502, body))
   expectPlain(result)
   expect(result.stderr.split('\n')).toHaveLength(2)
@@ -61,7 +64,7 @@ const hostileBatch = batchOf(
 const hostileComment = batchOf([flatRecord(1, { Comment: HOSTILE })]).body
 
 test.each([[[]], [['--show']], [['--json']]])(
-  'check prints no control character of a batch %j',
+  'check prints no control characters from a batch with the flags %j',
   async (args) => {
     const others = hostileBatch.replaceAll('--batch', `--${HOSTILE}`)
     for (const text of [hostileComment, hostileBatch, others])
@@ -69,12 +72,12 @@ test.each([[[]], [['--show']], [['--json']]])(
   },
 )
 
-test('check shows in JSON what a batch has', async () => {
+test('check --json keeps the control characters of a batch in escaped form', async () => {
   const { stdout } = await runCommand(['check', await fileWith(hostileComment), '--json'])
   expect(JSON.parse(stdout)).toMatchObject({ records: [{ v3: { Qualifier: { Comment: HOSTILE } } }] })
 })
 
-test('check prints no control character of the name of a file', async () => {
+test('check prints no control characters from a file name', async () => {
   const file = await fileWith(batchOf(flatRecords(1)).body, `\u001b[31m\u009b.txt`)
   for (const args of [[file], [join(file, '..')], [join(file, '..'), '--json'], [`${file}.none`]])
     expectPlain(await runCommand(['check', ...args]))

@@ -9,7 +9,7 @@ import { ownFile } from './own-file.ts'
 
 const EVERY_MS = 20
 
-/** Watches a file and reads it at each change; `read` are the texts in their order. */
+/** Watches a file and reads it at each change; `read` collects the texts in order. */
 async function watch(
   path: string,
 ): Promise<{ read: (string | undefined)[]; readonly seen: (text: string | undefined) => Promise<void> }> {
@@ -25,7 +25,7 @@ async function watch(
   return { read, seen: (text) => expect.poll(() => read.at(-1), { interval: 5, timeout: 60_000 }).toBe(text) }
 }
 
-test('a file that is written, replaced by another, deleted and there again is read each time', async () => {
+test('the file watch reads a file after it is written, replaced, deleted or created again', async () => {
   const folder = await makeFolder()
   const path = join(folder, 'a.yaml')
   await writeFile(path, 'one')
@@ -39,11 +39,11 @@ test('a file that is written, replaced by another, deleted and there again is re
   await seen(undefined)
   await writeFile(path, 'four')
   await seen('four')
-  // A file is empty for a moment while it is written in place.
+  // A file is empty for a moment while it is overwritten.
   expect(read.filter((text) => text !== '')).toEqual(['one', 'two', 'three', undefined, 'four'])
 })
 
-test('the links of a Kubernetes ConfigMap are followed', async () => {
+test('the file watch follows the links of a Kubernetes ConfigMap', async () => {
   const folder = await makeFolder()
   for (const revision of ['1', '2']) {
     await mkdir(join(folder, `..${revision}`))
@@ -57,7 +57,7 @@ test('the links of a Kubernetes ConfigMap are followed', async () => {
   await seen('revision 2')
 })
 
-test('a file that is still being written is waited for, and the same text again is not a change', async () => {
+test('the file watch waits for a write to finish, and ignores an equal text', async () => {
   const path = await ownFile('a.yaml', 'one')
   const { read, seen } = await watch(path)
   await writeFile(path, '')
@@ -71,7 +71,7 @@ test('a file that is still being written is waited for, and the same text again 
   expect(read.filter((text) => text === 'x'.repeat(400)).length).toBe(1)
 })
 
-test('a change between the first read and the start of the watch is seen', async () => {
+test('the file watch notices a change between the first read and its start', async () => {
   const path = await ownFile('a.yaml', 'new')
   const files = createFileWatch()
   files.onRead(path, 'old')

@@ -16,14 +16,17 @@ afterAll(() => running.close())
 const json = { accept: 'application/json' }
 const names = people.map(({ name }) => name)
 
-/** What each person gets: olga and otto are operators, anna approves, vera looks; zoe (operator) and zack (viewer) see zenith only. */
+/**
+ * The status for each person: olga and otto are operators, anna is an approver, vera a viewer; zoe (operator) and zack (viewer) see zenith
+ * only.
+ */
 const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
 const ofAcme = { ...all, zoe: 404, zack: 404 }
 const nowhere = { ...Object.fromEntries(names.map((name) => [name, 404])), nobody: 401 }
 const nobodyMay = { olga: 403, otto: 403, anna: 403, vera: 403, zoe: 403, zack: 403, nobody: 401 }
 const operators = { ...all, anna: 403, vera: 403, zoe: 400, zack: 403 }
 
-describe('route × role × partner', () => {
+describe('access to routes by role and partner', () => {
   test.each([
     ['/', all],
     ['/?range=week', all],
@@ -54,7 +57,7 @@ describe('route × role × partner', () => {
     ['/letters', all],
     ['/letters?kind=parked', all],
     ['/audit', all],
-  ])('GET %s', async (path, expected) => {
+  ])('answers GET %s by role and partner', async (path, expected) => {
     const statuses = await Promise.all(
       [...names, 'nobody'].map(async (name) => [
         name,
@@ -65,7 +68,7 @@ describe('route × role × partner', () => {
   })
 
   test.each([
-    // The desk decides about roles, by the functions of rollout; the console about partners.
+    // The stage desk checks the role, and the console checks the partner.
     ['/partners/acme', { step: 'back', reason: 'test' }, { ...ofAcme }],
     ['/partners/zenith', { step: 'back', reason: 'test' }, all],
     ['/batches', { batch: '42' }, all],
@@ -74,7 +77,7 @@ describe('route × role × partner', () => {
     ['/batches/41/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 200 }],
     ['/letters?kind=deadLetters', { record: '42.7', reason: 'test' }, operators],
     ['/letters?kind=parked', { record: '42.5', reason: 'test' }, operators],
-  ])('POST %s %j', async (path, form, expected) => {
+  ])('answers POST %s %j by role and partner', async (path, form, expected) => {
     const statuses = await Promise.all(
       [...names, 'nobody'].map(async (name) => [
         name,
@@ -93,7 +96,7 @@ describe('route × role × partner', () => {
     '/comparison',
     '/try',
     '/audit',
-  ])('%s shows those who see one partner nothing of another', async (path) => {
+  ])('shows a person who is limited to one partner nothing of another on %s', async (path) => {
     for (const accept of ['text/html', 'application/json'])
       for (const name of ['zoe', 'zack']) {
         const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
@@ -102,7 +105,7 @@ describe('route × role × partner', () => {
       }
   })
 
-  test('an unknown partner and one outside the scope look the same', async () => {
+  test('gives the same response for an unknown partner and for one outside the scope', async () => {
     const [one, other] = await Promise.all(
       ['/partners/acme', '/partners/none'].map((path) => running.ask(path, { headers: bearer('zoe') })),
     )
@@ -114,7 +117,7 @@ const bearer = (name: string): { authorization?: string } =>
   name === 'nobody' ? {} : { authorization: `Bearer ${tokenOf(name)}` }
 
 describe('sessions', () => {
-  test('a page without a session leads to the login, and back', async () => {
+  test('redirects a page without a session to the login, and back after it', async () => {
     const { status, headers } = await running.ask('/partners/acme?x=1')
     expect([status, headers['location']]).toEqual([303, '/login?to=%2Fpartners%2Facme%3Fx%3D1'])
     const entered = await running.ask(String(headers['location']), { form: { token: tokenOf('vera') } })
@@ -125,7 +128,7 @@ describe('sessions', () => {
   })
 
   test.each(['//evil.test/', 'https://evil.test/', '/\\evil.test', '/..//evil.test', 'javascript:alert(1)'])(
-    'the login never leads to %s',
+    'never redirects from the login to %s',
     async (to) => {
       const { headers } = await running.ask(`/login?to=${encodeURIComponent(to)}`, {
         form: { token: tokenOf('vera') },
@@ -135,13 +138,13 @@ describe('sessions', () => {
     },
   )
 
-  test('signing out ends the session on the server', async () => {
+  test('ends the session on the server when the person signs out', async () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/logout', { form: {} })).status).toBe(303)
     expect((await olga.ask('/partners')).status).toBe(303)
   })
 
-  test('a role counts as the configuration has it now, and a replaced token ends its sessions', async () => {
+  test('applies the present role, and ends the sessions of a replaced token', async () => {
     let list = people
     const other = await startConsole({ operators: () => list })
     const otto = await other.enter('otto')
@@ -156,7 +159,7 @@ describe('sessions', () => {
     await other.close()
   })
 
-  test('a session ends after 12 h', async () => {
+  test('ends a session after 12 h', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })
     const otto = await other.enter('otto')
@@ -167,7 +170,7 @@ describe('sessions', () => {
     await other.close()
   })
 
-  test('a link works once, and only where no operators are named', async () => {
+  test('accepts a link once, and only when the configuration names no operators', async () => {
     const other = await startConsole({ operators: () => [] })
     const link = other.createLink() ?? ''
     const entered = await other.ask(link)
@@ -181,7 +184,7 @@ describe('sessions', () => {
     expect(running.createLink()).toBeUndefined()
   })
 
-  test('a cookie that is there twice is none', async () => {
+  test('ignores a cookie that is sent twice', async () => {
     const { cookie } = await running.enter('olga')
     expect(
       (await running.ask('/', { headers: { cookie: `${cookie}; markbridge_console=other` } })).status,
@@ -194,7 +197,7 @@ describe('an authenticating proxy', () => {
     settingsOf({ trustedProxies: [...trustedProxies], identity: { header: 'X-Forwarded-User' } })
   const named = (name: string) => ({ headers: { 'x-forwarded-user': name } })
 
-  test('names an operator, whose forms need their token all the same', async () => {
+  test('names the operator, whose forms still need their token', async () => {
     const other = await startConsole({ settings: trusting(['127.0.0.1']) })
     const page = await other.ask('/partners/acme', named('anna'))
     expect(page.text).toContain('anna · approver')
@@ -211,7 +214,7 @@ describe('an authenticating proxy', () => {
     await other.close()
   })
 
-  test('is believed from its addresses only', async () => {
+  test('is trusted from its own addresses only', async () => {
     const other = await startConsole({ settings: trusting(['10.0.0.0/8']) })
     expect((await other.ask('/partners', named('olga'))).status).toBe(303)
     expect((await running.ask('/partners', named('olga'))).status).toBe(303)
@@ -222,7 +225,7 @@ describe('an authenticating proxy', () => {
     [['127.0.0.1'], true],
     [['10.0.0.0/8'], false],
     [[], false],
-  ])('that ends TLS is believed from its addresses only: %j', async (trustedProxies, isSecure) => {
+  ])('makes the cookie secure only if its address is trusted: %j', async (trustedProxies, isSecure) => {
     const other = await startConsole({ settings: settingsOf({ trustedProxies }) })
     const { headers } = await other.ask('/login', {
       form: { token: tokenOf('vera') },
@@ -233,11 +236,11 @@ describe('an authenticating proxy', () => {
   })
 })
 
-describe('changes', () => {
+describe('changes by a form', () => {
   test.each([
     ['no token', {}],
     ['a made-up token', { csrf: 'x' }],
-  ])('with %s of the form change nothing', async (_, csrf) => {
+  ])('changes nothing with %s of the form', async (_, csrf) => {
     const { cookie } = await running.enter('olga')
     const before = running.calls.length
     const form = { step: 'back', reason: 'forged', ...csrf }
@@ -245,7 +248,7 @@ describe('changes', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('with a password from the address of a page are those of the cookie, and need its token', async () => {
+  test('uses the cookie and needs its token when the address of the page has a password', async () => {
     const { cookie } = await running.enter('olga')
     const before = running.calls.length
     const headers = { cookie, authorization: `Basic ${Buffer.from('a:b').toString('base64')}` }
@@ -254,7 +257,7 @@ describe('changes', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('with the token of another session change nothing', async () => {
+  test('changes nothing with the token of another session', async () => {
     const [olga, otto] = [await running.enter('olga'), await running.enter('otto')]
     const form = { csrf: otto.csrf, step: 'back', reason: 'x' }
     expect((await running.ask('/partners/acme', { form, headers: { cookie: olga.cookie } })).status).toBe(403)
@@ -265,7 +268,7 @@ describe('changes', () => {
     { origin: 'null' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
-  ])('from another site are refused: %j', async (headers) => {
+  ])('refuses a form from another site: %j', async (headers) => {
     const olga = await running.enter('olga')
     const form = { step: 'back', reason: 'x' }
     expect(
@@ -274,7 +277,7 @@ describe('changes', () => {
     expect((await running.ask('/login', { form: { token: tokenOf('olga') }, headers })).status).toBe(403)
   })
 
-  test('need a reason', async () => {
+  test('refuses a form without a reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     for (const reason of ['', '  ', 'x'.repeat(501)])
@@ -283,7 +286,7 @@ describe('changes', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('are in the audit trail before they are done, and said on the next page, once', async () => {
+  test('writes the audit trail before a change, and shows the result once on the next page', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     const done = await olga.ask('/letters?kind=deadLetters', {
@@ -298,13 +301,13 @@ describe('changes', () => {
     expect((await olga.ask('/letters')).text).not.toContain('1 dead letter cleared.')
   })
 
-  test('of records that are not in the list are refused', async () => {
+  test('refuses records that are not in the list', async () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/letters', { form: { record: '42.1', reason: 'x' } })).status).toBe(400)
   })
 })
 
-test('an id that is typed becomes a hash before it is in an address', async () => {
+test('a search hashes a typed id before it becomes part of an address', async () => {
   const olga = await running.enter('olga')
   const learner = '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01'
   const { headers, status } = await olga.ask('/batches', { form: { learner, state: 'unknown' } })
@@ -313,7 +316,7 @@ test('an id that is typed becomes a hash before it is in an address', async () =
   expect((await olga.ask('/batches', { form: { learner: 'Ann' } })).text).not.toContain('Ann')
 })
 
-test('values are masked until somebody who may see them gives a reason, which is in the trail', async () => {
+test('a record shows masked values until a permitted person gives a reason, which the audit trail records', async () => {
   const olga = await running.enter('olga')
   expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
   const before = running.calls.length
@@ -324,7 +327,7 @@ test('values are masked until somebody who may see them gives a reason, which is
   expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
 })
 
-test('a run with very many classes of difference holds no client up: the largest are explained', async () => {
+test('a run with very many classes of difference explains only the largest, so that clients do not wait', async () => {
   const many = { ...manyClassesRun(), run: RUN }
   const other = await startConsole({}, { comparison: { ...sampleComparison, run: async () => many } })
   const { text } = await other.ask(`/comparison/${RUN}`, { headers: { ...json, ...bearer('olga') } })
@@ -335,13 +338,13 @@ test('a run with very many classes of difference holds no client up: the largest
   await other.close()
 })
 
-describe('the switches of the sandbox', () => {
+describe('the faults of the sandbox', () => {
   const on = async (): Promise<string | undefined> => {
     const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
     return />([^<]+)<\/button><span class="badge/.exec(text)?.[1]
   }
 
-  test('say which one is on, and are noted before they are set', async () => {
+  test('shows the active fault, and writes the audit trail before it sets another', async () => {
     const olga = await running.enter('olga')
     expect(await on()).toBe('Nothing broken')
     const before = running.calls.length
@@ -357,14 +360,14 @@ describe('the switches of the sandbox', () => {
   })
 })
 
-describe('a batch that is tried', () => {
+describe('Try it', () => {
   const upload = (fields: Readonly<Record<string, string>>, file: string, name = 'batch.txt') => {
     const parts = Object.entries(fields).map(([field, value]) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`) // prettier-ignore
     const body = `${parts.join('')}--b\r\nContent-Disposition: form-data; name="batch"; filename="${name}"\r\n\r\n${file}\r\n--b--\r\n`
     return { method: 'POST' as const, body, headers: { 'content-type': 'multipart/form-data; boundary=b' } }
   }
 
-  test('is shown with its findings, as text, and nothing is kept', async () => {
+  test('shows the findings of a batch as text, and stores nothing', async () => {
     const olga = await running.enter('olga')
     const { body, headers, method } = upload({ csrf: olga.csrf, partner: 'acme' }, 'hello <b>world</b>')
     const { status, text } = await olga.ask('/try', {
@@ -379,10 +382,10 @@ describe('a batch that is tried', () => {
 
   test.each([
     ['without the token of the form', { partner: 'acme' }, 'x', 'b.txt', 403],
-    ['for a partner that is not there', { csrf: '', partner: 'none' }, 'x', 'b.txt', 400],
+    ['for an unknown partner', { csrf: '', partner: 'none' }, 'x', 'b.txt', 400],
     ['without a file', { csrf: '', partner: 'acme' }, '', '', 400],
     ['that is too large', { csrf: '', partner: 'acme' }, 'x'.repeat(4_194_305), 'b.txt', 413],
-  ])('%s is refused', async (_, fields, file, name, expected) => {
+  ])('refuses an upload %s', async (_, fields, file, name, expected) => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     const own = 'csrf' in fields ? { ...fields, csrf: olga.csrf } : fields
@@ -391,7 +394,7 @@ describe('a batch that is tried', () => {
     expect([status, running.calls.slice(before)]).toEqual([expected, []])
   })
 
-  test('of another partner is refused', async () => {
+  test('refuses a partner outside the scope', async () => {
     const { body, headers, method } = upload({ partner: 'acme' }, 'x')
     expect(
       (await running.ask('/try', { method, body, headers: { ...headers, ...bearer('zoe') } })).status,
@@ -399,8 +402,8 @@ describe('a batch that is tried', () => {
   })
 })
 
-describe('headers', () => {
-  test('every answer forbids frames, inline scripts and caches', async () => {
+describe('HTTP headers of the console', () => {
+  test('forbids frames, inline scripts and caches in every response', async () => {
     const olga = await running.enter('olga')
     for (const path of ['/', '/partners/acme', '/nowhere', '/login']) {
       const { headers } = await olga.ask(path)
@@ -417,22 +420,25 @@ describe('headers', () => {
   })
 
   test.each(['evil.test', 'evil.test:8081', '127.0.0.1.evil.test', 'console.test'])(
-    'Host: %s is refused: a page of that name would read this console',
+    "refuses a Host that is not the console's: %s",
     async (host) => {
       const olga = await running.enter('olga')
       expect((await olga.ask('/', { headers: { cookie: olga.cookie, host } })).status).toBe(400)
     },
   )
 
-  test('a name of the configuration is answered', async () => {
+  test('accepts a Host in console.hosts', async () => {
     const other = await startConsole({ settings: settingsOf({ hosts: ['console.test'] }) })
     expect((await other.ask('/login', { headers: { host: 'Console.test' } })).status).toBe(200)
     await other.close()
   })
 
-  test.each(['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const)('%s is not allowed', async (method) => {
-    expect((await running.ask('/', { method })).status).toBe(405)
-  })
+  test.each(['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const)(
+    'refuses the method %s',
+    async (method) => {
+      expect((await running.ask('/', { method })).status).toBe(405)
+    },
+  )
 })
 
 test.each([
@@ -451,16 +457,16 @@ test.each([
   '/batches/1e3',
   '/constructor',
   '/__proto__',
-])('the path %s is not found', async (path) => {
+])('an unknown path gets 404: %s', async (path) => {
   const { status } = await rawGet(path, bearer('olga').authorization ?? '')
   expect(status).toBe(404)
 })
 
-test.each(['/partners/%', '/partners/%E0%A4%A'])('the path %s cannot be read', async (path) => {
+test.each(['/partners/%', '/partners/%E0%A4%A'])('a malformed path gets 400: %s', async (path) => {
   expect((await rawGet(path, bearer('olga').authorization ?? '')).status).toBe(400)
 })
 
-/** Sends a path as it is. */
+/** Sends a path without normalising it. */
 function rawGet(path: string, authorization: string): Promise<{ readonly status: number }> {
   const { port, host } = new URL(running.url)
   return new Promise((resolve, reject) => {
@@ -489,7 +495,7 @@ describe('stored markup', () => {
     `/comparison/${RUN}`,
     `/comparison/${RUN}/report`,
     '/audit',
-  ])('is text on %s', async (path) => {
+  ])('is shown as text on %s', async (path) => {
     const olga = await running.enter('olga')
     const { text } = await olga.ask(path)
     expect(text.replaceAll(/<script type="module" src="[^"]*"><\/script>/g, '')).not.toMatch(
@@ -499,7 +505,7 @@ describe('stored markup', () => {
 })
 
 describe('a login storm', () => {
-  test('is slowed down, and no other address or session suffers', async () => {
+  test('is slowed down without affecting other addresses or sessions', async () => {
     const other = await startConsole()
     const olga = await other.enter('olga')
     const tries = await Promise.all(
@@ -517,7 +523,7 @@ describe('a login storm', () => {
     await other.close()
   })
 
-  test('of connections leaves descriptors to the clients of the process', async () => {
+  test('leaves descriptors for the clients of the process when it opens many connections', async () => {
     const other = await startConsole()
     const { port } = new URL(other.url)
     const sockets = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').resume())
@@ -532,7 +538,7 @@ describe('a login storm', () => {
     return (await other.ask('/login', { form: { token: 'guess' }, headers })).status
   }
 
-  test('behind trusted proxies counts for the client that they have the request from', async () => {
+  test('counts for the client behind trusted proxies', async () => {
     const other = await startConsole({
       settings: settingsOf({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] }),
     })
@@ -545,7 +551,7 @@ describe('a login storm', () => {
   })
 
   test.each(['not an address', '10.0.0.1:4711'])(
-    'counts for the proxy that names nobody: %s',
+    'counts for the proxy when it names no valid client: %s',
     async (forwarded) => {
       const other = await startConsole({ settings: settingsOf({ trustedProxies: ['127.0.0.1'] }) })
       for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, forwarded)).toBe(401)
@@ -554,14 +560,14 @@ describe('a login storm', () => {
     },
   )
 
-  test('counts for the peer, whatever it says of others', async () => {
+  test('counts for the peer when the peer is not trusted, whatever it claims', async () => {
     const other = await startConsole()
     for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, `203.0.113.${at}`)).toBe(401)
     expect(await guessFrom(other, '203.0.113.99')).toBe(429)
     await other.close()
   })
 
-  test('ends with time', async () => {
+  test('may try again after some time', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })
     for (let at = 0; at < 11; at += 1) await other.ask('/login', { form: { token: 'guess' } })
@@ -571,7 +577,7 @@ describe('a login storm', () => {
   })
 })
 
-test('health needs no token and no name', async () => {
+test("health checks need neither a token nor the console's host name", async () => {
   for (const path of ['/healthz', '/readyz'])
     expect(await running.ask(path, { headers: { host: '10.0.0.1' } })).toMatchObject({
       status: 200,
@@ -579,7 +585,7 @@ test('health needs no token and no name', async () => {
     })
 })
 
-test('probes cost the journal one small question a second, however many there are', async () => {
+test('health checks query the journal at most once a second', async () => {
   const other = await startConsole()
   await Promise.all(Array.from({ length: 50 }, () => other.ask('/readyz')))
   expect(other.asked.length).toBeLessThanOrEqual(2)
@@ -587,7 +593,7 @@ test('probes cost the journal one small question a second, however many there ar
   await other.close()
 })
 
-test('an unexpected error is reported, and none of it is shown', async () => {
+test('an unexpected error is reported to the log, and the response reveals nothing of it', async () => {
   const other = await startConsole({ systemUser: 'alice' })
   other.breakData(new TypeError('Ann is absent'))
   const { status, text } = await other.ask('/', { headers: bearer('olga') })
@@ -596,6 +602,6 @@ test('an unexpected error is reported, and none of it is shown', async () => {
   await other.close()
 })
 
-test('nobody has caused an unexpected error', () => {
+test('no test above has caused an unexpected error', () => {
   expect(running.errors).toEqual([])
 })

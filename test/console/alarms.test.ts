@@ -28,7 +28,7 @@ const trouble = (kind: Trouble['kind']): Trouble => ({ kind, partner: 'acme', co
 const kinds = ['v3Fails', 'denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const
 const lost = { instance: 2, host: 'mb-1', pid: 17, leaseUntilMs: 9, state: 'lost', openBatches: 1 } as const
 
-/** Everything that there can be an alarm of. */
+/** Every possible alarm. */
 const all: readonly Alarm[] = [
   ...alarmsOf(
     {
@@ -46,11 +46,11 @@ const all: readonly Alarm[] = [
 ] // prettier-ignore
 
 describe('alarms', () => {
-  it('are none where nothing is wrong and nothing waits', () => {
+  it('returns no alarm when nothing is wrong and nothing waits', () => {
     expect(alarmsOf(quiet, [stage])).toEqual([])
   })
 
-  it.each(kinds)('have one for %s, with its beginning and what to do', (kind) => {
+  it.each(kinds)('returns an alarm with beginning and remedy for %s', (kind) => {
     const [alarm, ...others] = alarmsOf({ ...quiet, trouble: [trouble(kind)] }, [stage])
     expect(others).toEqual([])
     expect(alarm).toMatchObject({ sinceMs: 5, text: expect.stringContaining('3 ') as unknown })
@@ -62,11 +62,11 @@ describe('alarms', () => {
     ['a guard only warns', { guardAlarm: 'V3 does worse.' }, { tone: 'bad' }],
     ['a stage is damaged', { stage: 'damaged' }, { tone: 'bad' }],
     ['a step waits', { pending: { text: 'v3', by: 'otto', needsApproval: true } }, { tone: 'note' }],
-  ])('have one where %s', (_what, given, expected) => {
+  ])('returns an alarm when %s', (_what, given, expected) => {
     expect(alarmsOf(quiet, [{ ...stage, ...given }])).toMatchObject([expected])
   })
 
-  it('begin with the gravest', () => {
+  it('lists the worst alarm first', () => {
     const tones = all.map(({ tone }) => tone)
     expect(tones).toEqual(tones.toSorted())
   })
@@ -75,11 +75,11 @@ describe('alarms', () => {
     ...new Set(all.flatMap(({ remedy }) => [...remedy.matchAll(/markbridge ((?:doctor|journal ls|rollout \w+ \w+)(?: --reason "[^"]*")?)/g)].map(([, command = '']) => command))),
   ] // prettier-ignore
 
-  it('name commands in what to do', () => {
+  it('names commands in the remedies', () => {
     expect(commands.length).toBeGreaterThan(3)
   })
 
-  it.each(commands)('name a command that the program runs: %s', async (command) => {
+  it.each(commands)('names only commands that the program has: %s', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

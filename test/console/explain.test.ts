@@ -23,18 +23,18 @@ async function tryFile(file: Buffer) {
   }
 }
 
-/** Without what is new in each reply. */
+/** Removes the parts of a reply that are new in each reply. */
 const plain = (text: string, v3Id: string): string =>
   text
     .replaceAll(/batchresponse_[0-9a-f-]{36}/g, 'batchresponse')
     .replaceAll(/"SequenceID":"[^"]*"/g, '')
-    // V3 answers with values of its own.
+    // V3 may answer with other values for these members.
     .replaceAll(/"(?:RecordedOn|ChangeProcessName|AttendableEventStart|RecordedBy)":(?:"[^"]*"|null)/g, '')
     .replaceAll(/"@odata.context":"[^"]*"/g, '')
     .replaceAll(/Content-Length: \d+/g, '')
     .replaceAll(/"ExternalID":"[^"]*"/g, `"ExternalID":"${v3Id}"`)
 
-test('the reply that Try it shows is the one that the batch gets', async () => {
+test('Try it shows the reply that the adapter gives to the batch', async () => {
   const file = readFileSync('fixtures/class-register/body.txt')
   const { reply } = await tryFile(file)
   const boundary = /^--(\S+)/.exec(file.toString())?.[1] ?? ''
@@ -46,7 +46,7 @@ test('the reply that Try it shows is the one that the batch gets', async () => {
   const isAccepted = real.text.split('--batchresponse_').slice(1, -1).map((part) => part.includes('201 Created')) // prettier-ignore
   const shown = reply.parts.map(({ ifAccepted, otherwise }, at) => (isAccepted[at] === true ? ifAccepted : otherwise)) // prettier-ignore
   expect(new Set(isAccepted)).toEqual(new Set([true, false]))
-  // Which rule V3 broke is V3's to say.
+  // V3 decides which rule a record breaks.
   const anyCode = (text: string): string => text.replaceAll(/\[\{"Message".*\}\]/g, '[]')
   expect(anyCode(plain(shown.join('') + reply.end, reply.v3Id))).toBe(anyCode(plain(real.text, reply.v3Id)))
   expect(reply.head).toContain('HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=batchresponse_')
@@ -55,12 +55,12 @@ test('the reply that Try it shows is the one that the batch gets', async () => {
 test.each([
   ['a batch whose ids differ gets one 200', 'ids-differ', 200, 0],
   ['a batch that is cut is refused as a whole', 'header-names-changeset-truncated', 400, 0],
-])('%s', async (_, fixture, status, parts) => {
+])('Try it shows that %s', async (_, fixture, status, parts) => {
   const { reply } = await tryFile(readFileSync(`fixtures/${fixture}/request.http`))
   expect([reply?.head.split(' ')[1], reply?.parts.length]).toEqual([String(status), parts])
 })
 
-test('a record is explained both ways, from the request and the part that are kept', async () => {
+test('a record is explained in both directions from its stored request and part', async () => {
   const [own, bad] = [served.mark(), served.mark({ SchoolAttendanceCode: guid(5) })]
   await served.postMarks([own, bad, '{"Learner": "HUSHCOMMENT"}'])
   await served.isIndexed(2)

@@ -12,20 +12,20 @@ import { createKeyHash, encodeMark, type JournalKey, seal } from '../../src/jour
 import { readMeta } from '../../src/journal/schema.ts'
 import { encodeStoredRequest } from '../../src/writes/stored-request.ts'
 
-// Fills a new journal with records as partners send them, by straight inserts into its own tables: one batch of 20,000, twenty of 1,000, single
-// records, and registers of 30. node test/console/fill.ts --journal sqlite:/tmp/j/journal.db --records 1000000 [--settled]
+// Fills a new journal with records by direct inserts into its tables: one batch of 20,000 records, twenty of 1,000, single records, and
+// registers of 30. node test/console/fill.ts --journal sqlite:/tmp/j/journal.db --records 1000000 [--settled]
 
-/** The key that requests are encrypted with. */
+/** The key that encrypts the requests. */
 export const fillKey: JournalKey = { id: 'fill', key: Buffer.alloc(32, 9) }
 
 const PARTNERS = ['acme', 'bromley', 'castle', 'dover', 'eton']
 const LEARNERS = 50_000
 const SPAN_MS = 7 * 86_400_000
-/** Batches of one transaction. */
+/** The maximum number of batches in one transaction. */
 const STEP = 100
 
 export interface Filled {
-  /** The batch of 20,000. */
+  /** The number of the batch with 20,000 records. */
   readonly large: number
   readonly batches: number
   readonly records: number
@@ -34,7 +34,7 @@ export interface Filled {
 interface FillOptions {
   readonly url: string
   readonly records: number
-  /** True: nothing is in flight or due, so that an adapter on it has no work of its own. */
+  /** True if no record is in flight or due, so that an adapter on this journal has no work of its own. */
   readonly settled: boolean
   readonly onProgress?: (records: number) => void
 }
@@ -128,7 +128,7 @@ export async function fillJournal({ url, records, settled, onProgress }: FillOpt
   }
 }
 
-/** Sizes of batches in a mix that has so many records. */
+/** Returns the sizes of batches that together have this many records. */
 function sizesOf(records: number): readonly number[] {
   const sizes: number[] = []
   let left = records
@@ -140,7 +140,7 @@ function sizesOf(records: number): readonly number[] {
     // prettier-ignore
     for (let made = 0; made < count && left >= records / 2; made += 1, left -= size) sizes.push(size)
   for (; left > 0; left -= 30) sizes.push(Math.min(30, left))
-  // Spread: each kind is all over the time.
+  // Shuffles the sizes, so that each kind is spread over the whole time.
   return sizes.map((size, at) => [Math.imul(at + 1, 0x9e3779b1) >>> 0, size] as const).sort(([one], [other]) => one - other).map(([, size]) => size) // prettier-ignore
 }
 

@@ -12,14 +12,17 @@ async function statusesOf(client: RawClient): Promise<number[]> {
   return replies.map(({ startLine }) => Number(startLine.split(' ')[1]))
 }
 
-it.each(Object.entries(tails))('answers a request before %s', async (_name, [tail, status]) => {
-  const console = await startConsole()
-  const client = await RawClient.open(Number(new URL(console.url).port), request + tail)
-  expect(await statusesOf(client)).toEqual([200, status])
-  await console.close()
-})
+it.each(Object.entries(tails))(
+  'replies to a request that is followed by %s',
+  async (_name, [tail, status]) => {
+    const console = await startConsole()
+    const client = await RawClient.open(Number(new URL(console.url).port), request + tail)
+    expect(await statusesOf(client)).toEqual([200, status])
+    await console.close()
+  },
+)
 
-it('answers a client that has closed its side', async () => {
+it('replies to a client that has closed its side of the connection', async () => {
   const console = await startConsole()
   const client = await RawClient.open(Number(new URL(console.url).port))
   client.socket.end(request)

@@ -9,13 +9,13 @@ import { guid, readBatchReply } from '../support/batch-request.ts'
 import { eachDatabase } from '../support/each-database.ts'
 import { HUSH, serveConsole, type ServedConsole, tokenOf } from './support/serve-console.ts'
 
-/** Asks for a page as a browser and as a program gets it. */
+/** Requests a page as HTML and as JSON. */
 async function ask({ ask: as }: ServedConsole, path: string, form?: Readonly<Record<string, string>>) {
   const forms = await Promise.all(['text/html', 'application/json'].map((accept) => as('olga', path, form, accept))) // prettier-ignore
   return { statuses: forms.map(({ status }) => status), ...textOutput(`${path} ${JSON.stringify(form)}`, forms.map(({ text }) => text).join('\n')) } // prettier-ignore
 }
 
-/** Signs in as a browser does, once in vain; gives what is answered, and the cookie. */
+/** Signs in as a browser does, first with a wrong token. Returns the responses and the cookie. */
 async function signIn({ url }: ServedConsole) {
   const enter = (token: string) =>
     request(`${url}/login`, {
@@ -31,7 +31,7 @@ async function signIn({ url }: ServedConsole) {
 }
 
 describe.each(eachDatabase())('the console over a journal in %s', (name, { test }) => {
-  test('shows, logs and keeps no value and no credential but where somebody asked for it', async (url) => {
+  test('shows, logs and stores no personal data and no credential, except a value that an operator asked for', async (url) => {
     const served = await serveConsole(onTestFinished, name === 'SQLite' ? undefined : url)
     const { mark, postMarks, setFaults } = served
     const register = [mark(), mark(), mark(), mark({ SchoolAttendanceCode: guid(5) })]
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     ]
     expect(ids).toHaveLength(3)
 
-    // What somebody types is in no answer either.
+    // No response contains an id that somebody typed.
     const found: Output[] = [refused]
     for (const form of [{ learner: Learner }, { event: AttendableEvent }, { mark: ids[0] ?? '' }]) {
       const { text } = await served.ask('olga', '/batches', form)
@@ -65,7 +65,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     )
     const tried = readFileSync('fixtures/class-register/body.txt', 'utf8').replaceAll('late', HUSH)
     expect(await served.tryFile(Buffer.from(tried))).toContain(HUSH)
-    // Not the page of the sandbox: it shows the marks of its own, made-up learners.
+    // All pages but the sandbox, which shows the marks of its invented learners.
     const paths = [
       ...['/', '/?range=live', '/?range=day', '/?range=week', '/partners', '/partners/acme', '/batches', '/batches?contentId=1'],
       ...['/batches/1', '/batches/2', '/batches/3', '/batches/4', '/letters', '/letters?kind=parked', '/audit', '/login'],

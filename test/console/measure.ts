@@ -7,7 +7,7 @@ import { openConsoleEngine } from '../../src/console/data/engine.ts'
 import type { Search } from '../../src/console/data/port.ts'
 import { fillJournal, fillKey } from './fill.ts'
 
-// Fills a journal, has it indexed and asks for each page, in one process: node test/console/measure.ts --journal sqlite:/tmp/j/journal.db
+// Fills a journal, indexes it and measures each page in one process: node test/console/measure.ts --journal sqlite:/tmp/j/journal.db
 
 const ROUNDS = 20
 const DAY_MS = 86_400_000
@@ -40,7 +40,7 @@ for (let pass = 0; pass < ROUNDS; pass += 1) await engine.work()
 const { user: idleUser, system: idleSystem } = process.cpuUsage(idle)
 print('a pass without news', { cpuMs: Math.round((idleUser + idleSystem) / ROUNDS / 100) / 10 })
 
-/** Asks with another value in each round, the first time before anything is in a cache of this process. */
+/** Measures queries with another value in each round. The first round finds nothing in the caches of this process. */
 async function time(what: string, ask: (round: number) => Promise<unknown>): Promise<void> {
   const times: number[] = []
   let rows: unknown

@@ -17,13 +17,13 @@ afterAll(async () => {
   await service.close()
 })
 
-/** The name of the switch that is on. */
+/** Returns the name of the active fault. */
 async function switchOn(): Promise<string | undefined> {
   const { text } = await olga.ask('/sandbox')
   return /name="switch" value="(\w+)"[^>]*>[^<]*<\/button><span class="badge/.exec(text)?.[1]
 }
 
-test('each switch is one that the service takes, and is on until another one is', async () => {
+test('the sandbox accepts each fault of the page, which stays active until another one is chosen', async () => {
   const { text } = await olga.ask('/sandbox')
   const names = [...text.matchAll(/name="switch" value="(\w+)"/g)].map(([, name = '']) => name)
   expect([names.length, await switchOn()]).toEqual([6, 'off'])
@@ -33,7 +33,7 @@ test('each switch is one that the service takes, and is on until another one is'
   }
 })
 
-test('the page has ids of the school to try, and its JSON all of them', async () => {
+test('the page shows some ids of the school, and its JSON contains all of them', async () => {
   const { text } = await olga.ask('/sandbox', { headers: { accept: 'application/json' } })
   const { school } = JSON.parse(text) as { school: { learners: string[]; codes: { code: string }[] } }
   expect(school.learners.length).toBeGreaterThan(20)

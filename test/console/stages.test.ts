@@ -55,7 +55,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Sends a step as a person; gives the status and the document. */
+/** Sends a step as a person, and returns the status and the document. */
 async function post(name: string, partner: string, form: Readonly<Record<string, string>>) {
   const reply = await request(`${opened.url}/partners/${partner}`, {
     method: 'POST',
@@ -69,7 +69,7 @@ async function post(name: string, partner: string, form: Readonly<Record<string,
   return { status: reply.statusCode, ...((await reply.body.json()) as object) }
 }
 
-test('a step takes the way that it takes on the command line, for the people who may', async () => {
+test('the console takes a step like the command line, for people with the right role', async () => {
   const set = { step: 'set', stage: 'shadow', reason: 'compare' }
   expect(opened.link).toBeUndefined()
   expect(await post('vera', 'acme', set)).toMatchObject({ status: 409, result: 'forbidden' })
@@ -111,7 +111,7 @@ test('a step takes the way that it takes on the command line, for the people who
   await store.close()
 })
 
-test('what changes no stage is in the trail, which stays whole', async () => {
+test('the audit trail records actions that change no stage, and stays intact', async () => {
   const reply = await request(`${opened.url}/letters?kind=deadLetters`, {
     method: 'POST',
     headers: {
@@ -130,7 +130,7 @@ test('what changes no stage is in the trail, which stays whole', async () => {
   await store.close()
 })
 
-test('what live comparison keeps in the journal is shown to those who may see the partner, and runs to those who see all', async () => {
+test('the console shows live comparison to people who may see the partner, and runs to people who see all partners', async () => {
   const store = await openRolloutStore({ url })
   let day = ''
   for (const partner of ['acme', 'zenith']) {

@@ -22,13 +22,13 @@ const readPath = `/V2/Attendance/AttendanceRecords?$top=1&$filter=Learner%20eq%2
 interface Served {
   readonly cli: RunningCli
   readonly url: string
-  /** Replaces the file by one in which this revision's key is known. */
+  /** Replaces the file by one with the key of this revision. */
   write(revision: number, more?: object): Promise<void>
-  /** Statuses of reads with the key of a revision, on connections of their own: they reach both workers. */
+  /** Reads with the key of a revision on separate connections, which reach both workers, and returns the statuses. */
   statusesWith(revision: number): Promise<number[]>
 }
 
-/** `serve` with a file whose partner is at its first revision. */
+/** Starts `serve` with a file whose partner is at its first revision. */
 async function serve(v3: string, options: readonly string[]): Promise<Served> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
@@ -54,7 +54,7 @@ async function serve(v3: string, options: readonly string[]): Promise<Served> {
       ],
       ...more,
     }
-    // As editors do; JSON is YAML.
+    // Editors replace a file like this. JSON is valid YAML.
     await writeFile(`${file}~`, JSON.stringify(config))
     await rename(`${file}~`, file)
   }
@@ -83,7 +83,7 @@ function reload({ cli }: Served): void {
   process.kill(cli.pid ?? 0, 'SIGHUP')
 }
 
-/** Clients that write and read until they are stopped; resolves with how many requests they sent and which failed. */
+/** Starts clients that write and read until they are stopped. Resolves with the number of requests and the failed ones. */
 function startLoad(
   url: string,
   { batch, headers }: SandboxRegister,
@@ -158,7 +158,7 @@ test(
   },
 )
 
-test('a faulty file changes nothing, its faults are logged, and signals in a row end with the last file', async () => {
+test('a reload logs the faults of an invalid file and changes nothing, and repeated signals apply the last file', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   await served.write(2, { limits: { maxPart: 1 }, listen: { port: 'hush' } })
@@ -183,7 +183,7 @@ test('a faulty file changes nothing, its faults are logged, and signals in a row
   })
 })
 
-test('a worker that cannot take a configuration is replaced by one that has what the others have', async () => {
+test('a worker that cannot apply a configuration is replaced by one with the configuration of the others', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   const { pid } = await served.cli.logged({ msg: 'worker started', worker: 2 })
@@ -197,7 +197,7 @@ test('a worker that cannot take a configuration is replaced by one that has what
     [401, 401, 401, 401],
     [200, 200, 200, 200],
   ])
-  // And one that starts later has it, whatever the file says by then.
+  // A worker that starts later has the same configuration, whatever the file says by then.
   await served.write(3, { listen: { port: 1 } })
   const later = await served.cli.logged({ msg: 'worker started', worker: 3 })
   process.kill(Number(later['pid']), 'SIGKILL')
@@ -208,14 +208,14 @@ test('a worker that cannot take a configuration is replaced by one that has what
   ])
 })
 
-test('with --watch a file that was replaced is taken without a signal, and so is a secret in a file', async () => {
+test('serve --watch reloads without a signal when the configuration or a secret file changes', async () => {
   const sandbox = await startSandbox({ keys: ['sandbox', 'other'] })
   const served = await serve(sandbox.url, ['--watch'])
   const secret = await ownFile('key', 'wrong\n')
   const match = { subscriptionKeySha256: sha256(keyOf(2)) }
   await served.write(2, { partners: [{ id: 'a', match, v3: { subscriptionKey: { file: secret } } }] })
   await served.cli.logged({ msg: 'config reloaded', revision: 2 })
-  // The key that V3 refuses is the configuration's.
+  // V3 refuses this key, which comes from the configuration.
   expect(await served.statusesWith(2)).toEqual([502, 502, 502, 502])
   await writeFile(secret, 'other\n')
   expect(await served.cli.logged({ msg: 'config reloaded', revision: 3 })).toMatchObject({ changed: ['a'] })

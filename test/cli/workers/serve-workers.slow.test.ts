@@ -19,7 +19,7 @@ const COUNT = 20
 const patient = { timeout: 60_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
 
-/** `serve --workers 2` in front of a service. With a key in the journal any worker can finish what another left. */
+/** Starts `serve --workers 2` in front of a service. With a key in the journal, any worker can finish the batches of another. */
 async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: string }> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
@@ -32,7 +32,7 @@ async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: s
       keys: [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }],
     },
   }
-  // JSON is YAML.
+  // JSON is valid YAML.
   await writeFile(file, JSON.stringify(config))
   const env = { JOURNAL_KEY: randomBytes(32).toString('base64') }
   const cli = startCli(['serve', '--config', file, '--workers', '2'], env)
@@ -43,7 +43,7 @@ async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: s
   return { cli, url }
 }
 
-/** A connection, and the number of the worker that has it: the log tells who refused its first request. */
+/** Opens a connection, and finds its worker by the log line of its first request, which is refused. */
 async function connect(cli: RunningCli, url: string, path: string, code: string) {
   const client = new Client(url)
   onTestFinished(() => client.destroy())
@@ -53,7 +53,7 @@ async function connect(cli: RunningCli, url: string, path: string, code: string)
   return { client, worker }
 }
 
-/** A connection to each worker: they get connections in turns. */
+/** Opens a connection to each worker. The workers get connections in turns. */
 async function connectBoth(cli: RunningCli, url: string) {
   const one = await connect(cli, url, batchPath, 'ADP_METHOD_NOT_ALLOWED')
   const other = await connect(cli, url, '/elsewhere', 'ADP_SUBSCRIPTION_KEY')
@@ -72,7 +72,7 @@ function disturb(sandbox: Sandbox, fault: object): Promise<unknown> {
   return sandbox.request('PUT', '/_sandbox/faults', { headers: jsonBody, body })
 }
 
-/** Workers end with the process that started them, also where it is killed. */
+/** Checks that the workers end with the process that started them, also if it is killed. */
 async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   const pids = [1, 2].map(async (worker) =>
     Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
@@ -90,7 +90,7 @@ async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 }
 
-test('the same batch to both workers at once is applied once, both get the same answer, and neither outlives its parent', async () => {
+test('two workers apply a batch once and give the same reply when both receive it, and end with their parent', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const connections = await connectBoth(cli, url)
@@ -113,12 +113,12 @@ test('the same batch to both workers at once is applied once, both get the same 
   await expectNoneOutlives(cli)
 })
 
-test('a worker that was killed is replaced, and the other finishes its records', async () => {
+test('a killed worker is replaced, and the other worker finishes its records', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const [one, other] = await connectBoth(cli, url)
   const register = await sandboxRegister(sandbox, COUNT)
-  // Half of it is written, and the other half never gets an answer.
+  // Half of the batch is written, and the other half never gets a response.
   await disturb(sandbox, { kind: 'stall', skip: COUNT / 2 })
   const broken = post(one.client, register).catch(() => 'broken')
   await expect.poll(async () => (await register.written()).length, patient).toBe(COUNT / 2)
@@ -134,7 +134,7 @@ test('a worker that was killed is replaced, and the other finishes its records',
   await cli.logged({ msg: 'started', worker: 3 })
 })
 
-test('SIGTERM lets a batch finish, whoever has it', async () => {
+test('serve --workers finishes a batch in either worker on SIGTERM', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const [{ client }] = await connectBoth(cli, url)
@@ -148,7 +148,7 @@ test('SIGTERM lets a batch finish, whoever has it', async () => {
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
 })
 
-test('a missing key is warned of and a port in use is told, each once, and no worker stays', async () => {
+test('serve --workers reports a missing key and a port in use once each, and leaves no worker', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(

@@ -13,13 +13,13 @@ function configOf(id: string): Config {
 
 const refusal = new AdapterError('ADP_CONFIGURATION', 'no', { details: [{ code: 'reload', message: 'why' }] })
 
-/** What becomes of workers, in order: `2 reload b` for the partner of a configuration. */
+/** Logs the calls to workers in order, such as `2 reload b` for a configuration with the partner b. */
 function start() {
   const log: string[] = []
   const config = createWorkersConfig(configOf('a'), 5)
   const given = (id: number, what: string, packed: unknown): void =>
     void log.push(`${id} ${what} ${unpackConfig(packed as PackedConfig).partners[0]?.id}`)
-  /** A worker that answers a reload so. */
+  /** Creates a worker that answers a reload with `answer`. */
   const worker = (id: number, answer: () => Promise<unknown> = () => Promise.resolve()): ReloadPeer => {
     const call = async (name: string, packed: unknown): Promise<never> => {
       given(id, name, packed)
@@ -37,7 +37,7 @@ const refuse = (): Promise<never> => Promise.reject(refusal)
 const never = (): Promise<never> => Promise.withResolvers<never>().promise
 
 describe('a reload of workers', () => {
-  it('is refused by the first, and the next one goes on from the same', async () => {
+  it('changes nothing when the first worker refuses, and the next reload starts from the same configuration', async () => {
     const { log, config, worker, reload } = start()
     const refusing = worker(1, refuse)
     worker(2)
@@ -48,7 +48,7 @@ describe('a reload of workers', () => {
     expect(log).toEqual(['1 config a', '2 config a', '1 reload b', '3 config a', '2 reload c', '3 reload c'])
   })
 
-  it('ends workers that do not answer, or refuse what others took, and asks them no more', async () => {
+  it('ends a worker that does not answer or refuses what others applied, and calls it no more', async () => {
     const { log, worker, reload } = start()
     worker(1, never)
     worker(2)
@@ -63,7 +63,7 @@ describe('a reload of workers', () => {
     ])
   })
 
-  it('reaches a worker that starts meanwhile, and fails where none answers', async () => {
+  it('reaches a worker that starts meanwhile, and fails when no worker answers', async () => {
     const { log, worker, reload } = start()
     worker(1, () => {
       worker(2)
@@ -76,7 +76,7 @@ describe('a reload of workers', () => {
     await expect(alone.reload('b')).rejects.toThrow('No worker answered')
   })
 
-  it('is refused before any is asked where it needs a restart', async () => {
+  it('is refused before any worker is called when it needs a restart', async () => {
     const { log, config, worker } = start()
     worker(1)
     const elsewhere = parseConfig({ upstreams: { v3: { baseUrl: 'https://other.test' } } })
@@ -85,7 +85,7 @@ describe('a reload of workers', () => {
   })
 })
 
-test('a worker is replaced at once, then later and later while they end young', () => {
+test('the delay before a worker is replaced grows while workers end young', () => {
   const delayAfter = createRestartDelay()
   const ages = [5, 5, 5, 5, 5, 5, 5, 5, 5, 59_999, 60_000, 5]
   expect(ages.map((livedMs) => delayAfter(livedMs))).toEqual([

@@ -18,14 +18,14 @@ const [LEARNER, OTHER, EVENT, MARK] = [guid(1), guid(2), guid(3), guid(4)]
 const begin = (): Promise<void> => Promise.resolve()
 const LATER_MS = Date.now() + 600_000
 
-/** Requests of these tests are JSON; one that is not cannot be read. */
+/** Decodes the requests of these tests, which are JSON. Any other text counts as unreadable. */
 function readRequest(payload: Uint8Array) {
   const text = Buffer.from(payload).toString()
   if (!text.startsWith('{')) return Promise.reject(new AdapterError('ADP_INTERNAL', 'no request'))
   return Promise.resolve(JSON.parse(text) as { boundary: string; records: [] })
 }
 
-/** A batch of records of learners and one event, as Content-IDs 1, 2, …. */
+/** Creates a batch with one record for each learner at one event, with the Content-IDs 1, 2, …. */
 const registerOf = (name: string, learners: readonly string[], given: Parameters<typeof batchOf>[1] = {}) =>
   batchOf(learners.map((learner) => `${learner} ${EVENT}`), {
     name,
@@ -42,7 +42,7 @@ const registerOf = (name: string, learners: readonly string[], given: Parameters
 interface Opened {
   readonly journal: DurableJournal
   readonly engine: ConsoleEngine
-  /** Does the background work until nothing is left. */
+  /** Does background work until nothing is left to do. */
   readonly work: () => Promise<void>
 }
 
@@ -68,7 +68,10 @@ const placesOf = (found: SearchResult): readonly string[] =>
 const numbersOf = (found: SearchResult): readonly number[] =>
   found.kind === 'batches' ? found.batches.map(({ batch }) => batch) : []
 
-/** Batch 1: two confirmed, one with a known mark. 2: refused and parked. 3: of another partner, in flight. 4: of V2. */
+/**
+ * Fills the journal. Batch 1: two confirmed records, one with a known mark. Batch 2: one refused and one parked. Batch 3: another partner,
+ * in flight. Batch 4: served by V2.
+ */
 async function fill(journal: Journal): Promise<void> {
   await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
   await journal.settle(1, [
@@ -86,7 +89,7 @@ async function fill(journal: Journal): Promise<void> {
 }
 
 describe.each(eachDatabase())('the data of the console over a journal in %s', (name, { test }) => {
-  test('counts marks by the minute of their receipt and by state, as they change', async (url) => {
+  test('counts marks by minute of receipt and present state', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -110,7 +113,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       expect((await engine.overview(range, ['other'])).traffic.series.map(({ state }) => state)).toContain('unknown')
   })
 
-  test('balances each partner, checks it against the records, and lists the instances', async (url) => {
+  test('checks the balance of each partner against the records, and lists the instances', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -124,7 +127,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.overview('live', ['other'])).balances.map(({ partner }) => partner)).toEqual(['other'])
   })
 
-  test('sees totals that contradict the records', async (url) => {
+  test('detects totals that contradict the records', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     const inspector = await openInspector(url)
@@ -133,7 +136,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     onTestFinished(close)
     await work()
     await sql`update console_batches set confirmed = 9 where batch = 1`.execute(db)
-    // The check comes with the first pass of an engine.
+    // An engine checks the balances in its first pass.
     await engine.close()
     const again = await openConsoleEngine({ url, how, readRequest, begin, onFailure: () => undefined })
     onTestFinished(() => again.close())
@@ -142,7 +145,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await again.overview('live', 'all')).balances.map(({ holds }) => holds)).toEqual([false, true])
   })
 
-  test('finds records and batches by each key, within the scope', async (url) => {
+  test('finds records and batches by each search field, within the scope', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -181,7 +184,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect([placesOf(second), await find({ learner, limit: 1, after: second.next })]).toEqual([['2.1'], ['1.0']])
   })
 
-  test('finds nothing for addresses that no page has given', async (url) => {
+  test('finds nothing for parameters that no page creates', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -190,7 +193,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(await engine.records(1, { from: 999_999_999_999_998 })).toEqual({ records: [], next: undefined })
   })
 
-  test('finds a mark that is confirmed after its batch was indexed', async (url) => {
+  test('finds a mark that was confirmed after its batch was indexed', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -225,14 +228,14 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.records(2, { state: 'parked' })).records.map(({ position }) => position)).toEqual([1])
   })
 
-  test('says how long another process has worked on the index', async (url) => {
+  test('reports how long PostgreSQL has worked on the index', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
     expect(engine.servedMs() > 0).toBe(name === 'PostgreSQL')
   })
 
-  test('opens the request of a batch, or says why it cannot', async (url) => {
+  test('decrypts the request of a batch, or returns the reason why it cannot', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
     const opened = await engine.readKept(1, 0)
@@ -241,7 +244,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect([await engine.readKept(4, 0), await engine.readKept(99, 0)]).toEqual(['onV2', undefined])
   })
 
-  test('lists dead letters and what is tried again, by reason', async (url) => {
+  test('lists dead letters and records that are retried, by reason', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
     const letters = await engine.waiting({ kind: 'deadLetters' }, 'all')
@@ -252,7 +255,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.waiting({ kind: 'parked' }, ['other'])).records).toEqual([])
   })
 
-  test('keeps exceptional steps as a timeline', async (url) => {
+  test('stores exceptional steps as a timeline', async (url) => {
     const { journal, engine, work } = await open(url)
     const queue = createStepQueue(Date.now)
     const observed = observeJournal(journal, queue)
@@ -278,7 +281,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.overview('live', 'all')).index.lostSteps).toBe(3)
   })
 
-  test('notes records that gave way to newer ones', async (url) => {
+  test('records a step when newer marks supersede records', async (url) => {
     const { journal, engine, work } = await open(url)
     const resend = { state: 'notApplied', answer: '503', reason: 'timeout', retry: 'resend' } as const
     await beginNew(journal, registerOf('old', [LEARNER, OTHER]))
@@ -290,7 +293,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.batch(1, 'all'))?.timeline).toMatchObject([{ kind: 'superseded', positions: [[1, 1]] }])
   })
 
-  test('adds up the figures of instances', async (url) => {
+  test('adds the figures of all instances', async (url) => {
     const { engine } = await open(url)
     const atMs = Date.now()
     await engine.keepFigures([{ name: 'calls write 2xx', count: 90 }, { name: 'callMs 0.1', count: 90 }, { name: 'callMs 0.5', count: 90 }], atMs) // prettier-ignore
@@ -306,7 +309,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       ])
   })
 
-  test('says what goes wrong now and what waits, since when, to those who see the partner', async (url) => {
+  test('reports present failures and waiting records with their beginning, within the scope', async (url) => {
     const { journal, engine } = await open(url)
     const troubleOf = async (scope: 'all' | readonly string[] = 'all') =>
       (await engine.overview('live', scope)).trouble.map(({ kind, partner, count }) => [kind, partner, count])
@@ -328,12 +331,12 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       { kind: 'v3Fails', partner: undefined, count: 40, sinceMs: Math.floor(nowMs / minute - 2) * minute },
       { kind: 'denied', partner: 'acme', count: 3, sinceMs: Math.floor(nowMs / minute - 1) * minute },
     ])
-    // It serves again: the latest minute decides.
+    // V3 works again, since only the latest minute decides.
     await figures('calls write 2xx', 90, 0)
     expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
   })
 
-  test('says what it cannot read, and why', async (url) => {
+  test('counts the batches that it cannot read, by reason', async (url) => {
     const { journal, engine, work } = await open(url, { keys: [], plaintextAccepted: false })
     await beginNew(journal, registerOf('one', [LEARNER]))
     await journal.settle(1, [{ ...confirmed(0), mark: { externalId: MARK, recordedMs: 1 } }])
@@ -344,7 +347,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     await expect(engine.hash('learner', LEARNER)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
   })
 
-  test('goes on where a request cannot be decoded', async (url) => {
+  test('continues after a request that cannot be decoded', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER], { payload: Buffer.from('?') }))
     await journal.settle(1, [confirmed(0)])
@@ -355,14 +358,14 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(placesOf(await engine.search({ contentId: '1' }, 'all'))).toEqual(['2.0'])
   })
 
-  test('deletes what the journal has deleted', async (url) => {
+  test('deletes data that the journal has deleted', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
     const learner = await engine.hash('learner', LEARNER)
     const inspector = await openInspector(url)
     onTestFinished(() => inspector.close())
-    // Not yet swept: what is erased is not found any longer.
+    // A search does not find erased data even before the sweep.
     await inspector.erase(how, { request: (bytes) => Buffer.from(bytes).includes(guid(7)) || Buffer.from(bytes).includes(OTHER), reply: () => false }) // prettier-ignore
     expect(placesOf(await engine.search({ learner }, 'all'))).toEqual(['2.1'])
     const { db, close } = await openConsoleDatabase(url)
@@ -380,7 +383,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(kept.rows.map(({ batch }) => batch)).toEqual([2, 3])
   })
 
-  test('counts what was denied as refused, as the journal does', async (url) => {
+  test('counts records of denied batches as refused, like the journal', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
     await work()
@@ -392,7 +395,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(balances).toMatchObject([{ refused: 2, open: 0, received: 2 }])
   })
 
-  test('is written by one instance at a time, and answered the same by each', async (url) => {
+  test('is written by one instance at a time, and is the same on every instance', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     const other = await openConsoleEngine({ url, how, readRequest, begin, onFailure: () => undefined })
@@ -404,7 +407,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await other.overview('hour', 'all')).traffic).toEqual((await engine.overview('hour', 'all')).traffic)
   })
 
-  test('holds no value of a learner or a mark', async (url) => {
+  test('contains no personal data', async (url) => {
     const { journal, work } = await open(url)
     await fill(journal)
     await work()

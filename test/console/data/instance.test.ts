@@ -9,7 +9,7 @@ import { adapterConfig, startWithV3 } from '../../support/start-adapter.ts'
 
 const TIME_MS = 20_000
 
-it('answers over a thread what an adapter with a console has received, and its figures', async () => {
+it('answers queries about received batches and figures from its thread', async () => {
   const folder = await makeFolder()
   const journal = { url: `sqlite:${folder}/journal.db`, keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] }
   const { adapter } = await startWithV3(undefined, {
@@ -32,7 +32,7 @@ it('answers over a thread what an adapter with a console has received, and its f
   }, TIME_MS)
   expect(await data?.retry(1)).toBe(0)
   expect(await data?.dismiss(1)).toBe(0)
-  // What is left is written at the end.
+  // Queued data is written when the adapter closes.
   await adapter.app.close()
   expect(adapter.events().filter(({ msg }) => msg === 'console data unavailable')).toEqual([])
 
@@ -46,7 +46,7 @@ it('answers over a thread what an adapter with a console has received, and its f
   await later?.close()
 })
 
-it('waits for a journal that is not there yet, and says so once', async () => {
+it('waits for a journal that does not exist yet, and reports it once', async () => {
   const folder = await makeFolder()
   const failures: string[] = []
   const config = adapterConfig('http://127.0.0.1:1', { journal: { url: `sqlite:${folder}/journal.db` } })

@@ -18,7 +18,7 @@ const runs: readonly RunDocument[] = [
   { ...readyRun(), run: 'run-20260301-160000-0002', endedAt: '2026-03-01T16:10:00Z' },
 ]
 
-/** Twenty days, of which the last ones are better. */
+/** Returns twenty days, of which the last ones have fewer differences. */
 export const trendOf = (partner: string): LiveResult['trend'] =>
   Array.from({ length: 20 }, (_, at) => ({
     day: new Date(NOW_MS - (19 - at) * 86_400_000).toISOString().slice(0, 10),
@@ -26,7 +26,7 @@ export const trendOf = (partner: string): LiveResult['trend'] =>
     differing: partner === 'zenith' || at === 15 ? 0 : Math.max(5, 60 - at * 3),
   }))
 
-/** What comparisons of two partners have found. */
+/** The comparisons of two partners. */
 export const sampleComparison: ComparisonDesk = {
   runs: async () => [
     ...runs.map((document) => ({

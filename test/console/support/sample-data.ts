@@ -10,7 +10,7 @@ import type {
 
 export const NOW_MS = Date.UTC(2026, 10, 26, 9, 30)
 
-/** What a client can write into a batch, and a service into an answer. */
+/** Markup that a client can write into a batch, and a service into a response. */
 export const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
 
 const states = ofEachState(() => 0)
@@ -166,7 +166,7 @@ export function sampleOverview(scope: Scope): Overview {
   }
 }
 
-/** What a console shows that has two partners; `calls` has what was changed. */
+/** Creates the data of a console with two partners; `calls` collects the changes. */
 export function createSampleData(calls: string[]): ConsoleData {
   const letters = batchRows.flatMap(recordsOf).filter(({ deadLetter }) => deadLetter)
   const parked = batchRows.flatMap(recordsOf).filter(({ state }) => state === 'parked')

@@ -14,7 +14,7 @@ import { batchOf, type BatchText, postBatch } from '../../support/batch-request.
 import type { OnEnd } from '../../support/end-of-file.ts'
 import { adapterConfig, startAdapter } from '../../support/start-adapter.ts'
 
-/** Stands in what no output may hold. */
+/** A text that no output may contain. */
 export const HUSH = 'HUSHCOMMENT'
 export const clientKey = 'HUSHKEY-51c7d0'
 export const clientToken = 'HUSHTOKEN-90aa13'
@@ -31,12 +31,11 @@ const operator = (name: string, role: string, more: object = {}) => ({
   tokenSha256: createHash('sha256').update(tokenOf(name)).digest('hex'),
 })
 
-/** A form of a page, as a program sends it. */
 type Fields = Readonly<Record<string, string | readonly string[]>>
 
 /**
- * The sandbox, the adapter and the console beside it, as `demo` runs them, but for people with tokens: olga may reveal, otto operates, anna
- * approves. V3 serves acme, V2 zenith. A step forward takes two people.
+ * Starts the sandbox, the adapter and the console as `demo` does, but with operators: olga may reveal values, otto is an operator, anna an
+ * approver. V3 serves acme, and V2 serves zenith. A step forward needs two people.
  */
 export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
@@ -71,7 +70,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
       },
     ],
   }
-  // Partners begin where the file says: with approval from the start that would be legacy.
+  // The partners begin at the stage in the file. With `approval: two` from the start, they would begin at legacy.
   const rollout = { ...settings.rollout, approval: 'two' }
   const config = adapterConfig(sandbox.url, { ...settings, rollout })
   const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
@@ -84,7 +83,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
 
   const samples = await sandbox.samples()
   let used = 0
-  /** A mark of a learner and a session that have none yet. */
+  /** Creates a mark for a learner and a session that have none yet. */
   const mark = (members: object = {}) => {
     const { learners, events } = samples
     const [at, session] = [used % learners.length, Math.floor(used / learners.length)]
@@ -93,7 +92,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     return { ...sampleMark(samples, at, own), ...members }
   }
   const post = (batch: BatchText) => postBatch(adapter, batch, credentials)
-  /** Posts records as a batch of its own; with `isMismatch` its client gets 200 for all of them. */
+  /** Posts records as one batch. With `isMismatch`, its client gets 200 for all of them. */
   const postMarks = (records: readonly (object | string)[], isMismatch = false) => {
     const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
     return post(batchOf(records, { batch, boundary: isMismatch ? boundary : batch }))
@@ -102,7 +101,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     await sandbox.request('DELETE', '/_sandbox/faults')
     if (faults.length > 0) await sandbox.put('faults', faults)
   }
-  /** Asks as a program does; without fields for a page. */
+  /** Sends a request as a program does; without `form` it requests a page. */
   const ask = async (name: string, path: string, form?: Fields, accept = 'application/json') => {
     const reply = await request(`${opened.url}${path}`, {
       method: form === undefined ? 'GET' : 'POST',
@@ -111,7 +110,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     })
     return { status: reply.statusCode, text: await reply.body.text() }
   }
-  /** Sends a batch to Try it, as a browser sends a form with a file; the answer as JSON. */
+  /** Uploads a batch to Try it as a browser does, and returns the response as JSON. */
   const tryFile = async (file: Buffer): Promise<string> => {
     const fieldOf = (name: string): string => `--form\r\nContent-Disposition: form-data; name="${name}"`
     const fields = `${fieldOf('partner')}\r\n\r\nacme\r\n${fieldOf('batch')}; filename="batch.txt"\r\n\r\n`
@@ -128,14 +127,14 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
   return {
     ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
-    /** A record that waits, and one that nobody tries again: each in a batch whose client got 200. V3 is down from then on. */
+    /** Creates a record that waits and a record that is no longer retried, each in a batch whose client got 200. V3 is down afterwards. */
     leaveBehind: async (): Promise<void> => {
       await setFaults()
       await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], true)
       await setFaults({ kind: 'status', status: 503, face: 'V3' })
       await postMarks([mark()], true)
     },
-    /** Waits until the console has counted and indexed all that was posted. */
+    /** Waits until the console has counted and indexed this many batches. */
     isIndexed: (batches: number): Promise<void> =>
       vi.waitFor(async () => {
         const { index } = JSON.parse((await ask('olga', '/')).text) as { index: { waiting: number } }

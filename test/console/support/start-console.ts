@@ -27,7 +27,7 @@ const operator = (
   tokenSha256: createHash('sha256').update(tokenOf(name)).digest('hex'),
 })
 
-/** One of each role that sees all, and those who see one partner only. */
+/** One person of each role who sees all partners, and people who see one partner only. */
 export const people: readonly ListedOperator[] = [
   operator('olga', 'operator', { reveal: true }),
   operator('otto', 'operator'),
@@ -73,7 +73,7 @@ const stageOf = (partner: string): PartnerDetails => ({
   configuration: `id: ${partner}\nmatch:\n  subscriptionKeySha256: [secret]\nstage: shadow\n`,
 })
 
-/** Stages that never change; `calls` has what was asked. */
+/** Creates stages that never change; `calls` collects the calls. */
 export function createSampleStages(calls: string[]): StageDesk {
   const partners = ['acme', 'zenith']
   return {
@@ -109,7 +109,7 @@ export function createSampleStages(calls: string[]): StageDesk {
   }
 }
 
-/** What would become of a batch that a hostile client has written. */
+/** The result of trying a batch from a hostile client. */
 const triedBatch = (file: Buffer): TriedBatch => ({
   bytes: file.byteLength,
   isSound: true,
@@ -158,18 +158,18 @@ const explained = (position: number, isRevealed: boolean): Explained =>
         reply: { status: 201, fields: [] },
       }
 
-/** Settings of a console, with defaults. */
+/** Creates the settings of a console with defaults. */
 export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleOptions['settings'] => ({
   ...{ host: '127.0.0.1', hosts: [], trustedProxies: [] },
   ...given,
 })
 
-/** A console over a real socket, with parts that only say what they were asked. */
+/** Starts a console on a real socket, with ports that only record their calls. */
 export async function startConsole(options: Partial<ConsoleOptions> = {}, ports: Partial<ConsolePorts> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
   let faults: readonly unknown[] = []
-  /** Questions about one batch. */
+  /** The queries about one batch. */
   const asked: unknown[] = []
   let broken: Error | undefined
   const sample = createSampleData(calls)
@@ -233,7 +233,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
     })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
-  /** Signs in; gives what sends further requests as that person. */
+  /** Signs in, and returns functions that send further requests as that person. */
   const enter = async (name: string) => {
     const { headers } = await ask('/login', { form: { token: tokenOf(name) } })
     const cookie = String(headers['set-cookie']).split(';')[0] ?? ''
