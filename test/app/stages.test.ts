@@ -26,7 +26,7 @@ it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
   ['postgres://db/markbridge', undefined, undefined],
   ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
-])('with the journal %s and the folder %s: %s', (url, stateDir, expected) => {
+])('derives from the journal %s and the folder %s the stage file %s', (url, stateDir, expected) => {
   expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
 })
 
