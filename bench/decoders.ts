@@ -7,7 +7,7 @@ import { splitRecords } from './split-records.ts'
 /** One way to read a legacy batch. */
 export interface Decoder {
   readonly name: string
-  /** What is timed: bytes in, the decoder's own result out. */
+  /** Decodes a body to the decoder's own result. This call is timed. */
   decode(bytes: Buffer, contentType: string): unknown
   /** The decoder's result in the form that is compared; not timed. */
   toRecords(result: unknown): PostedRecord[]

@@ -124,11 +124,11 @@ export type RunHeader = Pick<
   /** The first and last day. The default is the range of the records, or the day on which the run began if no record has a day. */
   readonly from?: string
   readonly to?: string
-  /** The base addresses of the services. The default is none. */
+  /** The base addresses of the services, if they are known. */
   readonly services?: RunDocument['services']
   /** True if V2 was read twice. */
   readonly noise: boolean
-  /** The rules of the partner. The default is none. */
+  /** The rules of the partner. Default: no rules. */
   readonly rules?: readonly DatedRule[]
 }
 

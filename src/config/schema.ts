@@ -77,7 +77,7 @@ const rolloutSchema = z.strictObject({
     'Time for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
     timeWithin(1_000, DAY_MS).prefault('15m'),
   ),
-  evidence: key('What has to be seen and compared before rollout advise says ready.', evidence.prefault({})),
+  evidence: key('The evidence that rollout advise needs before it says ready.', evidence.prefault({})),
 })
 
 const address = z

@@ -86,7 +86,7 @@ function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'Recor
   return (by ?? RecordedOn ?? null) !== null
 }
 
-/** What is known about the current mark: the input of the rules. */
+/** The known facts about the current mark, which are the input of the rules. */
 interface MarkFacts {
   /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
   readonly content: 'none' | 'same' | 'alike' | 'other'

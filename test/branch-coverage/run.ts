@@ -41,7 +41,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const output = join(root, 'coverage')
 const raw = join(output, 'v8')
 
-/** What is not counted. */
+/** Test folders that are not counted. */
 const others = [
   ...readdirSync(join(root, 'test'))
     .map((name) => `test/${name}`)

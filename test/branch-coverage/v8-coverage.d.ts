@@ -1,4 +1,4 @@
-/** What is used of a package without types of its own. */
+/** The used part of a package that has no types of its own. */
 declare module '@bcoe/v8-coverage' {
   import type { Profiler } from 'node:inspector'
 

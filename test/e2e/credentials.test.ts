@@ -80,7 +80,7 @@ describe('client credentials', () => {
     expect(statusesOf(reply)).toEqual(Array(10).fill(201))
     expect(await register.written()).toEqual(register.learners)
     const passed = await adapter.request('GET', '/V3/LearnerMedicals')
-    expect(passed.status).toBe(403) // the token has its own domains, whoever the client is
+    expect(passed.status).toBe(403) // the security domains are those of the token, not of the client
     expectNoSecret(adapter, reply.text + passed.text)
   })
 

@@ -113,7 +113,7 @@ export class Clients {
     this.tokens.add(token)
   }
 
-  /** `ids`: what it is known by; undefined: its client uses the same ids for all of its batches. */
+  /** Makes a batch with these ids, or, if `ids` is `undefined`, with the ids that its client uses for all of its batches. */
   private makeBatch(client: SimulatedClient, ids: string | undefined): SentBatch {
     const { random, scale } = this
     const isSingle = scale.faults.has('singleRecords') && random.chance(0.5)

@@ -31,7 +31,7 @@ export interface Send {
   readonly instance: Actor
   /** The side that its adapter has chosen, or `undefined` if there is none yet or V3 serves everything. */
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
-  /** The number that the journal gave the batch for it; undefined: it knew the batch, or does not know of this request. */
+  /** The number that the journal gave the batch, or `undefined` if the journal knew the batch or does not know of this request. */
   begun: number | undefined
   /** True if V2 received the request without the journal's knowledge. */
   isUnrecorded: boolean

@@ -127,7 +127,7 @@ export interface InstanceOptions {
   readonly keepsCredentials: boolean
   /** Its journal is damaged. */
   readonly onDamage: () => void
-  /** Undefined: V3 serves everything. */
+  /** The stages of the partner, or `undefined` if V3 serves everything. */
   readonly staged: Staged | undefined
 }
 

@@ -121,7 +121,7 @@ function toMessage({ kind, authorization, contentType, body, send }: BatchReques
   return message
 }
 
-/** A reply that its client has got; undefined: the connection broke off. */
+/** A reply as its client received it, or `undefined` if the connection broke off. */
 type WholeReply =
   { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
 

@@ -20,7 +20,7 @@ export interface Effect {
   readonly comment: string | null
   readonly token: string
   readonly externalId: string
-  /** The request of a client that V2 was sent, by its number; undefined: it was V3. */
+  /** The number of the client's request if V2 was sent it, or `undefined` if V3 was. */
   readonly send: number | undefined
 }
 
@@ -51,14 +51,14 @@ export interface ServiceHabits {
   readonly paceMs: number
 }
 
-/** What is written, on either face. */
+/** A mark that is written, on either face. */
 interface Written {
   readonly learner: string
   readonly event: string
   readonly code: string
   readonly minutesLate: number | null
   readonly comment: string | null
-  /** Undefined: the service takes its own time. */
+  /** The posted time, or `undefined` if the service takes its own time. */
   readonly recordedOn: number | undefined
 }
 

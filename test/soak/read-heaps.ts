@@ -6,7 +6,7 @@ import { WebSocket } from 'undici'
 export interface Heaps {
   /** What V8 has taken from the system, garbage and free pages with it. */
   readonly committedMiB: number
-  /** What is left after a collection of everything: a leak of the program is seen here. */
+  /** The size of the heap after a full collection. A leak of the program shows here. */
   readonly liveMiB: number
 }
 

@@ -50,7 +50,7 @@ const headers = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'bearer
 const partners = ['shadow', 'v3']
 const PARTNER = 'X-Partner'
 
-/** What was measured at one moment; of the heaps, the last time that they were read. */
+/** The measurements of one moment. The heaps are those that were read last. */
 interface Point extends Heaps {
   readonly residentMiB: number
   readonly descriptors: number

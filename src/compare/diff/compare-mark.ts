@@ -15,9 +15,9 @@ const textForm: ValueForm = { text: 'text' }
 const HISTORIES = 'AttendanceHistorys'
 
 export interface MarkOptions {
-  /** The rules of the partner. The default is none. */
+  /** The rules of the partner. Default: no rules. */
   readonly rules?: OwnRules | undefined
-  /** Members that are not compared, such as `RecordedOn` of a reply. The default is none. */
+  /** Members that are not compared, such as `RecordedOn` of a reply. Default: all members are compared. */
   readonly without?: ReadonlySet<string> | undefined
 }
 

@@ -8,7 +8,7 @@ import { type Checkpoint, newRunName, type RunFiles } from './run-files.ts'
 /** The results of one step of a source: a window of days or a recorded exchange. */
 export interface RunStep {
   readonly records: readonly (readonly [comparison: Comparison, groups: RecordGroups])[]
-  /** Comparisons of two reads of the same records from V2. The default is none. */
+  /** Comparisons of two reads of the same records from V2. Default: no comparisons. */
   readonly noise?: Iterable<Comparison>
   readonly askedAgain?: number
   /** Records that were offered but not compared. */

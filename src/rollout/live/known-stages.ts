@@ -44,7 +44,7 @@ export interface StageView {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row is damaged and was never read before. */
   readonly damaged: ReadonlySet<string>
-  /** What is known of the audit trail from when it was last undamaged, or `undefined` if that was never read. */
+  /** The audit trail as it was last read undamaged, or `undefined` if it never was. */
   readonly trail: KnownTrail | undefined
   /** False if the trail is damaged now. A partner without a committed stage then has no stage. */
   readonly trailIsSound: boolean

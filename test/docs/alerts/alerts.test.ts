@@ -32,7 +32,7 @@ interface Case {
   readonly alert: string
   readonly series: readonly Series[]
   readonly at: string
-  /** The labels of what fires besides those of the rule; undefined: nothing does. */
+  /** The labels of the alert besides those of the rule, or `undefined` if no alert fires. */
   readonly fires: Readonly<Record<string, string>> | undefined
 }
 

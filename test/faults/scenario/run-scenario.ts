@@ -158,7 +158,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       startMs: sum(supervisors.map((each) => each.counts().startMs)) / supervisors.length,
       crashes: supervisors.flatMap((each) => each.counts().crashes),
       findings: [
-        // What was answered is lost with a journal, and is rendered anew from what the service has.
+        // Stored replies are lost with the journal, and are rendered anew from the marks of the service.
         ...findings.filter(({ kind }) => damage === undefined || kind !== 'changedReply'),
         ...ledger.map((finding): Finding => ({ ...finding, story })),
         ...(damage?.findings() ?? []),
