@@ -348,7 +348,7 @@ function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (status === 413)
-    return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Choose fewer records.')
+    return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Send a smaller form.')
   if (typeof status === 'number' && status < 500)
     return new AdapterError('ADP_BODY', 'The request cannot be read. Nothing was done.')
   return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause: error })

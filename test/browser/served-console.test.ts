@@ -160,7 +160,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.page.goto('/letters')
       await use.check('[name=record]')
       await use.fill('#letters-reason', 'sent anew')
-      await use.submit('form[aria-label="Clear the chosen"] button')
+      await use.submit('form[aria-label="Clear the selected records"] button')
       expect(await use.page.locator('[role=status]').textContent()).toBe('1 dead letter cleared.')
       return [expect.stringMatching(/^clear olga acme: batch \d+, parts 1: sent anew$/) as string]
     }],
@@ -168,7 +168,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.page.goto('/letters?kind=parked')
       await use.check('#letters-all')
       await use.fill('#letters-reason', 'V3 is back')
-      await use.submit('form[aria-label="Retry the chosen"] button')
+      await use.submit('form[aria-label="Retry the selected records"] button')
       return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, what waits: V3 is back$/)]) as string[]
     }],
     ['breaks the sandbox, and mends it', async (use: Use) => {

@@ -46,8 +46,8 @@ Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for
 V3, if it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
 MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is
 the sandbox's.
-Ctrl+C stops the run and prints a report of what was compared; --resume continues
-the run. A second Ctrl+C ends the program at once.
+Ctrl+C stops the run and prints a report of what was compared; --resume
+continues the run. A second Ctrl+C ends the program at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 

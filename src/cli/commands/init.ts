@@ -21,8 +21,8 @@ Examples:
     --subscription-key ""
 
 Asks for each value that no flag gives; "" leaves out V2 or the key. The file
-contains only the SHA-256 of the key. The partner begins at legacy if V2 is given,
-else at v3.
+contains only the SHA-256 of the key. The partner begins at legacy if V2 is
+given, else at v3.
 Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
 
 export function addInit(command: Command, exitWith: (status: number) => void): void {
