@@ -27,7 +27,7 @@ export async function writeResult(path: string, text: string, force = false): Pr
     if (force) await replaceFile(path, text)
     else await writeFile(path, text, { flag: 'wx', mode: 0o600 })
   } catch (cause) {
-    throw unwritten(`${path} cannot be written: ${describeFileError(cause)}`, cause)
+    throw writeError(`${path} cannot be written: ${describeFileError(cause)}`, cause)
   }
 }
 
@@ -35,12 +35,12 @@ export async function writeResult(path: string, text: string, force = false): Pr
 export async function expectPlace(path: string, force = false): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   // As root, a rename would replace a device such as /dev/stdout.
-  if (found?.isFile() === false) throw unwritten(`${path} is not a file`)
+  if (found?.isFile() === false) throw writeError(`${path} is not a file`)
   if (found !== undefined && !force)
-    throw unwritten(`${path} exists already. Name another file, or replace it with --force`)
+    throw writeError(`${path} exists already. Name another file, or replace it with --force`)
 }
 
-const unwritten = (message: string, cause?: unknown): AdapterError =>
+const writeError = (message: string, cause?: unknown): AdapterError =>
   new AdapterError('ADP_USAGE', `${message}.`, { cause })
 
 /**

@@ -3,7 +3,7 @@ import { get as getHttps } from 'node:https'
 import { TLSSocket } from 'node:tls'
 
 /** What a GET without credentials shows of a server. */
-interface Reached {
+interface ProbeResult {
   readonly status: number
   /**
    * The clock of the server minus the clock of this machine, from its Date field in whole seconds, or `undefined` if it sent no Date
@@ -17,7 +17,7 @@ interface Reached {
 const TIMEOUT_MS = 5_000
 
 /** Calls an address without credentials. Rejects with an error that has a `code` if the server cannot be reached. */
-export function probe(url: URL): Promise<Reached> {
+export function probe(url: URL): Promise<ProbeResult> {
   const get = url.protocol === 'https:' ? getHttps : getHttp
   return new Promise((resolve, reject) => {
     const startMs = Date.now()

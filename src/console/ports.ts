@@ -130,7 +130,7 @@ export interface StageDesk {
   /** Returns entries of the audit trail, newest first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly AuditEntry[]>
   /** Adds an action that changes no stage to the audit trail. */
-  note(action: NotedAction, by: string, what: string): Promise<void>
+  recordAction(action: NotedAction, by: string, what: string): Promise<void>
 }
 
 /** The settings that a step to `canary` may change. */

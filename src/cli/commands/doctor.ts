@@ -60,7 +60,7 @@ interface Check {
 
 async function examine({ config: given }: { readonly config?: string }): Promise<Answer> {
   const path = expectConfig(given)
-  const checks = await loadConfig(path).then((config) => examineConfig(path, config), unreadable)
+  const checks = await loadConfig(path).then((config) => examineConfig(path, config), reportInvalid)
   const failed = checks.filter(({ result }) => result === 'fails').length
   const lines = checks.flatMap(({ check, result, message, remedy }) => [
     `${result.padEnd(7)}  ${check}: ${message}`,
@@ -74,7 +74,7 @@ async function examine({ config: given }: { readonly config?: string }): Promise
   }
 }
 
-function unreadable(cause: unknown): readonly Check[] {
+function reportInvalid(cause: unknown): readonly Check[] {
   if (!(cause instanceof AdapterError)) throw cause
   const remedy = 'Correct the file; docs/configuration.md has all keys.'
   return [{ check: 'configuration', result: 'fails', message: cause.message, remedy }]

@@ -52,7 +52,7 @@ export function createStageDesk(
     },
     history: async ({ partner, limit }) =>
       (await (await openStore()).history({ partner, limit })).toReversed(),
-    note: async (...given) => (await openStore()).recordAction(...given),
+    recordAction: async (...given) => (await openStore()).recordAction(...given),
   }
 }
 

@@ -127,7 +127,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
   const findings = [
     ...verifyContent(certificate, isWhole, publicKey),
     options.offline === true
-      ? unasked
+      ? auditNotRead
       : await readStore(await loadTarget(options), (store) => verifyHead(certificate, store)),
   ]
   const { partner, issuedAt } = certificate
@@ -141,7 +141,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
   }
 }
 
-const unasked: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not read.' }
+const auditNotRead: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not read.' }
 
 /**
  * Reads a certificate, and whether its digest matches its content. A duplicate member counts as a change, since readers differ in which of
@@ -152,12 +152,12 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
   try {
     json = JSON.parse(text)
   } catch {
-    throw notOne('it is not JSON')
+    throw notACertificate('it is not JSON')
   }
   const read = form.safeParse(json)
   if (!read.success) {
     const at = read.error.issues[0]?.path.join('.') ?? ''
-    throw notOne(
+    throw notACertificate(
       at === 'form' || at === ''
         ? `its form is not ${FORM}`
         : `its member ${at} is missing or has another form`,
@@ -170,7 +170,7 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
   return { certificate: { ...content, digest, signature }, isWhole }
 }
 
-const notOne = (why: string): AdapterError =>
+const notACertificate = (why: string): AdapterError =>
   new AdapterError('ADP_USAGE', `This is not a certificate: ${why}.`)
 
 /** Checks the digest and the signature. `publicKey` is the key that must have signed, or `undefined` if none was given. */
@@ -267,11 +267,11 @@ function expectEd25519(read: () => KeyObject, otherwise: string): KeyObject {
     key = read()
   } catch {
     // The message of the cause may quote the key.
-    throw unusable(otherwise)
+    throw unusableKey(otherwise)
   }
-  if (key.asymmetricKeyType !== 'ed25519') throw unusable(`${otherwise} of the type Ed25519`)
+  if (key.asymmetricKeyType !== 'ed25519') throw unusableKey(`${otherwise} of the type Ed25519`)
   return key
 }
 
-const unusable = (why: string): AdapterError =>
+const unusableKey = (why: string): AdapterError =>
   new AdapterError('ADP_USAGE', `This key cannot be used: ${why}.`)

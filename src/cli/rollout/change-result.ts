@@ -106,7 +106,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
           `${step} was withdrawn: writes did not end in time. Nothing has changed.`,
           ...outcome.instances.map(
             ({ writes, ...one }) =>
-              `  ${nameOf(one)}: ${writes === undefined ? 'has not acknowledged the change' : `${formatCounted(writes, 'write')} under way`}`,
+              `  ${describeInstance(one)}: ${writes === undefined ? 'has not acknowledged the change' : `${formatCounted(writes, 'write')} under way`}`,
           ),
         ].join('\n'),
         { instances: outcome.instances.map((one) => ({ ...one, writes: one.writes ?? null })) },
@@ -120,7 +120,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         'lost',
         [
           `${step} is refused: instances were lost. They may be cut off from the journal and still send writes to V2.`,
-          ...instances.map((one) => `  ${nameOf(one)}: its lease ended at ${one.leaseUntil}`),
+          ...instances.map((one) => `  ${describeInstance(one)}: its lease ended at ${one.leaseUntil}`),
           'Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.',
         ].join('\n'),
         { instances },
@@ -185,8 +185,11 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
   }
 }
 
-const nameOf = (one: { readonly instance: number; readonly host: string; readonly pid: number }): string =>
-  `instance ${one.instance} (${one.host}, process ${one.pid})`
+const describeInstance = (one: {
+  readonly instance: number
+  readonly host: string
+  readonly pid: number
+}): string => `instance ${one.instance} (${one.host}, process ${one.pid})`
 
 /** Formats a line such as `waiting for 1 of 2 instances to drain: instance 4 (3 writes)`. */
 export function formatWaiting(waiting: readonly WaitedFor[], live: number): string {

@@ -78,7 +78,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         await sql`update console_batches set active = u.active, indexed = case when u.has_marks = 1 and indexed = 1 then 2 else indexed end,
           ${sql.raw(set)} from ${table} where console_batches.batch = u.batch`.execute(db)
         await addCounts(db, dialect, rows.flatMap(({ before, now }) => changesOf(before, before, now))) // prettier-ignore
-        await noteSuperseded(db, dialect, changed)
+        await recordSuperseded(db, dialect, changed)
         return changed.length === STEP
       }),
   }
@@ -114,7 +114,7 @@ async function readStates(db: Db, dialect: Dialect, batches: Batches): Promise<M
 }
 
 /** Records the superseded records of these batches as a step. Other batches supersede them, so no call for their own batch reports it. */
-async function noteSuperseded(db: Db, dialect: Dialect, batches: Batches): Promise<void> {
+async function recordSuperseded(db: Db, dialect: Dialect, batches: Batches): Promise<void> {
   const rows = await rowsOf<{ batch: number; position: number }>(db)`
     select r.batch, r.position from ${tableOf(dialect, { batch: 'bigint' }, batches)}
     join journal_records r on r.batch = u.batch where r.superseded = 1 order by r.batch, r.position`

@@ -64,7 +64,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
   })
   const holder = randomUUID()
   const work = async (): Promise<boolean> => {
-    if (!(await hold(database, holder))) return false
+    if (!(await acquireLease(database, holder))) return false
     let more = false
     for (const step of [countNew, follow, indexRecords]) {
       more = (await step()) || more
@@ -134,7 +134,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
 }
 
 /** Acquires or renews the lease on the background work. Returns false if another instance holds it. */
-async function hold({ db, nowMs }: ConsoleDatabase, holder: string): Promise<boolean> {
+async function acquireLease({ db, nowMs }: ConsoleDatabase, holder: string): Promise<boolean> {
   const { rows } =
     await sql`update console_index set holder = ${holder}, until_ms = ${nowMs()} + ${sql.lit(HELD_MS)}
     where holder = ${holder} or until_ms < ${nowMs()} returning id`.execute(db)

@@ -3,7 +3,7 @@ import type { Counted, readCounts } from './counts.ts'
 import type { Figures, Percentiles } from './port.ts'
 
 /** The metrics that are stored: values by their labels, and of one `kind` only where it is given. */
-const taken = [
+const storedMetrics = [
   { name: 'calls', metric: 'markbridge_v3_call_duration_seconds_count', labels: ['kind', 'status'] },
   { name: 'callMs', metric: 'markbridge_v3_call_duration_seconds_bucket', labels: ['le'] },
   { name: 'batchMs', metric: 'markbridge_request_duration_seconds_bucket', labels: ['le'], kind: 'batch' },
@@ -35,7 +35,7 @@ function readFigures(snapshot: MetricsSnapshot): Map<string, number> {
   for (const metric of snapshot) {
     if (!('name' in metric) || !('values' in metric)) continue
     for (const { value, labels, metricName = metric.name } of metric.values as readonly Value[]) {
-      const own = taken.find((one) => one.metric === metricName)
+      const own = storedMetrics.find((one) => one.metric === metricName)
       if (own === undefined || ('kind' in own && own.kind !== labels['kind'])) continue
       const name = [own.name, ...own.labels.map((label) => labels[label])].join(' ')
       figures.set(name, (figures.get(name) ?? 0) + value)
@@ -50,7 +50,7 @@ export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): read
   const own = rows.filter(({ words: [name] }) => name !== 'marks')
   return [...Map.groupBy(own, ({ index }) => index)].map(([index, counts]) => {
     const named = (wanted: string) => counts.filter(({ words: [name] }) => name === wanted)
-    const percentiles = (name: (typeof taken)[number]['name']): Percentiles =>
+    const percentiles = (name: (typeof storedMetrics)[number]['name']): Percentiles =>
       toPercentiles(named(name).map(({ words, count }) => [words[1] === '+Inf' ? Infinity : Number(words[1]), count])) // prettier-ignore
     return {
       atMs: fromMs + index * stepMs,

@@ -83,7 +83,7 @@ export const letters: Page = {
       const positions = records.map(({ position }) => position)
       const parts = noted(positions.map((position) => position + 1).join(', '))
       // The entry of the audit trail comes first: an action without an entry must not happen.
-      await ports.stages.note(
+      await ports.stages.recordAction(
         note,
         visit.actor.name,
         `${records[0]?.partner}: batch ${batch}, ${parts}: ${reason}`,
@@ -110,14 +110,14 @@ async function chosenOf(
   const listed = await data.waiting(filter, scope)
   const names = new Set(form.getAll('record'))
   const isAll = form.get('all') !== null
-  const chosen = listed.records.filter((record) => isAll || names.has(nameOf(record)))
+  const chosen = listed.records.filter((record) => isAll || names.has(recordKey(record)))
   if (chosen.length > 0 && chosen.every(({ partner }) => sees(actor, partner))) return chosen
   throw usageError(
     'None of the selected records is in the list. Nothing was done. Select at least one record.',
   )
 }
 
-const nameOf = ({ batch, position }: RecordRow): string => `${batch}.${position}`
+const recordKey = ({ batch, position }: RecordRow): string => `${batch}.${position}`
 
 const choice: Column<RecordRow> = [
   'Choose',
@@ -125,7 +125,7 @@ const choice: Column<RecordRow> = [
     <input
       type="checkbox"
       name="record"
-      value={nameOf(record)}
+      value={recordKey(record)}
       aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
     />
   ),

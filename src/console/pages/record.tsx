@@ -19,7 +19,7 @@ export const record: Page = {
     const reason = reasonOf(visit)
     const { partner, batch, position } = await findRecord(visit, ports)
     const what = `${partner}: batch ${batch}, part ${position + 1}: ${reason}`
-    await ports.stages.note('reveal', actor.name, what)
+    await ports.stages.recordAction('reveal', actor.name, what)
     return showRecord(visit, ports, true)
   },
 }

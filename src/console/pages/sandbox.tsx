@@ -65,7 +65,7 @@ export const sandbox: Page = {
     if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed.')
     const [name, label, , ...faults] = wanted
     const text = `Faults: ${label}.`
-    await ports.stages.note('sandbox', visit.actor.name, text)
+    await ports.stages.recordAction('sandbox', visit.actor.name, text)
     await own.setFaults(faults)
     return { isDone: true, text, to: '/sandbox', json: { switch: name } }
   },

@@ -103,7 +103,7 @@ export function createSampleStages(calls: string[]): StageDesk {
             ]
           : [],
       ),
-    note: async (action, by, what) => {
+    recordAction: async (action, by, what) => {
       calls.push(`note ${action} by ${by}: ${what}`)
     },
   }
