@@ -70,7 +70,7 @@ export function createSimulatedRelay({
     relays: { of: (baseUrl: URL) => toWhole(relays.of(baseUrl)) },
     rewriteLinks: false,
     limits: () => noBatchLimits,
-    comparison: { throttled: () => undefined },
+    comparison: { onThrottled: () => undefined },
   }
   return {
     /** Serves one request. Errors: those of the handler, where the reply has not begun. */
