@@ -131,7 +131,7 @@ describe('a write for V2', () => {
     const batch = faces.batch([1], 'one')
     const refused = await faces.post(await faces.start({ openJournal: openLosing }), batch)
     expect(refused.status).toBe(503)
-    expect(refused.text).toContain('Nothing was sent')
+    expect(refused.text).toContain('was not sent')
     isLost = false
     expect(statusesOf(await faces.post(await faces.start(), batch))).toEqual([201])
     expect(await faces.effects()).toEqual(['V2 1 one'])
