@@ -1,4 +1,5 @@
 import { AdapterError } from '../errors.ts'
+import type { RecordRef } from '../journal/index.ts'
 import { markOrphaned } from './active-records.ts'
 import type { WriteContext } from './context.ts'
 import {
@@ -103,7 +104,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     await letNewerPass(context, resting, isBusy, readBackMs)
     const due = clock.nowMs() < dueFromMs ? queue.filter(isDue).reverse() : await readDue()
     const left = [...orphans.keys()]
-      .filter((batch) => !active.has(batch))
+      .filter((batch) => !active.has(batch) && !isBehindOrphans(context, batch))
       .map((batch): Work => ({ batch, positions: undefined }))
     queue = [...left, ...due].filter(({ batch }) => !running.has(batch) && !resting.has(batch)).reverse()
     fill()
@@ -130,6 +131,17 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
       await Promise.all(running.values())
     },
   }
+}
+
+/**
+ * Returns true if each orphan of a batch waits for an older orphan, which no run has. Such a batch would only wait for its whole budget, and keep
+ * the place of one that can go on. The oldest orphan of a key waits for no other orphan.
+ */
+function isBehindOrphans({ orphans, active }: WriteContext, batch: number): boolean {
+  const isLeft = (ref: RecordRef): boolean =>
+    !active.has(ref.batch) && orphans.get(ref.batch)?.after.has(ref.position) === true
+  const waits = [...(orphans.get(batch)?.after.values() ?? [])]
+  return waits.length > 0 && waits.every((older) => older.some(isLeft))
 }
 
 /** How long a batch rests after a failure, in milliseconds. After each repeated failure of its calls to V3, the rest doubles. */

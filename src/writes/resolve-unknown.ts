@@ -17,7 +17,7 @@ interface ReadBackOptions {
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** False in recovery, which comes back later for a `$batch` that is not over. */
+  /** False in recovery, which comes back later for a `$batch` that is not over within the budget. */
   readonly clientWaits: boolean
   /** Reads AttendanceRecords with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
@@ -145,7 +145,7 @@ export function createResolveUnknown(
       if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
       if (outcome.kind === 'refused') break
       if (isSure && seen.kind !== 'unclear') return seen
-      if (executing && !clientWaits) break
+      if (executing && !clientWaits && sureMs() - clock.nowMs() >= leftMs()) break
     }
     return executing ? 'executing' : unclear
   }

@@ -254,6 +254,17 @@ describe('recovery', () => {
     claim.releaseAll()
   })
 
+  it('keeps no place for a batch whose records all wait for older orphans', async () => {
+    const { clock, context, loaded } = startRecovery({})
+    context.orphans.set(1, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
+    context.orphans.set(1_000, { lease: 1, after: new Map([[0, [{ batch: 1, position: 0 }]]]), sinceMs: 0 })
+    await clock.pass(3_000)
+    expect(loaded).toEqual([1])
+    context.orphans.delete(1)
+    await clock.pass(1_000)
+    expect([loaded, [...context.orphans.keys()]]).toEqual([[1, 1_000], []])
+  })
+
   it('leaves a batch alone while a run of this process has records of it', async () => {
     const { clock, context, loaded } = startRecovery({})
     const claim = context.active.claim(1_000, [0], 1)

@@ -251,11 +251,17 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('reads the record once in the background and leaves it open', async () => {
-      expect(await find([absent], [accepted], { together, clientWaits: false }, 60)).toEqual({
+    it('reads the record once in the background and leaves it open if the batch is not over within the budget', async () => {
+      const short = { together, clientWaits: false, leftMs: () => 20 }
+      expect(await find([absent], [accepted], short, 60)).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 60 },
       })
+    })
+
+    it('reads in the background until the batch is over, then posts, if the budget is long enough', async () => {
+      const { done, outcome } = await find([absent], [accepted], { together, clientWaits: false }, 60)
+      expect([done.at(-2), done.at(-1), outcome]).toEqual(['read', 'post', accepted])
     })
 
     it('decides by one background read once the batch is over', async () => {
