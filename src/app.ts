@@ -430,7 +430,7 @@ function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | un
   if (!ready) return 'stopping'
   const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
   if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
-  // Partners at `legacy` do not need the journal, and nobody would serve them without this instance.
+  // Partners at `legacy` do not need the journal. Without this instance they would not be served.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return failed
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'

@@ -28,7 +28,7 @@ export const transitions = [
   { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refuses it; it is never sent' },
   { on: 'settle', from: 'open', to: 'confirmed', active: 'never', reason: 'V3 accepted it, or V2' },
   { on: 'settle', from: 'open', to: 'refused', active: 'never', reason: 'V3 or V2 refused it, or the credentials of its whole batch' },
-  { on: 'settle', from: 'open', to: 'notApplied', active: 'may be', reason: 'nobody judged it, and its client was told to send it again, or nothing retries it any longer' },
+  { on: 'settle', from: 'open', to: 'notApplied', active: 'may be', reason: 'V3 did not judge the record, and its client was told to send it again, or nothing retries it any longer' },
   { on: 'settle', from: 'open', to: 'unknown', active: 'may be', reason: 'it was sent and no readable answer came' },
   { on: 'settle', from: 'open', to: 'parked', active: 'may be', reason: 'it was not applied, and its client was told 200 or is gone' },
   { on: 'reopen', from: 'notApplied', to: 'open', active: 'always', reason: 'its client sent the same batch again' },
