@@ -11,10 +11,10 @@ export interface FailureScope {
 export function createFailureScope(): FailureScope {
   const works = new AsyncLocalStorage<(cause: unknown) => void>()
   return {
-    run: (work) => {
-      const { promise: failed, reject } = Promise.withResolvers<never>()
-      return Promise.race([works.run(reject, work), failed])
-    },
+    run: (work) =>
+      new Promise((resolve, reject) => {
+        works.run(reject, work).then(resolve, reject)
+      }),
     fail: (cause) => works.getStore()?.(cause),
   }
 }

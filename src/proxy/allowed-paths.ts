@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 
 import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
-import { createPathTest } from './path-pattern.ts'
+import { createPathTest, segmentsOf } from './path-pattern.ts'
 
 /**
  * An entry of the pass-through list: a path pattern for `createPathTest`, with the default methods of its kind or with methods of its own.
@@ -36,7 +36,8 @@ export function createAllowedMethods(
   return (request) => {
     const path = pathOf(request)
     const isBatch = BATCH.test(path)
-    const found = entries.filter(({ matches, namesBatch }) => (namesBatch || !isBatch) && matches(path))
+    const segments = segmentsOf(path)
+    const found = entries.filter(({ matches, namesBatch }) => (namesBatch || !isBatch) && matches(segments))
     if (found.length === 0) return undefined
     const own = found.flatMap(({ methods }) => methods ?? [])
     return own.length > 0 ? own : methodsOfKind(path)

@@ -29,14 +29,14 @@ const MAX_ORIGIN = 280
 const NAME = `(?:[^"\\\\]{0,${MAX_NAME}}@(?:odata\\.)?|odata\\.)(?:(nextLink|deltaLink)|context|metadata|id|(?:edit|read|navigation|association)Link)|(__next)`
 const COLON = `\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}`
 /** Matches the text before a link, including its opening quote. */
-const BEFORE_LINK = new RegExp(`"(?:${NAME})"${COLON}"$`)
+const BEFORE_LINK = new RegExp(`^"(?:${NAME})"${COLON}"$`)
 /** Matches text at the end of the input that may become the name of a link or precede a link. */
 const MAY_BEGIN = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}(?:"\\s{0,${MAX_BLANKS}}(?::\\s{0,${MAX_BLANKS}}(?:"[^"]*)?)?)?$`,
 )
 /** The number of characters before a link that must be inspected. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
-const LINK_START = Buffer.from('"http')
+const LINK_START = 'http'
 /** The characters that may follow a replaced address. Any other character means that the address goes on. */
 const ENDS = '"/?#'
 const NO_BYTES = Buffer.alloc(0)
@@ -63,30 +63,32 @@ export class LinkRewriter {
   /** Returns the part of the body that can be forwarded. After a call with `isLast`, the rewriter must not be used again. */
   write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
+    // latin1 keeps each byte as one character.
+    const text = bytes.toString('latin1')
     const out: Buffer[] = []
     let done = 0
-    for (let quote = bytes.indexOf(LINK_START); quote !== -1; quote = bytes.indexOf(LINK_START, quote + 1)) {
-      const at = quote + 1
-      const kind = kindAt(bytes, at)
+    for (let at = text.indexOf(LINK_START); at !== -1; at = text.indexOf(LINK_START, at + 1)) {
+      const kind = kindAt(text, at)
       if (kind === undefined) continue
-      const text = bytes.toString('latin1', at, at + this.decidingBytes)
-      if (!isLast && text.length < this.decidingBytes && !text.includes('"')) break
-      const link = rewriteEscaped(this.links, text, kind)
+      const close = text.indexOf('"', at)
+      const length = Math.min((close === -1 ? text.length : close) - at, this.decidingBytes)
+      if (!isLast && close === -1 && length < this.decidingBytes) break
+      const link = rewriteEscaped(this.links, text.slice(at, at + length), kind)
       if (link === undefined) continue
       out.push(bytes.subarray(done, at), Buffer.from(link.to))
       done = at + link.length
     }
-    const end = isLast ? bytes.length : Math.max(done, this.beginOfLink(bytes))
+    const end = isLast ? bytes.length : Math.max(done, this.beginOfLink(text))
     this.held = bytes.subarray(end)
     out.push(bytes.subarray(done, end))
     return out.length === 1 && out[0] !== undefined ? out[0] : Buffer.concat(out)
   }
 
-  /** Returns the start of an unfinished link or link name, or the length of `bytes` if there is none. */
-  private beginOfLink(bytes: Buffer): number {
-    const from = Math.max(0, bytes.length - LOOK_BACK - this.decidingBytes)
-    const found = MAY_BEGIN.exec(bytes.toString('latin1', from))
-    return found === null ? bytes.length : from + found.index
+  /** Returns the start of an unfinished link or link name, or the length of `text` if there is none. */
+  private beginOfLink(text: string): number {
+    const from = Math.max(0, text.length - LOOK_BACK - this.decidingBytes)
+    const found = MAY_BEGIN.exec(text.slice(from))
+    return found === null ? text.length : from + found.index
   }
 }
 
@@ -140,10 +142,16 @@ function comparedPath(path: string): string {
   }
 }
 
-/** Returns the kind of the link at an offset, or `undefined` if there is no link. */
-function kindAt(bytes: Buffer, at: number): LinkKind | undefined {
-  // latin1 keeps each byte as one character.
-  const found = BEFORE_LINK.exec(bytes.toString('latin1', Math.max(0, at - LOOK_BACK), at))
+/**
+ * Returns the kind of the link at an index, or `undefined` if there is no link. A link and its name are JSON strings, so the last quotes
+ * before the link enclose its name.
+ */
+function kindAt(text: string, at: number): LinkKind | undefined {
+  const quote = at - 1
+  if (text[quote] !== '"') return undefined
+  const nameEnd = text.lastIndexOf('"', quote - 1)
+  const name = text.lastIndexOf('"', nameEnd - 1)
+  const found = BEFORE_LINK.exec(text.slice(Math.max(name, at - LOOK_BACK, 0), at))
   if (found === null) return undefined
   return found[1] === undefined && found[2] === undefined ? 'other' : 'next'
 }

@@ -1,27 +1,29 @@
 /**
- * Creates a case-insensitive test for whether a path matches a pattern. Within a segment, `*` stands for any characters. As a whole
- * segment, `*` stands for at least one character. `**` as a whole segment stands for any number of segments. At the end of a pattern,
- * `**` stands for at least one segment, which may be empty. A trailing slash of a path matters only if the pattern ends in `/` or `**`.
+ * Creates a case-insensitive test for whether a path, given as its segments, matches a pattern. Within a segment, `*` stands for any
+ * characters. As a whole segment, `*` stands for at least one character. `**` as a whole segment stands for any number of segments. At
+ * the end of a pattern, `**` stands for at least one segment, which may be empty. A trailing slash of a path matters only if the pattern
+ * ends in `/` or `**`.
  *
  * The cost is at most the length of the path times the length of the pattern: after a mismatch only the last `*` and the last `**` are
  * extended, so each character is compared with each pattern character at most once.
  */
-export function createPathTest(pattern: string): (path: string) => boolean {
+export function createPathTest(pattern: string): (segments: readonly string[]) => boolean {
   const segments = pattern.toLowerCase().split('/')
   const last = segments.at(-1) ?? ''
   const wanted = last === '**' ? [...segments, ''] : segments
   const isOpen = last === '**' || last === ''
   const fitsSegment = (own: string, text: string, index: number): boolean => {
+    if (own === text) return true
     if (last === '**' && index === segments.length) return true
     if (own === '*') return text !== ''
-    return own.includes('*') ? fits(Array.from(own), Array.from(text), isStar, equals) : own === text
+    return own.includes('*') && fits(Array.from(own), Array.from(text), isStar, equals)
   }
-  return (path) => {
-    const whole = path.toLowerCase()
-    const plain = !isOpen && whole.endsWith('/') ? whole.slice(0, -1) : whole
-    return fits(wanted, plain.split('/'), isStars, fitsSegment)
-  }
+  return (path) =>
+    fits(wanted, !isOpen && path.at(-1) === '' ? path.slice(0, -1) : path, isStars, fitsSegment)
 }
+
+/** Splits a path for `createPathTest`. */
+export const segmentsOf = (path: string): readonly string[] => path.toLowerCase().split('/')
 
 const isStars = (segment: string): boolean => segment === '**'
 const isStar = (char: string): boolean => char === '*'

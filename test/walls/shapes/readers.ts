@@ -22,7 +22,7 @@ import { parseExpand, parseFilter, parseKey, parseResourcePath } from '../../../
 import { identify } from '../../../src/partners/owner.ts'
 import { holdsCredential, replaceForwarding, toUpstreamFields } from '../../../src/proxy/forwarded-fields.ts'
 import { LinkRewriter } from '../../../src/proxy/link-rewriter.ts'
-import { createPathTest } from '../../../src/proxy/path-pattern.ts'
+import { createPathTest, segmentsOf } from '../../../src/proxy/path-pattern.ts'
 import { createReadPlanner, toV2Refusal, v2ErrorRules, withoutPlaces } from '../../../src/translate/index.ts'
 import { MAX_NODES_AT_ONCE, parseJson } from '../../../src/upstream/index.ts'
 import {
@@ -186,7 +186,7 @@ const claims: Prepare = (text) => () =>
 const heads: readonly Reader[] = [
   { name: 'target', longest: HEAD, prepare: (text) => () => readTarget(`/${text}`) },
   { name: 'target, visible', longest: HEAD, prepare: (text) => () => readTarget(`/V3/${encodeURI(oneLine(text)).slice(0, HEAD)}?${oneLine(text)}`) },
-  { name: 'path on the list', longest: 2_048, prepare: (text) => () => ['/*a*a*z', '/**/a/**/a/**/z', '/**/*a*/**/*a*'].map((pattern) => createPathTest(pattern)(`/${text}`)) },
+  { name: 'path on the list', longest: 2_048, prepare: (text) => () => ['/*a*a*z', '/**/a/**/a/**/z', '/**/*a*/**/*a*'].map((pattern) => createPathTest(pattern)(segmentsOf(`/${text}`))) },
   { name: 'media type', longest: HEAD, prepare: (text) => () => parseMediaType(`multipart/mixed${text}`) },
   { name: 'parameters of a media type', longest: HEAD, prepare: (text) => () => parseMediaType(`a/b; c="${oneLine(text)}"; ${oneLine(text)}`) },
   { name: 'Prefer and Accept', longest: HEAD, prepare: (text) => () => [readPreferences(text, text), isGenericClient({ accept: text })] },
