@@ -160,7 +160,7 @@ const shown = (value: number, digits = 0): string =>
 const gigabytes = (bytes: number): string => `${shown(bytes / 1e9, bytes < 1e11 ? 1 : 0)} GB`
 
 function print(title: string, lines: readonly Line[]): void {
-  console.log(`\n### ${title}\n\n| what | value | how |\n|---|---|---|`)
+  console.log(`\n### ${title}\n\n| quantity | value | how |\n|---|---|---|`)
   for (const line of lines) console.log(`| ${line.join(' | ')} |`)
 }
 
@@ -178,16 +178,16 @@ const keptBytes = marksPerDay * cost.keptBytes * KEEP_DAYS
 print(`Measured: ${CLIENTS} clients, batches of ${RECORDS}, one instance`, [
   [
     'adapter, no journal',
-    `${shown(cost.withoutJournalMicros)} us a mark`,
-    'processor time, of the best round',
+    `${shown(cost.withoutJournalMicros)} us per mark`,
+    'processor time of the best round',
   ],
-  ['adapter, PostgreSQL', `${shown(cost.adapterMicros)} us a mark`, 'processor time'],
-  ['PostgreSQL', `${shown(cost.postgresMicros)} us a mark`, 'processor time of all its processes'],
-  ['statements', `${shown(cost.statements, 2)} a mark`, 'sent by the adapter'],
-  ['commits', `${shown(cost.commits, 3)} a mark`, 'groups of batches that wait together'],
-  ['log of PostgreSQL', `${shown(cost.walBytes)} bytes a mark`, 'WAL'],
-  ['requests and replies', `${shown(cost.dayBytes)} bytes a mark`, 'tables and indexes, for 24 h'],
-  ['outcomes', `${shown(cost.keptBytes)} bytes a mark`, `tables and indexes, for ${KEEP_DAYS} days`],
+  ['adapter, PostgreSQL', `${shown(cost.adapterMicros)} us per mark`, 'processor time'],
+  ['PostgreSQL', `${shown(cost.postgresMicros)} us per mark`, 'processor time of all its processes'],
+  ['statements', `${shown(cost.statements, 2)} per mark`, 'sent by the adapter'],
+  ['commits', `${shown(cost.commits, 3)} per mark`, 'one for each group of batches that wait together'],
+  ['log of PostgreSQL', `${shown(cost.walBytes)} bytes per mark`, 'WAL'],
+  ['requests and replies', `${shown(cost.dayBytes)} bytes per mark`, 'tables and indexes, for 24 h'],
+  ['outcomes', `${shown(cost.keptBytes)} bytes per mark`, `tables and indexes, for ${KEEP_DAYS} days`],
   [
     'this machine',
     `${shown(cost.marksPerSecond)} marks/s`,
@@ -195,34 +195,34 @@ print(`Measured: ${CLIENTS} clients, batches of ${RECORDS}, one instance`, [
   ],
 ])
 print(`Computed: ${shown(schools ?? 0)} schools, ${shown(marksPerSecond)} marks/s at nine o'clock`, [
-  ['marks a day', `${shown(marksPerDay / 1e6, 1)} million`, `${pupils} pupils, ${SESSIONS_A_DAY} sessions`],
+  ['marks per day', `${shown(marksPerDay / 1e6, 1)} million`, `${pupils} pupils per school, ${SESSIONS_A_DAY} sessions`],
   [
     'time at that rate',
     `${shown(marksPerDay / SESSIONS_A_DAY / marksPerSecond / 60)} min`,
-    'one session of all',
+    'one session of all schools',
   ],
-  ['adapter', `${shown(Math.ceil(cores))} cores`, `${BUSY * 100} % busy; without TLS`],
+  ['adapter', `${shown(Math.ceil(cores))} cores`, `${BUSY * 100} % busy, without TLS`],
   [
     'one journal',
     `${shown(journalCeiling)} marks/s`,
-    `commits have one order: one core of PostgreSQL and flushes of ${FLUSH_MS} ms, ${BUSY * 100} % busy`,
+    `one core of PostgreSQL, and flushes of ${FLUSH_MS} ms, ${BUSY * 100} % busy`,
   ],
-  ['journals', `${journals}`, 'each with partners of its own'],
-  ['instances', `${instances}`, 'one core each, and one more for each journal'],
-  ['connections to PostgreSQL', `${8 * Math.ceil(instances / journals)}`, 'of each journal, 8 an instance'],
-  ['commits', `${shown(marksPerSecond * cost.commits)}/s`, 'fewer where more batches wait together'],
-  ['log of PostgreSQL', `${shown((marksPerSecond * cost.walBytes) / 1e6)} MB/s`, "in all, at nine o'clock"],
-  ['requests and replies', gigabytes(marksPerDay * cost.dayBytes), 'in all, for 24 h'],
-  ['outcomes', gigabytes(keptBytes), `in all, for ${KEEP_DAYS} days`],
+  ['journals', `${journals}`, 'each with its own partners'],
+  ['instances', `${instances}`, 'one for each core of the adapter, and one more for each journal'],
+  ['connections to PostgreSQL', `${8 * Math.ceil(instances / journals)}`, 'per journal, 8 for each instance'],
+  ['commits', `${shown(marksPerSecond * cost.commits)}/s`, 'fewer if more batches wait together'],
+  ['log of PostgreSQL', `${shown((marksPerSecond * cost.walBytes) / 1e6)} MB/s`, "in total, at nine o'clock"],
+  ['requests and replies', gigabytes(marksPerDay * cost.dayBytes), 'in total, for 24 h'],
+  ['outcomes', gigabytes(keptBytes), `in total, for ${KEEP_DAYS} days`],
   [
-    'calls under way',
+    'calls in progress',
     shown((marksPerSecond * V3_MS) / 1e3),
-    `if V3 takes ${V3_MS} ms for each of single posts`,
+    `single posts, if V3 takes ${V3_MS} ms for each`,
   ],
-  ['subscription keys, single posts', shown(marksPerSecond / CALLS_PER_KEY), `${CALLS_PER_KEY} calls/s each`],
+  ['subscription keys, single posts', shown(marksPerSecond / CALLS_PER_KEY), `${CALLS_PER_KEY} calls/s for each key`],
   [
     'subscription keys, `$batch`',
     shown(marksPerSecond / CALLS_PER_KEY / RECORDS),
-    `calls of one register (${RECORDS}), ${RECORDS_PER_CALL} at the most`,
+    `one register (${RECORDS} records) per call, at most ${RECORDS_PER_CALL}`,
   ],
 ])
