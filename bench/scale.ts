@@ -195,7 +195,11 @@ print(`Measured: ${CLIENTS} clients, batches of ${RECORDS}, one instance`, [
   ],
 ])
 print(`Computed: ${shown(schools ?? 0)} schools, ${shown(marksPerSecond)} marks/s at nine o'clock`, [
-  ['marks per day', `${shown(marksPerDay / 1e6, 1)} million`, `${pupils} pupils per school, ${SESSIONS_A_DAY} sessions`],
+  [
+    'marks per day',
+    `${shown(marksPerDay / 1e6, 1)} million`,
+    `${pupils} pupils per school, ${SESSIONS_A_DAY} sessions`,
+  ],
   [
     'time at that rate',
     `${shown(marksPerDay / SESSIONS_A_DAY / marksPerSecond / 60)} min`,
@@ -219,7 +223,11 @@ print(`Computed: ${shown(schools ?? 0)} schools, ${shown(marksPerSecond)} marks/
     shown((marksPerSecond * V3_MS) / 1e3),
     `single posts, if V3 takes ${V3_MS} ms for each`,
   ],
-  ['subscription keys, single posts', shown(marksPerSecond / CALLS_PER_KEY), `${CALLS_PER_KEY} calls/s for each key`],
+  [
+    'subscription keys, single posts',
+    shown(marksPerSecond / CALLS_PER_KEY),
+    `${CALLS_PER_KEY} calls/s for each key`,
+  ],
   [
     'subscription keys, `$batch`',
     shown(marksPerSecond / CALLS_PER_KEY / RECORDS),
