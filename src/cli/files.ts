@@ -18,8 +18,8 @@ export async function readGivenFile(path: string): Promise<Buffer> {
 }
 
 /**
- * Writes a result to a file that only its owner may read; `force` replaces an existing file. Throws `ADP_USAGE` if the file exists or
- * cannot be written.
+ * Writes a file that only its owner may read; `force` replaces an existing file. Throws `ADP_USAGE` if the file exists or cannot be
+ * written.
  */
 export async function writeResult(path: string, text: string, force = false): Promise<void> {
   await expectPlace(path, force)
@@ -55,10 +55,7 @@ export async function readKeySource(source: string, flag = '--key'): Promise<str
   throw new AdapterError('ADP_USAGE', `${source} is not set, is empty or cannot be read.`)
 }
 
-/**
- * Reads the key of recordings: 32 bytes, as 64 hexadecimal digits or in base64. Throws `ADP_USAGE` if no source is given or the key is not
- * valid.
- */
+/** Reads 32 bytes, as 64 hexadecimal digits or in base64. Throws `ADP_USAGE` if no source is given or the key is not valid. */
 export async function readRecordingKey(source: string | undefined): Promise<Uint8Array> {
   if (source === undefined)
     throw new AdapterError('ADP_USAGE', 'Recordings are encrypted. Name their key with --key <source>.')
@@ -71,8 +68,8 @@ export async function readRecordingKey(source: string | undefined): Promise<Uint
 }
 
 /**
- * Reads a file like `readGivenFile`, and decrypts a file of a recording with the key of `source`. Throws the errors of `readGivenFile`,
- * `readRecordingKey` and `readSealed`.
+ * Reads a file like `readGivenFile`, and decrypts a file of a recording with the key of `source`. Throws `ADP_USAGE`, and the errors of
+ * `readSealed`.
  */
 export async function readRecordedFile(path: string, source: string | undefined): Promise<Buffer> {
   return path.endsWith(SEALED) ? readSealed(await readRecordingKey(source), path) : readGivenFile(path)

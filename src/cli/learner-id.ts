@@ -7,8 +7,8 @@ import type { LearnerSearch } from '../journal/index.ts'
 import { readGivenFile } from './files.ts'
 
 /**
- * Reads the id of a learner, from the argument or, for `-`, from standard input, where neither the shell's history nor the list of
- * processes shows it. Throws `ADP_USAGE` if the id is not a guid.
+ * Reads the id of a learner from the argument or, for `-`, from standard input, which neither the shell's history nor the list of processes
+ * shows. Throws `ADP_USAGE` if the id is not a guid.
  */
 export async function readLearner(given: string): Promise<string> {
   const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
@@ -20,7 +20,7 @@ export async function readLearner(given: string): Promise<string> {
   )
 }
 
-/** Creates a search for a learner in stored requests and in stored replies of V2. */
+/** Searches stored requests and stored replies of V2. */
 export function searchOf(id: string): LearnerSearch {
   const pattern = patternOf(id)
   return {
@@ -66,8 +66,8 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
 
 /**
- * Returns the decompressed body of a reply that `encodeStoredReply` of src/writes wrote, or `undefined` if it cannot be read. The stored
- * form is a line of JSON whose third member is the header fields, followed by the body with each byte as one character.
+ * Returns the decompressed body of a reply that `encodeStoredReply` wrote: a line of JSON whose third member is the header fields, and the
+ * body with each byte as one character. Returns `undefined` if it cannot be read.
  */
 function plainBodyOf(reply: string): Buffer | undefined {
   try {

@@ -5,10 +5,7 @@ import { CONFIG_FILE, foundConfig } from '../config/environment.ts'
 import { bytes, httpUrl, ms } from '../config/values.ts'
 import { AdapterError } from '../errors.ts'
 
-/**
- * Creates a reader of a flag's value from a schema. `rule` is the message for an invalid value; by default the message of the schema is
- * used.
- */
+/** Reads a flag's value with a schema. `rule` is the message for an invalid value; default: the message of the schema. */
 export const readAs =
   <Value>(schema: z.ZodType<Value>, rule?: string) =>
   (text: string): Value => {
@@ -29,13 +26,11 @@ export const readTime = readAs(ms)
 /** Reads a size such as `500MB`, in bytes. */
 export const readSize = readAs(bytes)
 
-/** Reads a TCP port; 0 stands for any free port. */
+/** 0 stands for any free port. */
 export const readPort = readWhole(0, 65_535, 'A port is a number from 0 to 65535.')
 
-/** Reads a whole number of zero or more. */
 export const readCount = readWhole(0, 999_999_999, 'It must be a whole number.')
 
-/** Reads a percentage from 0 to 100. */
 export const readPercent = readAs(
   number(/^\d{1,3}(?:\.\d{1,6})?$/, 0, 100),
   'A share is a number from 0 to 100.',
@@ -46,23 +41,21 @@ export const readBase = readAs(
   'It must be an http or https address without user, password, query or fragment, and with %40 for an at sign in its path.',
 )
 
-/** The flags that name a configuration and a journal, and select the form of the output. */
 export interface Target {
   readonly config?: string
   readonly journal?: string
   readonly json?: boolean
 }
 
-/** Creates the flag of the configuration, which has a default if a file is found; `use` says what the file is for. */
+/** Creates the flag of the configuration; `use` says what the file is for. */
 export const configOption = (use: string): Option =>
   new Option('--config <file>', `${use}; else MARKBRIDGE_CONFIG, else ./${CONFIG_FILE}`).default(
     foundConfig(),
   )
 
-/** The message of a command that needs a configuration and finds none. */
 export const NO_CONFIG = `No configuration was found: name one with --config or MARKBRIDGE_CONFIG, or write ./${CONFIG_FILE} (markbridge init)`
 
-/** Returns the path of the configuration. Throws `ADP_USAGE` if there is none. */
+/** Throws `ADP_USAGE` if there is none. */
 export function expectConfig(given = foundConfig()): string {
   if (given === undefined) throw new AdapterError('ADP_USAGE', `${NO_CONFIG}.`)
   return given

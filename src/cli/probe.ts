@@ -2,13 +2,9 @@ import { get as getHttp } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { TLSSocket } from 'node:tls'
 
-/** What a GET without credentials shows of a server. */
 interface ProbeResult {
   readonly status: number
-  /**
-   * The clock of the server minus the clock of this machine, from its Date field in whole seconds, or `undefined` if it sent no Date
-   * field.
-   */
+  /** The clock of the server minus the clock of this machine, or `undefined` if the server sent no Date field. */
   readonly aheadMs: number | undefined
   /** The time at which the certificate expires, or `undefined` without TLS. */
   readonly certificateEndMs: number | undefined

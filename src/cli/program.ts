@@ -92,7 +92,7 @@ Commands that need a configuration take --config, else MARKBRIDGE_CONFIG, else
 Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 3 inconclusive (compare), 4 waits for an approval (rollout).`
 
-/** Runs the command line and returns the exit status (docs/commands.md has the table). `overrides` apply to the adapter of `serve`. */
+/** Runs the command line and returns the exit status (see docs/commands.md). `overrides` apply to the adapter of `serve`. */
 export async function run(argv: readonly string[], overrides: AppOverrides = {}): Promise<number> {
   let status = 0
   const output = { isLost: false }
@@ -138,7 +138,6 @@ export async function createProgram(
   return program
 }
 
-/** Adds commands to the program or to a parent command, and loads the commands in `argv`. */
 async function addCommands(
   parent: Command,
   entries: Commands,

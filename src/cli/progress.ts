@@ -1,15 +1,14 @@
 interface ProgressOptions {
-  /** The number of units of work, or `undefined` if it is not known. */
+  /** `undefined` if the number of units is not known. */
   readonly total: number | undefined
   /** The name of the units in the plural. */
   readonly unit: string
-  /** Units that were done before the start, which count as done but not towards the rate. Default 0. */
+  /** Units that were done before the start, which do not count towards the rate. Default: 0. */
   readonly before?: number
   /** Milliseconds without a printed line after which a progress line is printed. */
   readonly everyMs: number
 }
 
-/** The maximum delay of a progress line in milliseconds. */
 const TICK_MS = 250
 
 export type Progress = ReturnType<typeof showProgress>

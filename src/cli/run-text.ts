@@ -43,7 +43,6 @@ export function formatRun({ document, path }: Pick<RunResult, 'document' | 'path
 
 const recordsColumn = ['records', ({ count }: { readonly count: number }) => formatCount(count)] as const
 
-/** Formats the first rows as a table after an empty line, or returns nothing without rows. */
 function tableOf<Row>(
   rows: readonly Row[],
   columns: Parameters<typeof formatTable<Row>>[1],
@@ -96,7 +95,7 @@ function describeWindow(
   return describeCause(side, cause, { days, unreachable })
 }
 
-/** Describes why a service could not be read. The message of the service is left out, since it may quote the query. */
+/** Leaves out the message of the service, which may quote the query. */
 export function describeCause(
   side: 'V2' | 'V3',
   cause: AdapterError,

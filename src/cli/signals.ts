@@ -16,10 +16,7 @@ function onceShellEnds(end: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/**
- * Aborts on the first SIGINT (Ctrl+C) or SIGTERM, so that the work can end in order; a second one ends the program. `stop` removes the
- * handlers.
- */
+/** Aborts on the first SIGINT (Ctrl+C) or SIGTERM; a second one ends the program. `stop` removes the handlers. */
 export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)
@@ -40,10 +37,9 @@ export function untilSignal(): { readonly signal: AbortSignal; readonly stop: ()
 }
 
 /**
- * Starts a service, waits for a signal, then closes the service. The handlers are installed before the start, so that a signal right after
- * the ready line is not lost. Requests in flight may finish; a second signal ends the program. `start` registers a close function for each
- * part that it opens. The functions run in reverse order, also after a failed start, because an open listener would keep the process
- * alive.
+ * Starts a service, waits for a signal, then closes the service; requests in flight may finish. The handlers are installed before the
+ * start, so that a signal right after the ready line is not lost. `start` registers a close function for each part that it opens. The
+ * functions run in reverse order, also after a failed start, because an open listener would keep the process alive.
  */
 export async function runUntilStopped(
   start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,

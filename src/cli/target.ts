@@ -3,12 +3,12 @@ import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { NO_CONFIG, type Target } from './options.ts'
 
-/** The address of V3 in the configuration of a command that calls no service, since every configuration must have one. */
+/** A command that calls no service needs an address too, since every configuration has one. */
 const NO_SERVICE = 'http://127.0.0.1'
 
 /**
- * Loads the configuration that the flags name, without the secrets of partners, for a command that calls no service. Without a file it is
- * the configuration of `serve` without a file.
+ * Loads the configuration without the secrets of partners, for a command that calls no service. Without a file it is the configuration of
+ * `serve` without a file.
  */
 export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Promise<Config> {
   return loadConfig(
@@ -18,10 +18,7 @@ export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Pro
   )
 }
 
-/**
- * Loads the configuration for decoding and translating exchanges offline. Without a file it is the configuration of `serve` without a
- * file.
- */
+/** Loads the configuration for decoding and translating exchanges offline. */
 export function loadOffline(path: string | undefined): Promise<Config> {
   return loadConfig(path, path === undefined ? { v3: NO_SERVICE } : {})
 }
@@ -58,7 +55,7 @@ interface Credentials {
 export interface ResolvedSides {
   readonly config: Config
   readonly partner: PartnerConfig
-  /** The name of the partner in reports, or `null` if no configuration was given. */
+  /** `null` if no configuration was given. */
   readonly partnerName: string | null
   readonly v2: URL
   readonly v2Credentials: Credentials
@@ -67,12 +64,12 @@ export interface ResolvedSides {
 
 /**
  * Finds the addresses, the partner and the credentials. Flags override the configuration, and the partner's own key and token override the
- * environment. Throws `ADP_USAGE` for a missing value, with the flag or variable that sets it, and the errors of `loadConfig`.
+ * environment. Throws `ADP_USAGE` with the flag or variable that sets a missing value.
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage(`${NO_CONFIG}, or name V3 with --v3 <url>.`)
-  // A flag for V2 is not passed to the configuration, which would then ask for a stage. No journal is opened.
+  // With the flag for V2 the configuration would ask for a stage. No journal is opened.
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
@@ -107,10 +104,7 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   throw usage(`Name the partner: --partner <id>, one of ${partners.map((one) => one.id).join(', ')}.`)
 }
 
-/**
- * Returns the credentials for one side. A server on a loopback address gets those of the sandbox by default, which no real service
- * accepts.
- */
+/** Returns the credentials for one side. A loopback address gets those of the sandbox by default, which no real service accepts. */
 function credentialsFor(
   side: 'V2' | 'V3',
   base: URL,

@@ -29,13 +29,12 @@ export interface Answer {
   readonly document: unknown
   /** Returns the text that is printed without `--json`. */
   readonly text: () => string
-  /** The exit status. Default 0. */
+  /** Default: 0. */
   readonly status?: number
   /** True if the command refused to do its work, so that the text goes to standard error. */
   readonly isRefusal?: boolean
 }
 
-/** Creates the action of a command whose whole output is one answer. */
 export function answerWith<Args extends readonly unknown[]>(
   exitWith: (status: number) => void,
   work: (...args: Args) => Promise<Answer>,
@@ -77,7 +76,7 @@ export function formatGivenLines(text: string): string {
   return text.split('\n').map(formatGivenText).join('\n')
 }
 
-/** Formats a document on one line, and escapes unsafe characters that JSON leaves as they are. */
+/** Escapes unsafe characters that JSON leaves as they are. */
 export function formatJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(UNSAFE, escapeUnits)
 }
@@ -104,10 +103,7 @@ const inheritedBy: Readonly<Record<string, readonly (keyof Given)[]>> = {
 
 export const RUNS = './data/compare'
 
-/**
- * Makes the commands in a text ready to paste: with the name under which this program was started, and its configuration, journal and
- * folder.
- */
+/** Makes the commands in a text ready to paste, with the name under which this program was started and the flags of `given`. */
 export function formatHints(text: string, given: Given): string {
   return text.replaceAll(
     /\bmarkbridge ((journal|rollout|compare) [a-z]+|(doctor|init|check|record|serve)\b)/g,

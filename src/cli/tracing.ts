@@ -1,7 +1,7 @@
 import { readEnvironment } from '../config/index.ts'
 import { openTracing, type Tracing } from '../observability/tracing.ts'
 
-/** Opens tracing if the environment names a collector, or returns `undefined`. Reports the first failure to send traces. */
+/** Returns `undefined` if the environment names no collector. Reports the first failure to send traces. */
 export async function openConfiguredTracing(): Promise<Tracing | undefined> {
   const { otlpEndpoint } = readEnvironment()
   if (otlpEndpoint === undefined) return undefined

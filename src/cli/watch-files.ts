@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises'
 
 import type { OnRead } from '../config/index.ts'
 
-/** A watch for changes of files since they were read. */
 interface FileWatch {
   /** Remembers the content of a file and watches the file from then on. */
   readonly onRead: OnRead
@@ -15,8 +14,8 @@ interface FileWatch {
 const EVERY_MS = 1_000
 
 /**
- * Creates a watch. It polls the files by their paths instead of waiting for events of the file system, so that it notices an editor that
- * replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
+ * Polls the files by their paths instead of waiting for events of the file system, so that it notices an editor that replaces the file, the
+ * symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
   /** Hashes are stored, since the files may hold secrets. */

@@ -18,14 +18,13 @@ import { keepServing } from './last-handlers.ts'
 
 type Peer = Remote<WorkerCalls> & ReloadPeer
 
-/** The part of a worker that a reload needs. */
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
   /** Ends the worker; another worker replaces it. */
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** Milliseconds after which a worker that does not answer a reload is ended. A slow journal has reported a failure by then. */
+/** A worker that has not answered a reload by then is ended. A slow journal has reported a failure earlier. */
 const RELOAD_MS = 30_000
 /** Milliseconds after which the last report of a worker counts if it does not send a new one. */
 const METRICS_MS = 2_000
@@ -57,7 +56,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     const metrics = await answer.catch(() => undefined)
     if (metrics !== undefined) watch.shown(peer.id, metrics)
   }
-  /** Starts a worker. Resolves when it accepts requests; rejects if it ends first. */
+  /** Resolves when the worker accepts requests; rejects if it ends first. */
   const start = (): Promise<string> =>
     new Promise((resolve, reject) => {
       const bornMs = performance.now()
@@ -120,8 +119,8 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 
 /**
  * Creates the primary's part of a reload, which gives the configuration to one worker after the other. The first worker that answers
- * decides for all, since all have the same settings and the same journal. A worker that does not follow is ended, and its replacement
- * starts with the new configuration.
+ * decides for all, since they share settings and journal. A worker that does not follow is ended, and its replacement starts with the new
+ * configuration.
  */
 export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()
@@ -160,14 +159,14 @@ const noAnswer = new AdapterError(
   'No worker answered, so the configuration was not changed. Reload again.',
 )
 
-/** The worker itself has printed the reason. */
+/** Omits the reason, which the worker itself has printed. */
 function endedEarly(status: number | null): AdapterError {
   return status === 2
     ? new AdapterError('ADP_CONFIGURATION', 'A worker could not start.')
     : new AdapterError('ADP_INTERNAL', 'A worker ended before it was ready.')
 }
 
-/** A worker that lived at least this many milliseconds ended for another reason than the workers before it. */
+/** A worker that lived at least this long ended for another reason than the workers before it. */
 const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
@@ -186,16 +185,14 @@ export function createRestartDelay(): (livedMs: number) => number {
   }
 }
 
-/** The calls that a worker answers. */
 interface WorkerCalls {
-  /** Applies a configuration. Rejects with the reason, without any change, if it cannot be applied. */
+  /** Applies a configuration. If the call rejects, nothing has changed. */
   readonly reload: (config: PackedConfig) => Promise<ConfigChanges>
   readonly metrics: () => Promise<MetricsSnapshot>
   /** Finishes the requests in flight, then ends the process. */
   readonly stop: () => void
 }
 
-/** The calls that the primary answers. */
 interface PrimaryCalls {
   readonly config: () => PackedConfig
   /** Reports that the worker accepts requests at `url`. */
@@ -205,8 +202,8 @@ interface PrimaryCalls {
 }
 
 /**
- * Runs one of several adapters on the same port, in a process that the primary has forked, until the primary or a signal stops it.
- * Resolves when the adapter has ended. If the primary ends, this process ends at once, and the journal keeps its open records.
+ * Runs one of several adapters on the same port, in a forked process, until the primary or a signal stops it. Resolves when the adapter has
+ * ended. If the primary ends, this process ends at once, and the journal keeps its open records.
  */
 export async function runWorker(create: (config: Config, overrides: AppOverrides) => App): Promise<void> {
   const primary = connect<PrimaryCalls>({

@@ -59,7 +59,6 @@ interface CheckOptions {
   readonly json?: boolean
 }
 
-/** Inspects a file or a folder of recordings, prints the findings, and returns the exit status. */
 async function runCheck(path: string, options: CheckOptions): Promise<number> {
   const settings = await readSettings(options)
   if (await isFolder(path)) {
@@ -94,7 +93,6 @@ function toDocument(file: string, { records, findings, ...checked }: InspectedRe
   }
 }
 
-/** Formats the findings: the number of records, then a line for each record if `show` is set, then a line for each finding. */
 function linesOf(
   file: string,
   { bytes, sound, records, changesets, findings }: InspectedRecording,

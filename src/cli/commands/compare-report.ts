@@ -111,8 +111,8 @@ interface FoundRun {
 }
 
 /**
- * Reads a run by its id, by `latest`, by the path of its file, or as `live:<partner>` for the results of live comparison. Throws
- * `ADP_USAGE` if there is no such run or if the file does not contain a run.
+ * Reads a run by its id, `latest`, the path of its file, or `live:<partner>`. Throws `ADP_USAGE` if the run does not exist or cannot be
+ * read.
  */
 async function readRun(run: string, folder: string, target: Target): Promise<FoundRun> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
@@ -124,10 +124,7 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
   return { document: await runs.read(newest.run) }
 }
 
-/**
- * Returns the results of live comparison at the partner's latest stage and share, as the document of a run. Throws `ADP_USAGE` if there
- * are none.
- */
+/** Returns the results of live comparison at the partner's latest stage and share, as the document of a run. */
 async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   const config = await loadTarget(target)
   const found = await readStore(config, async (store) => {

@@ -52,11 +52,11 @@ Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
 interface Flags extends SideFlags {
-  /** The first day, as `YYYY-MM-DD`. */
+  /** As `YYYY-MM-DD`. */
   readonly since?: string
   readonly until?: string
   readonly recording?: string
-  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
+  /** `env:NAME` or `file:path`. */
   readonly key?: string
   readonly learners?: string
   readonly registrations?: boolean
@@ -108,13 +108,10 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
 
 const readDay = readAs(z.iso.date(), 'A day is written YYYY-MM-DD.')
 
-/**
- * The time in milliseconds that a mark gets to become visible on the other side before a difference is read again. The sandbox shows a
- * mark at once.
- */
+/** The time that a mark gets to become visible on the other side before a difference is read again. The sandbox shows a mark at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
-/** Exit status 1 means that something differs, so an error of a service has the status of an inconclusive run. */
+/** Reports an error of a service with the status of an inconclusive run, because exit status 1 means that something differs. */
 function toInconclusive(cause: unknown): number {
   if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
   console.error(`markbridge: ${cause.message}`)
@@ -162,7 +159,6 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
   }
 }
 
-/** Returns why the service of the first failure cannot be reached now, or `undefined` if it can. */
 async function findCause(
   { failures: [first] }: RunResult,
   { v2, config }: ResolvedSides,
@@ -175,7 +171,7 @@ async function findCause(
   )
 }
 
-/** Compares recordings, prints the result, and returns the exit status. Posts nothing, and reads V3 only if `--v3` is given. */
+/** Posts nothing, and reads V3 only if `--v3` is given. */
 async function compareRecordings(recording: string, options: RunFlags): Promise<number> {
   const folders = await listRecordings(recording)
   const key = await readRecordingKey(options.key)
@@ -209,7 +205,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
   }
 }
 
-/** Runs a comparison until its end or Ctrl+C, reports its progress, and prints the result. */
+/** Runs a comparison until its end or Ctrl+C. */
 async function runWith(
   unit: string,
   flags: RunFlags,
@@ -239,12 +235,12 @@ async function runWith(
   }
 }
 
-/** Returns the partner's own rules. A difference counts again once its rule has expired. */
+/** Returns the partner's own rules for today, because a difference counts again once its rule has expired. */
 function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
   return createOwnRules(rules, formatDay(systemClock.wallMs()))
 }
 
-/** Returns the checkpoint to resume from. Throws `ADP_USAGE` if there is none, or if the stopped run had other options. */
+/** Throws `ADP_USAGE` if there is no checkpoint, or if the stopped run had other options. */
 async function findRun(files: RunFiles, resume: boolean | string, digest: string): Promise<Checkpoint> {
   const name = typeof resume === 'string' ? resume : undefined
   if (name !== undefined && !isRunName(name))

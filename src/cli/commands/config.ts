@@ -42,7 +42,7 @@ interface ConfigOptions {
   readonly json?: boolean
 }
 
-/** Validates a file and reports every fault, with exit status 2. Throws the error of `loadConfig` unless the faults are wanted as JSON. */
+/** Reports every fault with exit status 2. Throws the error of `loadConfig` unless the faults are wanted as JSON. */
 async function checkConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<Answer> {
   const file = given ?? expectConfig(config)
   try {

@@ -39,10 +39,9 @@ const FIXTURE = fileURLToPath(new URL('../../../fixtures/class-register/body.txt
 const PATH = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'"
 
-/** The header that names the school in the requests of the demo. */
 const SCHOOL_HEADER = 'X-School'
 
-/** The number of schools in the curl line for `canary`. A share of 20 % selects some of them. */
+/** Enough schools that a share of 20 % selects some of them. */
 const SCHOOLS = 20
 
 const MAX_PORT = 65_535
@@ -70,7 +69,7 @@ interface DemoOptions {
   readonly sandboxPort: number
   readonly console?: number
   readonly journal?: string
-  /** The stage of the demo's partner, with V2 behind the adapter as well; `undefined` if V3 alone is behind it. */
+  /** `undefined` if V3 alone is behind the adapter. */
   readonly stage?: Stage
   readonly percent?: number
 }
@@ -109,10 +108,7 @@ async function expectFreePorts(options: DemoOptions): Promise<void> {
   )
 }
 
-/**
- * Returns the port of the console, or `undefined` without a journal, since the console shows the journal. If the adapter gets any free
- * port, so does the console.
- */
+/** Returns `undefined` without a journal, since the console shows the journal. If the adapter gets any free port, so does the console. */
 const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
 
@@ -208,10 +204,7 @@ async function curlLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
-/**
- * Returns a line that posts the register for many schools. Each batch has an id of its own; with equal ids the adapter would take it for a
- * resend.
- */
+/** Gives each batch an id of its own, because the adapter would take a batch with an equal id for a resend. */
 async function schoolsLine(adapter: string): Promise<string> {
   const boundary = await readBoundary()
   const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
@@ -236,13 +229,9 @@ async function readBoundary(): Promise<string> {
 
 const POLL_MS = 500
 
-/** The part of the sandbox's list of accepted writes that counts who served them. */
 const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V3']) }))
 
-/**
- * Prints a line whenever a face of the sandbox has accepted marks, until `signal` is aborted. The sandbox says who served, so the numbers
- * do not depend on the adapter.
- */
+/** Prints a line whenever a face of the sandbox has accepted marks. The numbers come from the sandbox, not from the adapter. */
 async function watchSplit(sandbox: string, signal: AbortSignal): Promise<void> {
   const served = { V2: 0, V3: 0 }
   let seq = 0

@@ -48,7 +48,6 @@ export function addDoctor(command: Command, exitWith: (status: number) => void):
     .action(answerWith(exitWith, examine))
 }
 
-/** The result of one check, with its message and its remedy. */
 type Finding = readonly [result: 'ok' | 'warning' | 'fails' | 'skipped', message: string, remedy?: string]
 
 interface Check {
@@ -109,7 +108,6 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   return (await Promise.all(found)).flat()
 }
 
-/** Returns every address that the adapter calls, without duplicates. */
 function addressesOf({ upstreams, partners }: Config): readonly (readonly [string, URL])[] {
   const all = [
     ['address of V3', upstreams.v3.baseUrl] as const,
@@ -124,10 +122,7 @@ function addressesOf({ upstreams, partners }: Config): readonly (readonly [strin
 }
 
 const DAY_MS = 86_400_000
-/**
- * The limits of the clock difference in milliseconds. Where identity and content do not decide, the marks of two clients are ordered by
- * their times.
- */
+/** Where identity and content do not decide, the adapter orders the marks of two clients by their times. */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
 async function examineAddress(url: URL): Promise<readonly Finding[]> {
@@ -213,7 +208,7 @@ async function examineRecords(url: string, markFile: string | undefined): Promis
   }
 }
 
-/** Checks that this user may write to the folder, or, if it does not exist, to its nearest existing parent. */
+/** Checks that this user may write to the folder or, if it does not exist, to its nearest existing parent. */
 async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
@@ -242,7 +237,7 @@ async function examineFiles(path: string, { journal }: Config): Promise<readonly
 const isOpen = (path: string, bits: number): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0
 
-/** The query of a read that finds nothing: this learner does not exist. */
+/** A read with this query finds nothing, because the learner does not exist. */
 const [AUGUST_MS, NOBODY] = [Date.parse('2020-08-01'), '00000000-0000-4000-8000-000000000000']
 const QUERY = writeMarkQuery({ fromMs: AUGUST_MS, toMs: AUGUST_MS + DAY_MS }, [NOBODY])
 

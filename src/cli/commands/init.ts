@@ -38,7 +38,7 @@ export function addInit(command: Command, exitWith: (status: number) => void): v
     .action(answerWith(exitWith, writeConfiguration))
 }
 
-/** The flags of `init`. An empty value leaves its part out of the file. */
+/** An empty value leaves its part out of the file. */
 interface InitOptions {
   readonly partner?: string
   readonly v3?: string
@@ -52,7 +52,7 @@ const readId = readAs(partnerSchema.shape.id)
 
 const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
 
-/** Writes a configuration for one partner. Throws `ADP_USAGE` if the file exists or the key cannot be read. */
+/** Throws `ADP_USAGE` if the file exists or the key cannot be read. */
 async function writeConfiguration(options: InitOptions): Promise<Answer> {
   const { out, force } = options
   await expectPlace(out, force)
@@ -75,7 +75,7 @@ interface Answers {
   readonly partner: string
   readonly v3: string
   readonly v2: string
-  /** The partner's V2 key; an empty string accepts any key. */
+  /** An empty string accepts any key. */
   readonly key: string
 }
 

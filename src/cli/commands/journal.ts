@@ -132,7 +132,7 @@ interface AdoptOptions extends Target {
   readonly yes?: boolean
 }
 
-/** Lists batches with the balance of each partner, or dead letters. The exit status is 1 if a balance does not add up. */
+/** Lists batches with balances, or dead letters. The exit status is 1 if a balance does not add up. */
 async function listBatches(inspector: JournalInspector, options: ListOptions): Promise<Answer> {
   const { partner, state, since: sinceMs, before, limit } = options
   if (options.deadLetters === true) {
@@ -148,7 +148,7 @@ async function listBatches(inspector: JournalInspector, options: ListOptions): P
   }
 }
 
-/** Returns the records of a batch. Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
+/** Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
 async function expectBatch(inspector: JournalInspector, batch: number): Promise<BatchReport> {
   const report = await inspector.batch(batch)
   if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
@@ -168,7 +168,7 @@ async function reconcileBatches(inspector: JournalInspector, batch: number | und
   return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
 }
 
-/** Removes dead letters of a batch from the list: those of the given parts, which count from 1, or all if no part is given. */
+/** Removes the given parts, which count from 1, or all dead letters of the batch if no part is given. */
 async function dismissRecords(
   inspector: JournalInspector,
   batch: number,
@@ -215,7 +215,7 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   }
 }
 
-/** The journal is already accepted at this point, so a failure with the stages is reported and does not end the command. */
+/** Reports a failure with the stages without ending the command, because the journal is already accepted. */
 async function tryAdoptStages(config: Config): Promise<TriedStages> {
   try {
     return { ...(await adoptStages(config)), failure: null }
@@ -249,7 +249,7 @@ async function purgeJournal(options: Target & { readonly learner?: string }): Pr
   })
 }
 
-/** Returns the address of the journal that the flags name. Throws `ADP_USAGE` if the configuration has no journal. */
+/** Throws `ADP_USAGE` if the configuration has no journal. */
 function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
@@ -274,8 +274,8 @@ async function withInspector(
 }
 
 /**
- * Returns a function that gives the files to the owner of the first file that exists now, or of the folder. An operator who runs the
- * command as root would otherwise replace files that the adapter then cannot open.
+ * Returns a function that gives the files to the owner of the first existing file, or of the folder. Otherwise an operator who runs the
+ * command as root replaces files that the adapter then cannot open.
  */
 function keepOwner(paths: readonly string[]): () => void {
   const folders = paths.slice(0, 1).map((path) => dirname(path))
@@ -288,7 +288,7 @@ function keepOwner(paths: readonly string[]): () => void {
 
 const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
 
-/** Converts a result to the form that `--json` prints: times in ISO 8601, parts numbered from 1. */
+/** Gives times in ISO 8601 and numbers parts from 1. */
 function toPublic(found: unknown): unknown {
   return JSON.parse(JSON.stringify(found), (name: string, value: unknown) => {
     if (name === 'retry' && typeof value === 'number') return formatTime(value)
@@ -371,7 +371,7 @@ function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-/** Replaces control characters, since a terminal would act on them: a reason may be a code that the service wrote. */
+/** Replaces control characters, on which a terminal would act. A reason may be a code that the service wrote. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
 }
@@ -401,7 +401,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   ].join('\n')
 }
 
-/** The result of adopting the stages; `failure` says why they could not be adopted, or is `null` if they were. */
+/** `failure` says why the stages could not be adopted, or is `null` if they were. */
 type TriedStages = AdoptedStages & { readonly failure: string | null }
 
 function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {

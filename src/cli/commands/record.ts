@@ -55,13 +55,13 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
 interface RecordOptions {
   readonly v2: URL
   readonly out: string
-  /** The source of the key: `env:NAME` or `file:path`. */
+  /** `env:NAME` or `file:path`. */
   readonly key: string
   readonly host: string
   readonly port: number
   /** The maximum size of the folder in bytes. */
   readonly maxSize: number
-  /** Milliseconds after which the command ends, or `undefined` if only a signal ends it. */
+  /** Milliseconds, or `undefined` if only a signal ends the command. */
   readonly for?: number
   readonly json?: boolean
 }
@@ -69,7 +69,7 @@ interface RecordOptions {
 type Recorder = ReturnType<typeof createRecorder>
 type Fates = Awaited<ReturnType<Recorder['end']>>
 
-/** Records exchanges with V2 until the command ends. Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
+/** Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
   const { out } = options
   const recorder = createRecorder(await openStore(options), (cause) =>
@@ -87,7 +87,7 @@ async function runRecord(options: RecordOptions): Promise<Answer> {
   }
 }
 
-/** Opens the folder before the first exchange, so that a folder without write permission is reported at the start. */
+/** Opens the folder before the first exchange, so that missing write permission is reported at the start. */
 async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<RecordingStore> {
   const key = await readRecordingKey(source)
   try {
@@ -97,10 +97,10 @@ async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<
   }
 }
 
-/** The deadline of V2's reply in milliseconds. A batch may take V2 minutes. */
+/** A batch may take V2 minutes. */
 const TIMEOUTS = { headersMs: 600_000 }
 
-/** Runs an adapter at stage `legacy` with V2 in the place of V3 as well, so that every request goes to V2, until the command ends. */
+/** Runs an adapter at stage `legacy` with V2 in the place of V3 as well, so that every request goes to V2. */
 async function relay({ v2, host, port, for: forMs, json }: RecordOptions, recorder: Recorder): Promise<void> {
   const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
   const config = parseConfig({
@@ -135,7 +135,7 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
  */
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
-/** Creates the observer that hands each exchange of marks or registrations to the recorder once V2 has replied completely. */
+/** Hands each exchange of marks or registrations to the recorder once V2 has replied completely. */
 const observeWith =
   ({ offer }: Recorder): NonNullable<AppOverrides['observe']> =>
   ({ request, target, kind: asked, receivedMs }) => {

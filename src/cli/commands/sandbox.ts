@@ -49,7 +49,7 @@ export function addSandbox(command: Command): void {
 type SandboxFlags = SandboxOptions & { readonly options?: string }
 
 async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
-  // The file is validated without the flags, so that a flag does not hide an invalid value.
+  // Validates the file without the flags, so that a flag does not hide an invalid value.
   const values = path === undefined ? {} : await loadValues(path, sandboxFileSchema)
   const sandbox = createSandbox(withDefaults({ ...values, ...flags }), showBuilding())
   await runUntilStopped(async (onClose) => {
@@ -60,14 +60,13 @@ async function runSandbox(path: string | undefined, flags: SandboxOptions): Prom
   })
 }
 
-/** Adds the defaults of the command: a fixed port, and a file for a school, which takes seconds to build. */
+/** Adds a fixed port, and a file for a school, which takes seconds to build. */
 function withDefaults(values: SandboxOptions): SandboxOptions {
   const { scale, seed = 1 } = values
   const file = scale === 'school' ? { db: `./data/sandbox-school-${seed}.db` } : {}
   return { port: 4010, ...file, ...values }
 }
 
-/** Creates a callback that prints the progress while a school is built. */
 function showBuilding(): (share: number) => void {
   let progress: Progress | undefined
   return (share) => {

@@ -67,7 +67,7 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
-/** A header field that the user may set. The client sets the fields of the connection and of the body itself. */
+/** The client sets the fields of the connection and of the body itself. */
 const HEADER =
   /^(?!connection|content-|expect|host|keep-alive|transfer-encoding|upgrade)([\w!#$%&'*+.^`|~-]+):\s*([\x20-\x7e]*)$/i
 
@@ -129,7 +129,7 @@ async function send(batch: PostedBatch, { to, json, header }: SendOptions): Prom
   }
 }
 
-/** Decodes the batch as the adapter will, or returns `undefined` if the adapter will refuse it. */
+/** Returns `undefined` if the adapter will refuse the batch. */
 function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   try {
     return decodeBatch(body, contentType, { limits: noBatchLimits })
@@ -139,7 +139,7 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   }
 }
 
-/** Throws `ADP_USAGE` for a file of a recording: V2 already wrote its marks when the request was recorded. */
+/** Throws `ADP_USAGE` for a file of a recording, because V2 already wrote its marks. */
 function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
@@ -152,7 +152,7 @@ interface Outcome {
   readonly part: number
   readonly contentId: string | null
   readonly status: number
-  /** The id that the service assigned, or `null` if the record was not accepted. */
+  /** `null` if the record was not accepted. */
   readonly externalId: string | null
   readonly errors: readonly { readonly code: string; readonly message: string }[]
 }
@@ -185,7 +185,6 @@ function toOutcome({ contentId, status, body }: ReplyPart, position: number): Ou
   }
 }
 
-/** Parses JSON, or returns `undefined` if the text is not JSON. */
 function parseJson(content: string): unknown {
   try {
     return JSON.parse(content)
@@ -201,7 +200,7 @@ function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   return isComplete && outcomes.every(isAccepted) ? 0 : 1
 }
 
-/** Returns the last lines of the output: the counts, and what to do about missing outcomes. */
+/** Returns the counts, and what to do about missing outcomes. */
 function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   if (end === 'whole' && outcomes.length === 0)
     return [
@@ -265,10 +264,9 @@ interface PostedBatch {
   readonly contentType: string | undefined
 }
 
-/** How a reply ended: it was complete, it was cut off, or `signal` stopped it. */
 type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** The codes of errors before a connection exists, after which nothing was sent. */
+/** The codes of errors before a connection exists. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -280,7 +278,7 @@ const NOT_SENT = new Set([
 
 /**
  * Posts a batch as a V2 client does, and calls `onPart` for each part of the reply as it arrives. Throws `ADP_UPSTREAM_UNAVAILABLE` if
- * nothing responds at the address, and `ADP_UPSTREAM_REFUSED` if the response is not a batch reply.
+ * nothing responds, and `ADP_UPSTREAM_REFUSED` if the response is not a batch reply.
  */
 async function postBatch(
   to: URL,
@@ -361,7 +359,6 @@ const refusalSchema = z
   })
   .catch({})
 
-/** Creates the error of a batch that was refused as a whole, with the text of the response. */
 function refusal(status: number, content: string): AdapterError {
   const { error, message } = refusalSchema.parse(parseJson(content))
   const words = error === undefined ? (message ?? content) : `${error.code} ${error.message}`

@@ -114,8 +114,8 @@ async function runServe(
       .then((adapter) => adapter.reload(load))
       .then(() => (current = next ?? current))
       .catch(() => undefined)
-  // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a file there is nothing to reload,
-  // and closing the terminal ends the program.
+  // Installed before the start, because SIGHUP would otherwise end the process. Without a file there is nothing to reload, and closing the
+  // terminal ends the program.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   let current = config
@@ -145,7 +145,7 @@ async function runServe(
   })
 }
 
-/** Logs warnings of Node.js and of libraries; Node.js would print them as plain text between the lines of the log. */
+/** Logs warnings of Node.js and of libraries, which Node.js would print as plain text between the lines of the log. */
 function logWarnings(logger: Logger): void {
   const { runtimeWarned } = createEvents(logger)
   process.removeAllListeners('warning')
@@ -158,7 +158,7 @@ interface Adapter {
   readonly url: string
   readonly reload: Reload
   readonly stop: () => Promise<void>
-  /** The data of the console, or `undefined` if there is no journal or the adapter runs in other processes. */
+  /** `undefined` if there is no journal or the adapter runs in other processes. */
   readonly consoleData: ReturnType<App['consoleData']>
 }
 
@@ -170,7 +170,7 @@ async function startHere(config: Config, overrides: AppOverrides): Promise<Adapt
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
-/** Starts workers. This process serves no requests, so it does not load the adapter. */
+/** This process serves no requests, so it does not load the adapter. */
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
@@ -188,7 +188,7 @@ function checkJournal(config: Config, workers: number): void {
   )
 }
 
-/** Creates a function that logs each warning of a loaded configuration once. `format` makes the commands in a warning ready to paste. */
+/** Logs each warning of a loaded configuration once. `format` makes the commands in a warning ready to paste. */
 function createConfigWarnings(
   logger: Logger,
   workers: number,

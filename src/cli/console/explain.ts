@@ -10,7 +10,7 @@ import { encodeRecord } from '../../v3/record.ts'
 import { decodeStoredRequest } from '../../writes/stored-request.ts'
 import { findPartner } from '../target.ts'
 
-/** Where a member comes from: the path of a member of the other side, or `undefined` if neither the client nor V3 wrote its value. */
+/** `undefined` if neither the client nor V3 wrote the value. */
 interface Rule {
   readonly from?: string
   readonly rule: string
@@ -80,8 +80,8 @@ const reasons = {
 const slicing = createSlicing()
 
 /**
- * Explains by which rule each member of a record's V3 body was made, under the partner's current settings, and each member of the reply
- * that the journal has stored. Returns `undefined` if there is no such record. Masks values unless `isRevealed` is set.
+ * Explains by which rule each member of a record's V3 body was made, under the partner's current settings, and each member of the stored
+ * reply. Returns `undefined` if there is no such record. Masks values unless `isRevealed` is set.
  */
 export async function explainRecord(
   data: Pick<OpenedConsoleData, 'readKept'>,
@@ -125,7 +125,7 @@ export async function explainRecord(
   }
 }
 
-/** Explains a part of a reply in the form that `encodeAnswer` of `writes/reply` writes. */
+/** Reads the form that `encodeAnswer` of `writes/reply` writes. */
 function explainReply(answer: string | undefined, isRevealed: boolean): Explained['reply'] {
   if (answer === undefined) return undefined
   const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []

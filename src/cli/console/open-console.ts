@@ -36,7 +36,6 @@ import { explainRecord } from './explain.ts'
 import { adviceOn } from '../rollout/advice.ts'
 import { createStageDesk } from './stage-desk.ts'
 
-/** The data of the console's pages, and the stored requests that explain a record. */
 type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
 
 interface OpenedConsole {
@@ -47,9 +46,9 @@ interface OpenedConsole {
 }
 
 /**
- * Opens the console that the configuration asks for. The stages have a database connection of their own, so that the console does not
- * compete with clients. `current` returns the configuration of the latest reload; `given` is the data of the adapter if it runs in this
- * process. Throws `ADP_CONFIGURATION` if the port is in use.
+ * Opens the configured console. The stages have a database connection of their own, so that the console does not compete with clients.
+ * `current` returns the configuration of the latest reload; `given` is the data of the adapter if it runs in this process. Throws
+ * `ADP_CONFIGURATION` if the port is in use.
  */
 export async function openConsole(
   settings: ConsoleConfig,
@@ -134,12 +133,11 @@ const describeError = (error: unknown) => {
 }
 
 /**
- * The maximum size of a run's file in bytes. A run with some 5,000 classes of difference has this size and takes 0.1 s to read in the
- * process that serves clients; a usual run has 20 KiB.
+ * A run with some 5,000 classes of difference has this size in bytes and takes 0.1 s to read in the process that serves clients; a usual
+ * run has 20 KiB.
  */
 const MAX_BYTES = 524_288
 
-/** Creates the console's access to comparisons: the runs of a folder, and the results of live comparison in the journal. */
 function createComparisonDesk(
   folder: string,
   config: () => Config,
@@ -167,10 +165,7 @@ function createComparisonDesk(
   }
 }
 
-/**
- * Tries a recorded batch with a partner's settings, as `markbridge check` does. Throws `ADP_USAGE` if the configuration does not have the
- * partner.
- */
+/** Tries a recorded batch with a partner's settings, as `markbridge check` does. */
 async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
   const own = findPartner(config, partner)
   const inspected = await inspectRecording(file, inspectSettingsOf(config, own, undefined))
@@ -226,7 +221,7 @@ const samples = z.object({
 })
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
-/** Creates the console's access to a sandbox. The control routes of the sandbox are open to every program on this machine. */
+/** Creates the console's access to a sandbox, whose control routes are open to every program on this machine. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
   const read = async (path: string) => (await request(`${url}/_sandbox/${path}`)).body.json()
   return {

@@ -11,10 +11,7 @@ import { filePartnersOf } from '../rollout/open-store.ts'
 import { describePending, notesOf, type StageView, viewStages } from '../rollout/stage-view.ts'
 import { approveStep, goBack, setStage, type StageDesk as Desk } from '../rollout/take-step.ts'
 
-/**
- * Creates the console's access to stages: the functions of `rollout` on a store that stays open. Aborting `signal` withdraws steps that
- * are waiting.
- */
+/** Provides the functions of `rollout` on a store that stays open. Aborting `signal` withdraws steps that are waiting. */
 export function createStageDesk(
   config: () => Config,
   openStore: () => Promise<OpenedRolloutStore>,

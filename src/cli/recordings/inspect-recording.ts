@@ -17,7 +17,6 @@ import { type BodyProfile, encodeRecord } from '../../v3/record.ts'
 import { readRecordedFile } from '../files.ts'
 import { contentTypeOf, openRecording } from './open-recording.ts'
 
-/** The settings of the adapter that decide how a recording is read. */
 export interface InspectSettings {
   readonly limits: BatchLimits
   /** The hosts that absolute URLs inside a batch may name, or `undefined` if any host is accepted. */
@@ -46,11 +45,10 @@ export function inspectSettingsOf(
 export interface InspectedRecord {
   readonly part: number
   readonly contentId: string | null
-  /** The V3 body that the adapter would post, or `null` if it would refuse the record. */
+  /** `null` if the adapter would refuse the record. */
   readonly v3: string | null
 }
 
-/** The content of a recording, with the findings of the adapter. */
 export interface InspectedRecording {
   /** The size of the decompressed batch in bytes, or of the recording if the batch cannot be read. */
   readonly bytes: number
@@ -66,7 +64,7 @@ const slicing = createSlicing()
 /** The least amount of work that a part counts as, in bytes. */
 const MIN_PART_WORK = 1_024
 
-/** Inspects a recording: finds the faults that the adapter would refuse, and the deviations that a stricter server would refuse. */
+/** Finds the faults that the adapter would refuse, and the deviations that a stricter server would refuse. */
 export async function inspectRecording(
   bytes: Buffer,
   settings: InspectSettings,
@@ -108,7 +106,7 @@ export async function inspectRecording(
 
 const isErrorCode = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
 
-/** Returns true for an error that refuses the whole request and not a single record. */
+/** Returns true for an error that refuses the whole request, false for one that refuses a single record. */
 export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'code'>): boolean {
   return severity === 'error' && isErrorCode(code) && errorRules[code].class !== 'record'
 }
@@ -126,7 +124,6 @@ function plan(
   return { record: { ...line, v3: encodeRecord(record, bodyProfile) }, findings: [] }
 }
 
-/** A finding with its count in the files of a folder. */
 interface CountedFinding {
   readonly severity: string
   readonly code: string
@@ -139,7 +136,6 @@ interface CountedFinding {
 export interface CheckedFolder {
   readonly folder: string
   readonly files: number
-  /** The number of files in the folder. */
   readonly found: number
   /** The number of files that the adapter would refuse as a whole. */
   readonly refusedFiles: number
@@ -151,8 +147,8 @@ export interface CheckedFolder {
 const MAX_FILES = 1_000
 
 /**
- * Inspects the recorded requests in a folder, or all of its files if there are no recorded requests; at most the first 1,000 by name.
- * `key` decrypts files of recordings.
+ * Inspects the recorded requests in a folder, or all of its files if it has none; at most the first 1,000 by name. `key` decrypts files of
+ * recordings.
  */
 export async function inspectFolder(
   folder: string,

@@ -17,12 +17,11 @@ import {
   toFinding,
 } from '../../v2/index.ts'
 
-/** The batch of a recording, as the adapter would receive it. */
 interface OpenedRecording {
   /** The decompressed body, or `undefined` if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
-  /** The header fields of the request. A recording of a body alone has the Content-Type only. */
+  /** A recording of a body alone has the Content-Type only. */
   readonly headers: IncomingHttpHeaders
   /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
@@ -63,10 +62,7 @@ const notABatch = (message: string, remedy: string): Finding => {
 
 const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part, as the README shows'
 
-/**
- * Says what kind of file this is if it cannot be a batch, or returns `undefined`. The faults that a decoder would find in such a file say
- * less.
- */
+/** Names the kind of a file that cannot be a batch, because the faults that a decoder would find in it say less. */
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
     return notABatch('The file is empty.', 'Record the request again, and wait until the file is complete.')
@@ -90,7 +86,7 @@ function findOther(bytes: Buffer): Finding | undefined {
     : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
 }
 
-/** Finds line ends that make the head of a request invalid HTTP. A bare LF is not among them, since it is repaired. */
+/** Finds line ends that make the head of a request invalid HTTP. Excludes a bare LF, which is repaired. */
 function findLineEnds(bytes: Buffer): Finding | undefined {
   const firstLine = bytes.subarray(0, bytes.indexOf('\n') + 1)
   const message = firstLine.includes('\r\r\n') ? describeMisencoding(firstLine) : undefined
@@ -140,7 +136,7 @@ function tooShort(missing: number): AdapterError {
   )
 }
 
-/** Returns the Content-Type of a batch with this boundary; by default with a boundary that no batch uses. */
+/** Default: a boundary that no batch uses. */
 export function contentTypeOf(boundary = 'none'): string {
   const isToken = /^[\w'+.-]+$/.test(boundary)
   return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`
@@ -191,11 +187,11 @@ function findingOf(cause: unknown): Finding {
   throw cause
 }
 
-/** Matches a request line, also after blank lines (RFC 9112 2.2). Accepts a faulty request line, so that `check` can report its fault. */
+/** Matches a request line, also after blank lines (RFC 9112 2.2). Accepts a faulty one, so that `check` can report its fault. */
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
-/** Returns the kind of a file: an HTTP `request` with its head, the `body` of a batch alone, or `else`. */
+/** Returns `request` for an HTTP request with its head, `body` for the body of a batch alone, and `else` for any other file. */
 export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'> {
   if (REQUEST_LINE.test(bytes.toString('latin1', 0, 8_192))) return 'request'
   const boundary = await runInSlices(guessBoundary(bytes), slicing.open())
@@ -204,8 +200,8 @@ export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'
 
 /**
  * Repairs the damage that recorders and editors do to a request. A head with bare line feeds gets CRLF, a head without Content-Length and
- * Transfer-Encoding gets the length of the rest, and a Content-Length that is too large is reduced by `missing` bytes. `isFramed` is false
- * if the head did not give the length of the body.
+ * Transfer-Encoding gets the length of the rest, and `missing` bytes are subtracted from a Content-Length that is too large. `isFramed` is
+ * false if the head did not give the length of the body.
  */
 function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)

@@ -15,14 +15,13 @@ import { formatCounted } from '../text.ts'
 import { filePartnersOf } from './open-store.ts'
 import { describeSetting, settingToJson, type StageView, viewStages } from './stage-view.ts'
 
-/** The advice on the next step of a partner. */
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly from: StageSetting | undefined
-  /** The setting that the advice is about, or `undefined` if the partner is at its last stage or its stage is not known. */
+  /** `undefined` if the partner is at its last stage or its stage is not known. */
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
-  /** The figures that the advice is based on, or `undefined` without a journal. */
+  /** `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
-  /** The alarm of the guards at this stage and share, or `undefined` if there is none. */
+  /** The alarm of the guards at this stage and share. */
   readonly guardAlarm?: string | undefined
 }
 
@@ -32,7 +31,7 @@ interface WantedStep {
   readonly despiteHold: boolean
 }
 
-/** Gives advice on a step forward, by default on the usual next one, from what the journal has stored. */
+/** Gives advice on a step forward, by default on the usual next one. */
 export async function giveAdvice(
   view: StageView,
   config: Config,
@@ -90,8 +89,8 @@ export async function giveAdvice(
 }
 
 /**
- * Returns the advice that is based on this document of live comparison. Returns `undefined` if the partner has moved to another stage or
- * share since, or if the next step needs no comparison.
+ * Returns the advice that is based on this document of live comparison, or `undefined` if the partner has moved to another stage or share
+ * since, or if the next step needs no comparison.
  */
 export async function adviceOn(
   { partner, run }: RunDocument,
@@ -125,7 +124,6 @@ export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetti
   return orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
 }
 
-/** The cool-down after a guard has taken a partner back. */
 export interface CoolDown {
   readonly untilMs: number
   readonly finding: string
@@ -133,10 +131,10 @@ export interface CoolDown {
 
 /** The number of newest rows of the audit trail that are searched for an act of a guard. */
 const ROWS = 200
-/** The cool-down in milliseconds after a guard has taken a partner back. `--despite-hold` overrides it. */
+/** `--despite-hold` overrides the cool-down. */
 const COOL_DOWN_MS = 3_600_000
 
-/** Returns the cool-down that a guard has started, or `undefined` if there is none or it is over. */
+/** Returns `undefined` if no cool-down is in effect. */
 export async function readCoolDown(
   store: Pick<RolloutStore, 'history'>,
   partner: string,
@@ -152,7 +150,6 @@ export function adviceToJson({ verdict, missing }: Pick<GivenAdvice, 'verdict' |
   return { verdict, missing }
 }
 
-/** Converts advice to the form that `rollout advise --json` prints. */
 export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
   const { from, to, figures } = advice
   const allowedRecordsPerSecond = figures?.allowedRecordsPerSecond ?? null
@@ -165,7 +162,6 @@ export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
   }
 }
 
-/** Formats advice as text: the verdict, what is missing, and the figures if `withFigures` is set. */
 export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
   if (to === undefined)
     return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
@@ -177,7 +173,6 @@ export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, wit
   ].join('\n')
 }
 
-/** Formats the figures of the advice, one fact on each line. */
 export function linesOf(figures: Advice['figures']): readonly string[] {
   const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
     figures

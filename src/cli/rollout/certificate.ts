@@ -16,7 +16,7 @@ import { entryToJson, stageToJson, viewKnown } from './stage-view.ts'
 
 const FORM = 'markbridge-certificate-1'
 
-/** The members of a certificate that are checked. `stage`, `advice` and `history` are copied as they are. */
+/** The members that are checked. `stage`, `advice` and `history` are copied unchanged. */
 const form = z.object({
   form: z.literal(FORM),
   partner: z.string(),
@@ -43,8 +43,8 @@ export interface CertifyOptions extends Target {
 }
 
 /**
- * Writes the stage of a partner, the advice on its next step and its history as one JSON document, and returns the exit status. If the
- * audit trail is broken, the status is 1 and nothing is written.
+ * Writes the stage of a partner, the advice on its next step and its history as one JSON document. If the audit trail is broken, the exit
+ * status is 1 and nothing is written.
  */
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
@@ -74,7 +74,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   return 0
 }
 
-/** Returns the content of the certificate, or `undefined` if the audit trail is broken. */
+/** Returns `undefined` if the audit trail is broken. */
 async function describePartner(
   partner: string,
   config: Config,
@@ -100,7 +100,7 @@ async function describePartner(
 const digestOf = (content: object): string =>
   createHash('sha256').update(JSON.stringify(content)).digest('hex')
 
-/** Returns the bytes that are signed. The prefix prevents a signature of another kind of text from being taken for one of a certificate. */
+/** Adds a prefix, so that a signature of another kind of text cannot be taken for one of a certificate. */
 const signedBytes = (digest: string): Buffer => Buffer.from(`${FORM}\n${digest}\n`)
 
 export interface VerifyOptions extends Target {
@@ -110,7 +110,7 @@ export interface VerifyOptions extends Target {
 
 interface Finding {
   readonly check: 'digest' | 'signature' | 'audit'
-  /** `unknown` if it cannot be decided. */
+  /** `unknown` if the check cannot be decided. */
   readonly result: 'holds' | 'fails' | 'unknown'
   readonly what: string
 }
@@ -118,8 +118,8 @@ interface Finding {
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
- * Checks the digest and the signature of a certificate, and that the audit trail is intact and still has the certified entries. The exit
- * status is 1 if one of them fails. Throws `ADP_USAGE` if the file is not a certificate.
+ * Checks the digest and the signature, and that the audit trail is intact and still has the certified entries. The exit status is 1 if one
+ * of the checks fails. Throws `ADP_USAGE` if the file is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
   const { certificate, isWhole } = readCertificate((await readGivenFile(file)).toString('utf8'))
@@ -144,8 +144,8 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
 const auditNotRead: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not read.' }
 
 /**
- * Reads a certificate, and whether its digest matches its content. A duplicate member counts as a change, since readers differ in which of
- * the two they take. Throws `ADP_USAGE` if the text is not a certificate.
+ * Reads a certificate. A duplicate member counts as a change, since readers differ in which of the two they take. Throws `ADP_USAGE` if the
+ * text is not a certificate.
  */
 function readCertificate(text: string): { readonly certificate: Certificate; readonly isWhole: boolean } {
   let json: unknown
@@ -173,7 +173,7 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
 const notACertificate = (why: string): AdapterError =>
   new AdapterError('ADP_USAGE', `This is not a certificate: ${why}.`)
 
-/** Checks the digest and the signature. `publicKey` is the key that must have signed, or `undefined` if none was given. */
+/** Checks the digest and the signature. `publicKey` is the key that must have signed, or `undefined` if the operator named none. */
 function verifyContent(
   { digest, signature }: Certificate,
   isWhole: boolean,
@@ -245,7 +245,7 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   )
 }
 
-/** Reads the private key for the signature: `env:NAME` or `file:path` with Ed25519 in PEM. Throws `ADP_USAGE` without quoting the key. */
+/** Reads Ed25519 in PEM from `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the key. */
 async function readSigningKey(source: string): Promise<KeyObject> {
   const text = await readKeySource(source, '--signing-key')
   // A variable that was set in a shell often has its line ends as \n.
@@ -255,7 +255,7 @@ async function readSigningKey(source: string): Promise<KeyObject> {
   )
 }
 
-/** Reads a public key from a file with Ed25519 in PEM. Throws `ADP_USAGE` if it is not one. */
+/** Reads Ed25519 in PEM from a file. Throws `ADP_USAGE` if the file is no such key. */
 async function readPublicKey(path: string): Promise<KeyObject> {
   const text = await readGivenFile(path)
   return expectEd25519(() => createPublicKey(text), `${path} is not a public key in PEM`)

@@ -24,9 +24,7 @@ interface Possible {
 /** A refusal because a guard took the partner back a short time ago. */
 interface Held extends CoolDown {
   readonly kind: 'held'
-  /**
-   * The time before which the step is refused even with `--despite-hold`, or `undefined` if there is no such time or it was not looked up.
-   */
+  /** The time before which even `--despite-hold` is refused, or `undefined` if there is no such time or it was not looked up. */
   readonly earlyUntilMs?: number | undefined
 }
 
@@ -38,7 +36,7 @@ interface NotReady extends Pick<GivenAdvice, 'missing'> {
 
 export interface ChangeResult {
   readonly partner: string
-  /** The setting before the change, or `undefined` if the partner's row is damaged or the journal was not read. */
+  /** `undefined` if the partner's row is damaged or the journal was not read. */
   readonly from?: StageSetting | undefined
   readonly to?: StageSetting | undefined
   readonly outcome: ChangeOutcome
@@ -47,7 +45,7 @@ export interface ChangeResult {
 /** The exit status of a step that waits for an approval, which is not a failure. */
 const WAITS = 4
 
-/** Converts a result to text and to the document of `--json`. The exit status is 0 if the partner now has the wanted setting. */
+/** Converts a result to text and to JSON. The exit status is 0 if the partner now has the wanted setting. */
 export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)

@@ -58,7 +58,7 @@ async function change(
   })
 }
 
-/** Creates a callback that prints the instances a step waits for, whenever they change. */
+/** Prints the instances that a step waits for, whenever they change. */
 function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
   let last = ''
   return (waiting, { liveInstances }) => {

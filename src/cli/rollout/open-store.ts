@@ -33,14 +33,14 @@ export function filePartnersOf({ partners, rollout }: Config): ReadonlyMap<strin
   return new Map(partners.map((own) => [own.id, { own, fileStage: toFileStage(own, rollout) }]))
 }
 
-/** Returns true if there is no journal, so that the stages of the configuration file apply. */
+/** Returns true without a journal; the stages of the configuration file then apply. */
 export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
   return journalUrlOf(journal) === 'none'
 }
 
 /**
- * Runs `work` with the store of stages, which instances may use at the same time. With `goesOn`, which is the default, the audit trail
- * must continue the one in the state file of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
+ * Runs `work` with the store of stages, which instances may use at the same time. With `goesOn`, the default, the audit trail must continue
+ * the one in the state file of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
@@ -89,10 +89,7 @@ export async function readStore<Result>(
   return useStore(config, work)
 }
 
-/**
- * Reads the state file of this machine. Returns `undefined` if it cannot be read, because a damaged state file must not prevent a step
- * back.
- */
+/** Returns `undefined` for a state file that cannot be read, because a damaged one must not prevent a step back. */
 export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
@@ -100,7 +97,7 @@ export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promi
   return parseKnown(text ?? '')
 }
 
-/** Reading needs no token, since every user who can open the journal can read it; but a token that is set must be valid. */
+/** Checks a token that is set. Reading needs no token, since every user who can open the journal can read it. */
 function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
@@ -117,7 +114,7 @@ export function findActor(config: Pick<Config, 'rollout'>): Actor {
   return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
 }
 
-/** Returns the operators of a configuration with their token hashes in the clear, so that a token can be compared with them. */
+/** Returns the operators with their token hashes in the clear, so that a token can be compared with them. */
 export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
   return rollout.operators.map(({ tokenSha256, ...operator }) => ({
     ...operator,
@@ -125,7 +122,7 @@ export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly List
   }))
 }
 
-/** Returns the name of the system's user, or a number where a container runs under a user without a name. */
+/** Returns the user's number where a container runs under a user without a name. */
 export function systemUser(): string {
   try {
     return userInfo().username

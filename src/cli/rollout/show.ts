@@ -26,7 +26,7 @@ interface HistoryOptions extends Target {
   readonly limit?: number
 }
 
-/** Lists the stages of all partners. The exit status is 1 if one is damaged. */
+/** Lists the stages of all partners. The exit status is 1 if a stage is damaged. */
 export async function listStages(options: Target): Promise<Answer> {
   const config = await loadTarget(options)
   const snapshot = await look(config, ({ snapshot: found }) => Promise.resolve(found))
@@ -49,7 +49,6 @@ export async function showStage(partner: string, options: Target): Promise<Answe
   }
 }
 
-/** Shows the advice on a partner's next step with its figures. */
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {
   const { view, advice } = await lookAt(partner, options)
   return {
@@ -90,7 +89,7 @@ interface Found {
   readonly store: OpenedRolloutStore | undefined
 }
 
-/** Runs `work` with the stages of the journal. Without a journal, `work` gets none, and the stages of the file apply. */
+/** Runs `work` with the stages of the journal, or without any if there is no journal, so that the stages of the file apply. */
 async function look<Result>(config: Config, work: (found: Found) => Promise<Result>): Promise<Result> {
   if (!hasNoJournal(config))
     return readStore(config, async (store) => work({ snapshot: await store.snapshot(), store }))
@@ -133,7 +132,7 @@ export interface AdoptedStages {
 
 /**
  * Repairs the end of the audit trail of an accepted journal, and takes back each partner that has a lower stage in the state file of this
- * machine, so that a step back is not undone. Then removes the lost trail from the state file. Throws the errors of `useStore`.
+ * machine, so that a step back is not undone. Then removes the lost trail from the state file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStateFile(config)

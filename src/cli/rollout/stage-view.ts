@@ -9,11 +9,11 @@ import { type FilePartner, filePartnersOf } from './open-store.ts'
 
 export interface StageView {
   readonly partner: string
-  /** The setting that decides which side serves a request, or `undefined` if its row in the journal is damaged. */
+  /** `undefined` if the row in the journal is damaged. */
   readonly setting: StageSetting | undefined
   /** `file` until the first change, while the setting is the one with which the partner began. */
   readonly source: 'file' | 'store'
-  /** The revision of the setting, 0 until the first change. */
+  /** 0 until the first change. */
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
@@ -21,14 +21,14 @@ export interface StageView {
   readonly pending: PendingChange | undefined
   /** The stage in the file if it has no effect: two people take each step, or the partner began at another stage. */
   readonly ignored: Stage | undefined
-  /** The partner's section of the file, or `undefined` if the file does not have this partner. */
+  /** `undefined` if the file does not have this partner. */
   readonly file: FilePartner | undefined
 }
 
 /** The first setting of a partner that is not in the file. */
 const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
-/** Returns the views of all partners: those of the file in its order, then those that only the journal has. */
+/** Returns the partners of the file in its order, then those that only the journal has. */
 export function viewStages(
   files: ReadonlyMap<string, FilePartner>,
   snapshot: RolloutSnapshot | undefined,
@@ -65,7 +65,7 @@ export function viewStage(
   }
 }
 
-/** Returns the view of a partner. Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
+/** Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
 export function viewKnown(partner: string, config: Config, snapshot: RolloutSnapshot | undefined): StageView {
   const files = filePartnersOf(config)
   const isStored = snapshot?.partners.has(partner) === true || snapshot?.damaged.has(partner) === true
@@ -133,7 +133,6 @@ export function entryToJson({
 const toTime = (ms: number | undefined): string | null =>
   ms === undefined ? null : new Date(ms).toISOString()
 
-/** Formats stages as a table with one line each, followed by notes. */
 export function formatStages(views: readonly StageView[]): string {
   const table = formatTable(views, [
     ['partner', ({ partner }) => partner],
@@ -178,7 +177,7 @@ export function describePending(pending: PendingChange): string {
   return `${describeSetting(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
 }
 
-/** Formats the audit trail with one line for each entry; `partner` is the partner that it was filtered by. */
+/** Formats the audit trail; `partner` is the partner that the entries were filtered by. */
 export function formatHistory(entries: readonly AuditEntry[], partner?: string): string {
   if (entries.length === 0)
     return `The audit trail has no entry${partner === undefined ? '' : ` for ${formatGivenText(partner)}`}.`
@@ -194,7 +193,6 @@ export function formatHistory(entries: readonly AuditEntry[], partner?: string):
   ])
 }
 
-/** Returns further notes on a stage, one sentence each. */
 export function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
   return [
     ...(setting === undefined
@@ -215,7 +213,7 @@ export function notesOf({ setting, pending, ignored, file }: StageView): readonl
   ]
 }
 
-/** Returns the lists of units. A partner keeps them until it is at `canary` again. */
+/** Describes the lists of units, which a partner keeps until it is at `canary` again. */
 function listsOf({ stage, always, never }: StageSetting): readonly string[] {
   const at = stage === 'canary' ? '' : 'at canary '
   return [

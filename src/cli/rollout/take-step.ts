@@ -37,26 +37,23 @@ export interface StepOptions {
   readonly reason?: string
 }
 
-/** The context in which a person takes steps. */
 export interface StageDesk {
   readonly config: Config
   readonly store: OpenedRolloutStore
-  /** Returns the person who acts. Throws `ADP_FORBIDDEN`. */
+  /** Throws `ADP_FORBIDDEN` if nobody is identified. */
   readonly actor: () => Actor
   readonly signal: AbortSignal
   readonly onWaiting?: DriveOptions['onWaiting']
 }
 
-/** The outcome of a step, and the view that it was decided by. */
 interface TakenStep {
   readonly view: StageView
   readonly result: ChangeResult
 }
 
-/** The time in milliseconds that a proposal waits for another operator. Instances do not act on a proposal. */
+/** The time that a proposal waits for another operator. Instances do not act on a proposal. */
 const APPROVAL_MS = 24 * 3_600_000
 
-/** Changes the stage of a partner, forward, back or within `canary`. */
 export function setStage(
   desk: StageDesk,
   partner: string,
@@ -131,7 +128,7 @@ export function goBack(desk: StageDesk, partner: string, options: StepOptions): 
   })
 }
 
-/** Approves and takes the step that another operator has proposed. */
+/** Takes the step that another operator has proposed. */
 export function approveStep(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may, driving, beforeForward }) => {
     const actor = may('approve')
@@ -145,7 +142,7 @@ export function approveStep(desk: StageDesk, partner: string, options: StepOptio
   })
 }
 
-/** The outcome of a change. `from` is set if it is not the setting that was read first. */
+/** `from` is set if it is not the setting that was read first. */
 type Changed = Omit<ChangeResult, 'partner'>
 
 const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
@@ -156,11 +153,11 @@ interface Changing {
   readonly view: StageView
   /** The instances that hold their lease. */
   readonly live: readonly number[]
-  /** Returns the person who acts. Throws `ADP_FORBIDDEN` if the person may not take this action. */
+  /** Throws `ADP_FORBIDDEN` if the person may not take this action. */
   readonly may: (action: RolloutAction) => Actor
   /**
-   * Decides whether a step forward may be taken. Returns the reason for the audit trail together with the verdict of the advice. `outcome`
-   * is set if the step is refused: the audit trail is damaged, a guard acted a short time ago, or the verdict is not `ready`.
+   * Decides whether a step forward may be taken. The reason goes to the audit trail with the verdict of the advice. `outcome` is set if the
+   * step is refused: the audit trail is damaged, a guard acted a short time ago, or the verdict is not `ready`.
    */
   readonly beforeForward: (to: StageSetting) => Promise<{
     readonly reason: string
@@ -177,8 +174,7 @@ const damagedTrail = {
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
 /**
- * The stand-ins for a damaged row. Compared with `lowest`, every step to a stage at which V3 serves is forward; compared with `highest`,
- * every step is back.
+ * The stand-ins for a damaged row: from `lowest` every step to a stage at which V3 serves is forward, from `highest` every step is back.
  */
 const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 
@@ -238,8 +234,8 @@ function changeOf(view: StageView, to: StageSetting, by: string, reason: string)
 }
 
 /**
- * Returns the setting that the options ask for. At `canary`, a value without a flag keeps its present value; a partner that enters
- * `canary` again gets the share in the file, not the share that it had before.
+ * Returns the setting that the options ask for. At `canary`, a value without a flag keeps its present value; a partner that enters `canary`
+ * again gets the share in the file, not the share that it had before.
  */
 function targetOf(
   { setting, file }: StageView,
@@ -256,7 +252,7 @@ function targetOf(
   }
 }
 
-/** Returns true if nothing is left to do: the journal has this setting, and no change is pending. */
+/** Returns true if the journal has this setting and no change is pending. */
 function isSameSetting({ setting, source, pending }: StageView, to: StageSetting): boolean {
   if (source === 'file' || pending !== undefined || setting?.stage !== to.stage) return false
   return to.stage !== 'canary' || keyOf(setting) === keyOf(to)
