@@ -4,12 +4,10 @@ import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
 import { createPathTest, segmentsOf } from './path-pattern.ts'
 
-/**
- * An entry of the pass-through list: a path pattern for `createPathTest`, with the default methods of its kind or with methods of its own.
- */
+/** A path pattern for `createPathTest`, with the default methods of its kind or with methods of its own. */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
-/** The methods that change nothing. Every path on the pass-through list accepts them by default. */
+/** Every path on the pass-through list accepts these methods by default. */
 export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 const BATCH = /\/\$batch\/?$/i
@@ -22,9 +20,9 @@ const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly str
 ]
 
 /**
- * Creates a function that returns the methods that a request's path accepts, or `undefined` if the path is not on the list. Methods of
- * an entry replace the default methods of its kind. Only an entry that names `$batch` allows a `$batch`, because the list is not
- * applied to the requests inside a batch. Throws `ADP_PATH` if the path of the request cannot be read.
+ * Creates a function that returns the methods that a request's path accepts, or `undefined` if the path is not on the list. Only an entry
+ * that names `$batch` allows a `$batch`, because the list is not applied to the requests inside a batch. Throws `ADP_PATH` if the path of
+ * the request cannot be read.
  */
 export function createAllowedMethods(
   allow: readonly AllowedPath[],
@@ -49,8 +47,8 @@ function methodsOfKind(path: string): readonly string[] {
 }
 
 /**
- * Returns the error for a method that the path does not accept, and sets `Allow` to the accepted methods (RFC 9110 15.5.6). For a
- * batch, the error also names the path that batches are posted to.
+ * Returns the error for a method that the path does not accept, and sets `Allow` (RFC 9110 15.5.6). For a batch, the error also names the
+ * path that batches are posted to.
  */
 export function refuseMethod(
   { method, url = '', headers }: IncomingMessage,
@@ -76,8 +74,8 @@ const OF_V2 =
   /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
 
 /**
- * Creates the check of the first bytes of a body that is passed through to V3. Returns `undefined` if the request cannot be a V2 batch.
- * The check throws `ADP_PATH` for a V2 batch, which would otherwise be written without the journal. Throws `ADP_CONTENT_ENCODING` for a
+ * Creates the check of the first bytes of a body that is passed through to V3, or returns `undefined` if the request cannot be a V2 batch.
+ * The check throws `ADP_PATH` for a V2 batch, which would otherwise be written without the journal, and `ADP_CONTENT_ENCODING` for a
  * compressed batch, which cannot be checked.
  */
 export function createBatchCheck({
@@ -102,10 +100,7 @@ export function createBatchCheck({
 /** Matches the paths of metadata and service documents, which services show to everyone. */
 const PUBLIC = /\$metadata|^\/?$|\/v\d+(?:\/(?:attendance|learner))?\/?$/i
 
-/**
- * Returns true if a reply shows that the service accepts the credentials of the request: a 2xx to a request that needs credentials.
- * Gateways answer OPTIONS themselves, and redirect unknown callers.
- */
+/** Returns true for a 2xx to a request that needs credentials. Gateways answer OPTIONS themselves, and redirect unknown callers. */
 export function showsAcceptance(request: IncomingMessage, status: number): boolean {
   return status >= 200 && status < 300 && request.method !== 'OPTIONS' && !PUBLIC.test(pathOf(request))
 }

@@ -14,8 +14,8 @@ export function releaseAfterReply(held: HeldBytes, response: ServerResponse): vo
 }
 
 /**
- * Creates a budget of `maxBytes` that is divided fairly between clients. Requests beyond the budget are refused early with 503, so that
- * memory stays bounded. Calls `onRefusal` for each refusal.
+ * Creates a budget of `maxBytes` that is divided fairly between clients. Requests beyond the budget are refused with 503. Calls `onRefusal`
+ * for each refusal.
  */
 export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
   const quota = createQuota(maxBytes)
@@ -50,7 +50,7 @@ export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
       }
     },
     held: (): number => quota.held(),
-    /** Changes the size of the budget. Requests in progress keep the bytes that they hold. */
+    /** Requests in progress keep the bytes that they hold. */
     resize: (bytes: number): void => quota.resize(bytes),
   }
 }

@@ -17,24 +17,20 @@ import type { Exchange, ExchangeObserver, Received } from './exchange.ts'
 import type { Relays } from './forwarder.ts'
 import type { PassThrough } from './pass-through.ts'
 
-/** The dependencies of the handlers. The composition root creates them once. */
 export interface ProxyContext extends WriteContext {
   /** Identifies the client of a request without calling a service. */
   readonly recognise: (request: IncomingMessage) => Client
   /** Returns the credentials and limits for calls to V3 on behalf of a client. */
   readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
   readonly stages: LiveStages
-  /** Counts the outcomes of writes on each side. */
   readonly guards: LiveGuards
   /** Records the writes that the advice on a partner's next step is based on. */
   readonly seen: LiveSeen
   /** Records that V2 was sent a write of a partner that is not in the journal. */
   readonly noteUnrecorded: (partner: string) => void
-  /** Compares exchanges in the background, without delaying their clients. */
   readonly comparison: LiveComparison
   /** Returns an additional observer of an exchange. `undefined` if only the adapter's own observers are used. */
   readonly observe?: ((exchange: Received) => Partial<ExchangeObserver>) | undefined
-  /** `undefined` if tracing is off. */
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   readonly relays: Relays
   /** Reads marks from V2 with calls that are separate from the client's request. */
@@ -50,7 +46,6 @@ export interface ProxyContext extends WriteContext {
   readonly byteBudget: ByteBudget
   readonly slowClients: SlowClients
   readonly inFlight: InFlight
-  /** The proxies whose forwarding headers are trusted. */
   readonly trustedProxies: AddressList
   /** The address that clients call, or `undefined` if the configuration does not set it. */
   readonly publicUrl: URL | undefined
@@ -65,7 +60,7 @@ export type Handle = (
 
 export type InFlight = ReturnType<typeof createInFlight>
 
-/** Creates a counter of the requests in flight, for which a shutdown waits. A request counts even after its client has disconnected. */
+/** Counts the requests in flight, for which a shutdown waits. A request counts even after its client has disconnected. */
 export function createInFlight() {
   let count = 0
   let waiting: (() => void)[] = []

@@ -4,8 +4,8 @@ import { AdapterError, toErrorBody } from '../errors.ts'
 import { type Events, framesOf } from '../observability/events.ts'
 
 /**
- * Answers a request that failed as a whole (batch-wire 5). A 401 or 403 has the gateway's form (service-facts 12); every other error
- * has OData's form. If the reply has already begun, the connection is closed instead.
+ * Answers a request that failed as a whole (batch-wire 5). A 401 or 403 has the gateway's form (service-facts 12); every other error has
+ * OData's form. If the reply has already begun, the connection is closed instead.
  */
 export function sendError(response: ServerResponse, cause: unknown, events: Events, partner?: string): void {
   const error = toAdapterError(cause, events)
@@ -56,7 +56,7 @@ const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
     'V2 did not answer after the request was sent. V2 may have applied the request, and applies it a second time if it is sent again. Look up the result before you send it again.',
 }
 
-/** Returns the error for a request without a reply. A write that may have reached the service gets `code`, never a plain failure. */
+/** Gives a write that may have reached the service `code`, never a plain failure. */
 export function lostReplyError(
   method: string | undefined,
   sent: boolean,
@@ -72,7 +72,6 @@ export function lostReplyError(
       )
 }
 
-/** Returns the error for a request whose client uploads the body too slowly. */
 export function slowUploadError(
   method: string | undefined,
   sent: boolean,

@@ -12,7 +12,6 @@ import type { ReplyReading } from '../writes/relayed-reply.ts'
 import type { Answered } from '../writes/reply.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
-/** One request of a client, as its route's handler receives it. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -30,7 +29,6 @@ export interface Exchange {
   readonly observer: ExchangeObserver
 }
 
-/** An exchange before its observer is attached. */
 export type Received = Omit<Exchange, 'observer'>
 
 export type Replied =
@@ -44,14 +42,14 @@ export type Replied =
       readonly outcome: ForwardOutcome
       readonly reading: ReplyReading
     }
-  /** A read. Its reply is `undefined` if no copy was made. */
+  /** The reply of a read is `undefined` if no copy was made. */
   | { readonly kind: 'read'; readonly reply: WireReply | undefined }
 
-/** Receives the events of an exchange. An observer never changes the exchange. */
+/** Receives the events of an exchange and never changes the exchange. */
 export interface ExchangeObserver {
   /**
-   * The maximum size in bytes of the copy of a reply, or 0 if the observer needs no copy. With a copy, the observer also receives the
-   * body of a write that V2 serves.
+   * The maximum size in bytes of the copy of a reply, or 0 for no copy. With a copy, the observer also receives the body of a write that V2
+   * serves.
    */
   readonly copyBytes: number
   /** Called when a write has been read. `plan` is `undefined` if the write cannot be read and V2 serves it unchanged. */
@@ -76,9 +74,9 @@ export function observeAll(observers: readonly Partial<ExchangeObserver>[]): Exc
 }
 
 /**
- * Checks that the stage of a request still applies. Call this immediately before a write is made durable for V3, or before its first
- * byte is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request
- * was decided.
+ * Checks that the stage of a request still applies. Call this immediately before a write is made durable for V3, or before its first byte
+ * is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request was
+ * decided.
  */
 export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return

@@ -33,8 +33,8 @@ export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'heade
 }
 
 /**
- * Returns the end-to-end fields of a message as a list of alternating names and values, in their original spelling. Fields in `kept`
- * pass even if `Connection` names them.
+ * Returns the end-to-end fields as a list of alternating names and values, in their original spelling. Fields in `kept` pass even if
+ * `Connection` names them.
  */
 function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
   // The fields that `Connection` names are hop-by-hop too (RFC 9110 7.6.1).
@@ -57,29 +57,27 @@ const OVERRIDE =
 
 /**
  * Matches fields by which a gateway tells the service behind it who the caller is and which way the request took, or asks for internals of
- * the gateway. They are never passed from a client to V3. V2 receives them while it serves, as it did before the adapter was installed.
+ * the gateway. They are never passed from a client to V3. V2 receives them, as it did before the adapter was installed.
  */
 const OF_GATEWAYS =
   /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/
 
-/** Matches the fields that are removed from every request: those about its route, and those that override its method or path. */
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
 /**
- * Returns a field name in lower case with hyphens. Servers that expose headers as variables treat `X_Forwarded_For` and
- * `X-Forwarded-For` as one field.
+ * Returns a name in lower case with hyphens, because servers that expose headers as variables take `X_Forwarded_For` and `X-Forwarded-For`
+ * for one field.
  */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower
 }
 
-/** Returns true if the fields of a request show that a proxy forwarded it. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
-/** The proxies that are trusted to name the address that a client called, and that address if the configuration sets it. */
+/** The proxies that may name the address that a client called, and that address if the configuration sets it. */
 interface ForwardingTrust {
   readonly trustedProxies: AddressList
   readonly publicUrl?: URL | undefined
@@ -89,10 +87,10 @@ interface ForwardingTrust {
 const PREFIX = /^(?:\/(?!\.)[\w.~!$&'()*+=:@%-]{1,128}){1,8}$/
 
 /**
- * Replaces the forwarding fields of a request in place with the adapter's own: `X-Forwarded-For`, `X-Forwarded-Proto`,
- * `X-Forwarded-Host` and, for links, `X-Forwarded-Prefix`. Removes all other forwarding fields, and all fields that override the method
- * or the path. Only a peer in `trustedProxies` may set the scheme, the prefix and the earlier addresses. `publicUrl` overrides the
- * scheme, the host and the prefix.
+ * Replaces the forwarding fields of a request in place with the adapter's own: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
+ * and, for links, `X-Forwarded-Prefix`. Removes all other forwarding fields, and all fields that override the method or the path. Only a
+ * peer in `trustedProxies` may set the scheme, the prefix and the earlier addresses. `publicUrl` overrides the scheme, the host and the
+ * prefix.
  */
 export function replaceForwarding(
   request: IncomingMessage,
@@ -130,8 +128,8 @@ function itemsOf(field: string | string[] | undefined): string[] {
 }
 
 /**
- * The fields that pass even if the client names them in `Connection`. Without the framing fields, the upstream would read the body as
- * the next request on its connection.
+ * These fields pass even if the client names them in `Connection`. Without the framing fields, the upstream would read the body as the next
+ * request on its connection.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
 /** These fields are set again for the next hop. Node answers `Expect`, and `replaceForwarding` sets the forwarding fields. */
@@ -148,8 +146,8 @@ const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**
  * Returns the fields of a request for the next hop (RFC 9110 7.6.1), in the client's order and case. The connection sets `Host`.
- * `credentials` replace the client's own. `identity` asks for a body without content encoding. `added` fields replace fields of the
- * same names.
+ * `credentials` replace the client's own. `identity` asks for a body without content encoding. `added` fields replace fields of the same
+ * names.
  */
 export function toUpstreamFields(
   request: IncomingMessage,
@@ -206,7 +204,7 @@ export function toClientFields(head: ReplyHead, withheld: readonly string[]): st
     : filterFields(own, (name, value) => !holdsCredential(`${name}: ${value}`, withheld))
 }
 
-/** Filters a list of alternating names and values. `passes` receives each name in lower case. */
+/** Filters alternating names and values. `passes` receives each name in lower case. */
 function filterFields(raw: readonly string[], passes: (name: string, value: string) => boolean): string[] {
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
@@ -220,7 +218,7 @@ const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
 /** The number of nested encodings that are searched for a credential. */
 const MAX_LAYERS = 3
 
-/** Returns the credentials of a call that are not the client's own, and that the client must not learn from the reply. */
+/** Returns the credentials of a call that the client did not send and must not learn from the reply. */
 export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
   const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
   const added: string[] = []
@@ -229,7 +227,7 @@ export function addedCredentials(sent: V3Credentials, client: V3Credentials): st
   return added.filter((credential) => credential !== '')
 }
 
-/** Returns true if a text contains one of the credentials: in plain text, percent-encoded or in base64. */
+/** Finds a credential in plain text, percent-encoded or in base64. */
 export function holdsCredential(text: string, credentials: readonly string[]): boolean {
   if (credentials.length === 0) return false
   const wanted = credentials.map((credential) => credential.toLowerCase())

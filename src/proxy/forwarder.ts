@@ -35,13 +35,13 @@ import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 export interface ForwardCall {
   /** The client whose share of connections and bytes the request uses. */
   readonly queueKey: QueueKey
-  /** Replaces the credentials of the client. Default: the client's own. */
+  /** Default: the credentials of the client. */
   readonly credentials?: V3Credentials
   /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
   /**
-   * Maps paths below the upstream's address to the addresses that replace absolute links to them in replies. The last entry has the
-   * empty path.
+   * Maps paths below the upstream's address to the addresses that replace absolute links to them in replies. The last entry has the empty
+   * path.
    */
   readonly links?: readonly LinkRewriting[] | undefined
   /** See `ReplyOptions.queryRewritten`. Default: false. */
@@ -53,8 +53,8 @@ export interface ForwardCall {
   /** The raw body if it was already read. If `undefined`, the body is streamed. */
   readonly body?: Buffer | undefined
   /**
-   * True if the reply is read to its end after the client has disconnected, for at most `bodyMs` after its head. Applies only if `body`
-   * is given. Default: false.
+   * True if the reply is read to its end after the client has disconnected, for at most `bodyMs` after its head. Applies only with `body`.
+   * Default: false.
    */
   readonly keepGoing?: boolean
   /** The maximum size in bytes of a copy of the reply's body. Default: 0, which makes no copy. */
@@ -66,7 +66,6 @@ export interface ForwardCall {
   /** True if a 401 reply is returned to the caller instead of the client, unless it is longer than `MAX_INTERCEPTED_BYTES`. */
   readonly intercepts401?: boolean
   readonly onReplyHead?: (head: ReplyHead) => void
-  /** See `ReplyOptions.onWhole`. */
   readonly onReplyEnd?: ReplyOptions['onWhole'] | undefined
 }
 
@@ -88,7 +87,6 @@ export type ForwardOutcome =
       readonly pass: () => void
     }
 
-/** Forwards requests to one upstream, and its replies to the clients, both unchanged. */
 type Forwarder = ReturnType<typeof createForwarder>
 
 export type Uploads = WeakMap<IncomingMessage, Upload>
@@ -98,19 +96,18 @@ interface Upload {
   call: OpenCall | undefined
 }
 
-/** The interface that buffered and streamed calls share while they are in progress. */
 type OpenCall = Pick<StreamCall, 'abort' | 'isSent' | 'resume'>
 
 export interface ForwarderOptions {
-  /** The base address. The path of each request is appended to its path. */
+  /** The path of each request is appended to the path of this address. */
   readonly baseUrl: URL
   readonly connections: number
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly acquireMs?: number | undefined
   readonly outcomeUnknown: UnknownOutcome
   /**
-   * How long the forwarder waits for a body, or for its first 64 KiB, before it sends the request, in milliseconds. If `undefined`, it
-   * waits without limit. A slow client does not hold a connection during this time.
+   * How long the forwarder waits for a body, or for its first 64 KiB, before it sends the request, so that a slow client does not hold a
+   * connection. If `undefined`, it waits without limit.
    */
   readonly arrivalMs: number | undefined
   readonly uploads: Uploads
@@ -132,10 +129,10 @@ export interface ForwarderOptions {
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder with connections of its own. http-proxy-middleware streams bodies; undici sends requests without a body or with a
- * body that was already read. Hop-by-hop fields are removed. The method, the status, end-to-end fields and bytes stay unchanged. If the
- * upstream cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`, or 504 with the code `outcomeUnknown` if a write may have
- * been sent. If the upstream breaks off a reply, the client's connection is closed too.
+ * Creates a forwarder with connections of its own, which removes hop-by-hop fields and changes nothing else. http-proxy-middleware streams
+ * bodies; undici sends requests without a body or with a body that was already read. If the upstream cannot be reached, the client gets 503
+ * `ADP_UPSTREAM_UNAVAILABLE`, or 504 with the code `outcomeUnknown` if a write may have been sent. If the upstream breaks off a reply, the
+ * client's connection is closed too.
  */
 export function createForwarder(options: ForwarderOptions) {
   const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options
@@ -217,8 +214,7 @@ export function createForwarder(options: ForwarderOptions) {
 }
 
 /**
- * Aborts the call of a request whose upload is abandoned, and returns the error for its client. The error says that the request may
- * have been applied if part of it was sent.
+ * Returns the error for the client whose upload is abandoned. The error says that the request may have been applied if part of it was sent.
  */
 function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
@@ -228,7 +224,6 @@ function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   return error
 }
 
-/** Handles the events of one forwarded request. */
 class ForwardedRequest implements ReplySink {
   readonly outcome: Promise<ForwardOutcome>
   private readonly request: IncomingMessage
@@ -349,7 +344,6 @@ class ForwardedRequest implements ReplySink {
     return this.writer.data(body)
   }
 
-  /** Counts a call that was sent, once. */
   private count(status: number | undefined): void {
     if (this.isCounted) return
     this.isCounted = true
@@ -374,7 +368,6 @@ class ForwardedRequest implements ReplySink {
   }
 }
 
-/** The forwarders to the base addresses of V2. */
 export type Relays = ReturnType<typeof createRelays>
 
 /** Beyond this limit the oldest forwarder is evicted. Its calls finish normally, and its idle connections time out. */
@@ -396,7 +389,7 @@ export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcom
       relays.set(baseUrl.href, relay)
       return relay
     },
-    /** Aborts the call of an abandoned upload to V2 or V3, and returns the error for its client. */
+    /** Returns the error for the client whose upload to V2 or V3 is abandoned. */
     abandonUpload: (request: IncomingMessage): AdapterError => abortUpload(options.uploads, request),
     held: (): number => [...relays.values()].reduce((sum, relay) => sum + relay.held(), 0),
     close: async (): Promise<void> => {

@@ -31,12 +31,12 @@ import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestO
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
- * How long the adapter waits for the journal before it sends V2 a write that the journal has not recorded, in milliseconds. The limit
- * for `keys` is longer because V3 may have served the same write, and a journal that is only slow should still be asked.
+ * How long the adapter waits for the journal before it sends V2 a write that the journal has not recorded. The limit for `keys` is longer
+ * because V3 may have served the same write, and a journal that is only slow should still be asked.
  */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
-/** Forwards a request to V2, and the reply to the client, both unchanged. Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
+/** Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
 export async function handleLegacy(context: ProxyContext, exchange: Exchange): Promise<void> {
   const { request, response, client, entry, kind, observer } = exchange
   const { v2 } = client.partner
@@ -77,11 +77,11 @@ function toForwardCall(
 }
 
 /**
- * Reads a write completely and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's
- * stored reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because V3 could never
- * be sent it. A batch that V3 served before is answered from the journal and is not sent to V2. Except at `legacy`, neither is a batch
- * to which V2 gave a final reply. All errors mean that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED`
- * if older records of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
+ * Reads a write completely and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's stored
+ * reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because V3 could never be sent
+ * it. A batch that V3 served before is answered from the journal and is not sent to V2. Except at `legacy`, neither is a batch to which V2
+ * gave a final reply. All errors mean that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED` if older records
+ * of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
  */
 async function relayWrite(
   context: ProxyContext,
@@ -137,7 +137,7 @@ type Send = (known?: {
   readonly onReplyEnd?: ForwardCall['onReplyEnd']
 }) => Promise<ForwardOutcome>
 
-/** Returns the decompressed body of a request, or `undefined` if it cannot be read or exceeds `maxBytes`. */
+/** Returns `undefined` if the body cannot be read or exceeds `maxBytes`. */
 async function decompressed(
   { headers }: IncomingMessage,
   body: Buffer,
@@ -154,7 +154,6 @@ function unlessUnreadable(cause: unknown): undefined {
   throw cause
 }
 
-/** A write to V2 that the journal is to record. */
 interface KnownWrite {
   readonly planned: PlannedRequest
   readonly known: 'identity' | 'keys'
@@ -250,7 +249,6 @@ async function mayBeSent(
   return isSent
 }
 
-/** Creates a reader of marks in V3 with the credentials of a client that V2 serves. */
 function createV3MarkReader(
   context: ProxyContext,
   { request, client }: Exchange,
@@ -267,7 +265,6 @@ function createV3MarkReader(
   }
 }
 
-/** Creates a reader of marks in V2 with a client's own credentials, in calls that are separate from the client's request. */
 function createV2MarkReader(
   { v2Reader, tracing }: ProxyContext,
   v2: URL,
@@ -301,7 +298,7 @@ function createV2MarkReader(
 const isDenied = (status: number): boolean =>
   status >= 400 && status < 500 && status !== 408 && status !== 429
 
-/** Answers a batch that V3 served before. A write always ends on the side where it began. */
+/** Answers a batch that V3 served before, because a write always ends on the side where it began. */
 async function answerFromV3(
   context: ProxyContext,
   exchange: Exchange,

@@ -40,12 +40,11 @@ export const handleReadMark = createReadHandler('record', readMark)
 /** Handles `GET …/V2/Attendance/AttendanceRecords(<id>)/<field>`. */
 export const handleReadField = createReadHandler('record', readField)
 
-/** The logged status of a read whose client disconnected. */
 const CLIENT_GONE = 499
 
 /**
- * Creates the handler of one kind of read. The handler stops when the partner's time budget is spent or the client disconnects. If
- * calls are rate limited, `Server-Timing` says how long they were queued, also in a refusal. Throws the errors of `read`.
+ * Creates a handler that stops when the partner's time budget is spent or the client disconnects. If calls are rate limited,
+ * `Server-Timing` says how long they were queued, also in a refusal. Throws the errors of `read`.
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   return async (context, exchange, authorisation) => {
@@ -138,10 +137,7 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
 const lengthOf = (body: readonly string[]): number =>
   body.reduce((bytes, piece) => bytes + Buffer.byteLength(piece), 0)
 
-/**
- * Handles `GET …/V2/Attendance/$metadata` with the flat type of V2, since the metadata of V3 names other fields. Throws
- * `ADP_NOT_ACCEPTABLE`.
- */
+/** Handles `GET …/V2/Attendance/$metadata` with the flat type of V2, since the metadata of V3 names other fields. */
 export const handleReadMetadata: Handle = (_context, exchange) => {
   // `Accept` is ignored (RFC 9110 12.5.1), because clients send the value for data with every request.
   if (!/^(application\/)?xml$/i.test(formatOf(exchange) ?? 'xml'))
@@ -157,7 +153,6 @@ function formatOf({ target }: Exchange): string | undefined {
   return query.get('$format') ?? query.get('format') ?? undefined
 }
 
-/** Handles `GET …/V2/Attendance/` with the service document. */
 export const handleReadServiceDocument: Handle = (_context, exchange) => {
   const { request, response } = exchange
   const root = addressOf(request).replace(/\/$/, '')
@@ -167,9 +162,9 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
 }
 
 /**
- * Handles `GET …/V2/LearnerRegistations` (spelt so, service.md 1.1) and its correct spelling, with or without a key or a path below it.
- * The request is passed through to V3's `LearnerRegistrations` with the V3 expand list in `$expand`. The pass-through list must contain
- * the path. Links in the reply lead back to the client's own path.
+ * Handles `GET …/V2/LearnerRegistations` (spelt so, service.md 1.1) and its correct spelling, with or without a key or a path below it. The
+ * request is passed through to V3's `LearnerRegistrations` with the V3 expand list in `$expand`. The pass-through list must contain the
+ * path. Links in the reply lead back to the client's own path.
  */
 export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
   const { request, response, target, observer } = exchange
@@ -195,8 +190,8 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
 /**
- * Returns the key of a path segment as V3 writes it, or an empty string if the segment has no key. Throws `ADP_NOT_FOUND` for a key
- * that cannot belong to a registration.
+ * Returns the key of a path segment as V3 writes it, or an empty string if there is none. Throws `ADP_NOT_FOUND` for a key that cannot
+ * belong to a registration.
  */
 function keyOf(segment: string): string {
   if (!hasKey(segment)) return ''

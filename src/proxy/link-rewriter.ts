@@ -42,10 +42,9 @@ const ENDS = '"/?#'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Rewrites absolute links of the upstream in a JSON body to the adapter's address, so that a client that follows `@odata.nextLink`
- * keeps calling the adapter. It rewrites links below the upstream's address, and links to the next page of the requested address with
- * any host. Context URLs with other hosts are a habit of the service (service-facts 14) and stay. All other bytes pass unchanged, and
- * only bytes that may become a link are held back.
+ * Rewrites absolute links of the upstream in a JSON body to the adapter's address, so that a client that follows `@odata.nextLink` keeps
+ * calling the adapter: links below the upstream's address, and links to the next page of the requested address with any host. Context URLs
+ * with other hosts are a habit of the service (service-facts 14) and stay. Only bytes that may become a link are held back.
  */
 export class LinkRewriter {
   private readonly links: ReplyLinks
@@ -93,8 +92,8 @@ export class LinkRewriter {
 }
 
 /**
- * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if it leads elsewhere. A path
- * without a host belongs to the upstream.
+ * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if it leads elsewhere. A path without a
+ * host belongs to the upstream.
  */
 export function rewriteField(links: ReplyLinks, value: string): string | undefined {
   const isPath = value.startsWith('/') && !value.startsWith('//')
@@ -131,9 +130,7 @@ function endsAt(text: string, end: number): boolean {
   return end >= text.length || ENDS.includes(text.charAt(end))
 }
 
-/**
- * Normalises a path for comparison: services and their clients escape different characters, and paths of the service are case-insensitive.
- */
+/** Services and their clients escape different characters, and paths of the service are case-insensitive. */
 function comparedPath(path: string): string {
   try {
     return decodeURIComponent(Buffer.from(path, 'latin1').toString()).toLowerCase()

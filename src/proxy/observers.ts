@@ -12,9 +12,9 @@ import type { ExchangeObserver, Received, Replied } from './exchange.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
 /**
- * Counts the records of a write for the advice on the partner's next step. The write counts once it is over, and only if a service has
- * accepted the client's credentials by then. On V3 only records that V3 confirmed or refused count. At `complete` nothing is counted,
- * because no step follows.
+ * Counts the records of a write for the advice on the partner's next step, once the write is over and only if a service has accepted the
+ * client's credentials by then. On V3 only records that V3 confirmed or refused count. At `complete` nothing is counted, because no step
+ * follows.
  */
 export function countWrite(
   { seen }: Pick<ProxyContext, 'seen'>,
@@ -50,7 +50,6 @@ export function countWrite(
   }
 }
 
-/** Logs each write that V3 or the journal answered. */
 export function logWrite(
   { events, nowMs }: Pick<ProxyContext, 'events' | 'nowMs'>,
   partner: string,
@@ -80,9 +79,8 @@ export function logWrite(
 const RECORD_BYTES = 600
 
 /**
- * Starts the trial that the partner's guards count for a write. Other requests do not count. Neither do writes of clients that no
- * service has accepted, because such a client can invent schools at no cost. This is decided before the outcome is known, since
- * deciding it afterwards would favour one side.
+ * Starts the trial that the partner's guards count for a write. Writes of clients that no service has accepted do not count, because such a
+ * client can invent schools at no cost. This is decided before the outcome is known, since deciding it afterwards would favour one side.
  */
 export function beginTrial(
   { guards, nowMs }: Pick<ProxyContext, 'guards' | 'nowMs'>,
@@ -121,8 +119,8 @@ export function beginTrial(
 type Outcome = TrialResult['outcome']
 
 /**
- * Returns the outcome of a write. `unknown` means that V3 may have applied it. The rules are those for V3's outcomes
- * (docs/architecture.md), so that both sides are judged alike.
+ * Returns `unknown` if V3 may have applied the write. The rules are those for V3's outcomes (docs/architecture.md), so that both sides are
+ * judged alike.
  */
 function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
   if (unknown > 0) return 'unknown'
@@ -148,10 +146,7 @@ async function ofRelay(
   return { outcome: ofTally({ unknown, notApplied, refused }) }
 }
 
-/**
- * Returns the result of a request that was refused as a whole, or `undefined` if the cause is the client, the journal or an overloaded
- * adapter. These causes affect both sides alike.
- */
+/** Returns `undefined` if the cause is the client, the journal or an overloaded adapter, which affect both sides alike. */
 function ofFailure(cause: unknown, side: Side): TrialResult | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : { outcome: 'serverError' }
   const { code } = cause
@@ -188,8 +183,8 @@ const MAX_WRITE_BYTES = 8_388_608
 type Comparison = Pick<ProxyContext, 'comparison' | 'nowMs'>
 
 /**
- * Offers an exchange to the comparison once its client has the reply. For a write that is not offered, reports its keys instead,
- * because a comparison may be reading one of its marks. Exchanges of clients whose credentials no service has accepted are ignored.
+ * Offers an exchange to the comparison once its client has the reply. For a write that is not offered, reports its keys instead, because a
+ * comparison may be reading one of its marks. Ignores clients whose credentials no service has accepted.
  */
 export function offerExchange(
   context: Comparison,
@@ -304,7 +299,7 @@ const toMessage = ({ request }: Received, body?: Buffer) => ({
   body,
 })
 
-/** Returns the key of each record of a write. A key is `undefined` if it is not known. */
+/** Returns the key of each record of a write, or `undefined` in its place if the key is not known. */
 function keysOf(plan: Plan | undefined): readonly (string | undefined)[] {
   return plan?.records.map(({ key }) => (key === '' ? undefined : key)) ?? []
 }

@@ -10,7 +10,7 @@ export type Readiness =
 
 type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** Creates the handlers of health, readiness and metrics. Paths must match exactly, because the rules of load balancers compare text. */
+/** Paths must match exactly, because the rules of load balancers compare text. */
 export function createOperations(
   readiness: () => Readiness,
   metrics: MetricsPage,
@@ -44,16 +44,13 @@ function sendStatus(response: ServerResponse, code: number, status: string): Pro
   return Promise.resolve()
 }
 
-/** The page of metrics, and the callers that may read it. */
 export interface MetricsPage {
   /** `loopback` allows only callers on this machine that do not connect through a proxy. */
   readonly readers: 'loopback' | 'any'
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/**
- * Handles `GET /metrics` with the Prometheus text, without credentials. Throws `ADP_FORBIDDEN` for callers that may not read the metrics.
- */
+/** Throws `ADP_FORBIDDEN` for callers that may not read the metrics. */
 async function handleMetrics(
   { readers, render }: MetricsPage,
   request: IncomingMessage,

@@ -22,7 +22,7 @@ import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
 
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
-  /** The paths that are served. All other paths are refused. */
+  /** All other paths are refused. */
   readonly allow: readonly AllowedPath[]
   /** True if absolute links of the upstream in JSON bodies are rewritten to the adapter's address. */
   readonly rewriteLinks: boolean
@@ -33,13 +33,12 @@ interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | '
 export type PassThrough = ReturnType<typeof createPassThrough>
 
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** The logged status of a request whose client disconnected before the reply. */
 const CLIENT_GONE = 499
 
 /**
- * Creates the pass-through, which forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of
- * the adapter, the token is renewed. The adapter then resends a GET or HEAD without a body once. It answers any other request with 502
- * `ADP_V3_CREDENTIALS`, because the body has already been streamed.
+ * Forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of the adapter, the token is renewed. The
+ * adapter then resends a GET or HEAD without a body once. It answers any other request with 502 `ADP_V3_CREDENTIALS`, because the body has
+ * already been streamed.
  */
 export function createPassThrough(options: PassThroughOptions) {
   const { accepted, events, clock, nowMs } = options
@@ -50,7 +49,7 @@ export function createPassThrough(options: PassThroughOptions) {
   })
   const methodsOf = createAllowedMethods(options.allow)
 
-  /** Answers a denied request. Throws if V3 denied credentials of the adapter, which the client cannot correct. */
+  /** Throws if V3 denied credentials of the adapter, which the client cannot correct. */
   const answerDenial = (
     { partner }: Authorisation,
     { status, body, pass }: Extract<ForwardOutcome, { kind: 'intercepted' }>,
@@ -77,8 +76,8 @@ export function createPassThrough(options: PassThroughOptions) {
     /**
      * Serves an authorised request under its rate limit: GET and HEAD as reads, other methods as writes. `links` maps paths of V3 to
      * addresses of the adapter. The first matching entry applies, and by default a link keeps its path. `queryRewritten` is true if the
-     * query differs from the client's, so that errors must not name a place in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path that
-     * is not on the list, and `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
+     * query differs from the client's, so that errors must not name a place in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path that is
+     * not on the list, and `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
      */
     handle: async (
       request: IncomingMessage,

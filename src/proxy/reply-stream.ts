@@ -7,17 +7,16 @@ import type { ExchangeObserver } from './exchange.ts'
 
 type Observer = Pick<ExchangeObserver, 'settled'>
 
-/** How long a finished part waits for others, in milliseconds. A separate write wakes the client and costs more than posting a record. */
+/** How long a finished part waits for others. A separate write wakes the client and costs more than posting a record. */
 const COALESCE_MS = 25
-/** These limits bound a single write, because a longer one would delay other requests. */
+/** A longer single write would delay other requests. */
 const MAX_PARTS = 1_000
 const MAX_CHARACTERS = 1_048_576
 
 /**
- * Creates a streamed batch reply (batch-wire A7). Parts are written in request order as soon as all earlier parts are known, while
- * later records are still being posted. Parts that finish shortly after each other share one write. If the client disconnects, nothing
- * more is written, but the records are still posted. If the client reads slowly, parts are encoded as it reads them. `timing` returns
- * the value of `Server-Timing` when the head is sent.
+ * Creates a streamed batch reply (batch-wire A7). Parts are written in request order as soon as all earlier parts are known, and parts that
+ * finish shortly after each other share one write. If the client disconnects, nothing more is written, but the records are still posted. If
+ * the client reads slowly, parts are encoded as it reads them. `timing` returns the value of `Server-Timing` when the head is sent.
  */
 export function createBatchReply(
   response: ServerResponse,

@@ -29,8 +29,8 @@ export interface ReplyOptions {
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Forwards a reply as it arrives: its status, its end-to-end fields in their order and case, and its bytes. If a copy must be stored
- * before the client has the whole reply, the last piece is held back until then.
+ * Forwards a reply as it arrives: its status, its end-to-end fields in their order and case, and its bytes. If a copy must be stored before
+ * the client has the whole reply, the last piece is held back until then.
  */
 export class ReplyWriter {
   private readonly response: ServerResponse
@@ -38,7 +38,7 @@ export class ReplyWriter {
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
   /**
-   * Buffers a body that is rewritten during the turn of the event loop in which its head arrived. A body that ends within that turn
+   * Buffers a body that is rewritten during the turn of the event loop in which its head arrived, so that a body that ends within that turn
    * keeps a `Content-Length`.
    */
   private whole: Buffer[] | undefined
@@ -192,7 +192,7 @@ function rewriteFields(fields: string[], links: ReplyLinks): void {
       fields[at + 1] = rewriteField(links, fields[at + 1] ?? '') ?? fields[at + 1] ?? ''
 }
 
-/** Returns true if a body may contain links, which means JSON without content encoding. */
+/** Returns true for JSON without content encoding, the only body that may contain links. */
 function isPlainJson({ fields }: ReplyHead): boolean {
   if (fields.one('content-length') === '0') return false
   const isPlain = fields.all('content-encoding').every((coding) => /^identity$/i.test(coding))

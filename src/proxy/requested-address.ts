@@ -12,8 +12,8 @@ export function addressOf(request: IncomingMessage): string {
 }
 
 /**
- * Returns the address for next links of a page that V3 serves. If V2 may serve the next request, the address carries a marker which
- * says that V3 issued the link.
+ * Returns the address for next links of a page that V3 serves. If V2 may serve the next request, the address carries a marker which says
+ * that V3 issued the link.
  */
 export function nextAddressOf(
   { linkSecret }: Pick<ReadContext, 'linkSecret'>,
@@ -25,8 +25,7 @@ export function nextAddressOf(
 }
 
 /**
- * Returns the address of the adapter as the client knows it, followed by `path`. The scheme, host and prefix are those that
- * `replaceForwarding` set.
+ * Returns the address of the adapter as the client knows it, followed by `path`. `replaceForwarding` has set the scheme, host and prefix.
  */
 export function serviceRoot({ headers }: IncomingMessage, path: string): string {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
@@ -46,15 +45,12 @@ export const V2_LINK_SEGMENT = '/~v2'
 const V3_LINK_SEGMENT = '/~v3.'
 
 /**
- * Matches a marker in front of a path of V2, since only such next links exist. In front of `/metrics`, a marker would evade load
- * balancer rules that compare the path as text. Clients may escape the tilde (RFC 3986 2.3 calls both forms equivalent).
+ * Matches a marker in front of a path of V2, since only such next links exist. In front of `/metrics`, a marker would evade load balancer
+ * rules that compare the path as text. Clients may escape the tilde (RFC 3986 2.3 calls both forms equivalent).
  */
 const MARKED = /^((?:https?:\/\/[^/?#]+)?)\/(?:~|%7e)(v2|v3\.([\w-]{22}))(?=\/(?:[^?#]*\/)?v2\/)/i
 
-/**
- * Returns the first path segment of a next link that V3 issued to an owner. The segment is signed, so that a client cannot choose V3
- * itself at a stage where V2 serves.
- */
+/** Signs the first path segment of a next link that V3 issued, so that a client cannot choose V3 itself at a stage where V2 serves. */
 export function v3LinkSegment(secret: Uint8Array, owner: string): string {
   return V3_LINK_SEGMENT + proofOf(secret, owner)
 }
@@ -65,8 +61,8 @@ export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: 
 }
 
 /**
- * Removes the marker of the issuing side from the target of a request, before the target is read, so that all later steps see the path
- * that the service knows. Returns the marker, or `undefined` if the target has none.
+ * Removes the marker from the target of a request before the target is read, so that all later steps see the path that the service knows.
+ * Returns `undefined` if the target has no marker.
  */
 export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
   const { url = '' } = request

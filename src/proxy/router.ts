@@ -31,12 +31,12 @@ import { createOperations, type MetricsPage, type Readiness, findMisspelt } from
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
 
-/** A route of the V2 interface. Its path matches in any case and under any prefix (product contract: paths). */
+/** Matches the path in any case and under any prefix (product contract: paths). */
 interface Route {
   readonly pattern: RegExp
   /** The number of path segments that the pattern covers. */
   readonly segments: number
-  /** The kind of the route's requests. A POST to the set of records has the kind `record` instead. */
+  /** A POST to the set of records has the kind `record` instead. */
   readonly kind: RequestKind
   readonly handlers: Readonly<Record<string, Handle>>
 }
@@ -89,7 +89,7 @@ const routes: readonly Route[] = [
 
 const V2_SEGMENT = /\/v2\//i
 
-/** Returns the route of a decoded path, or `undefined` if no route translates the path. */
+/** Returns `undefined` if no route translates the path. */
 function findRoute(path: string): Route | undefined {
   return V2_SEGMENT.test(path) ? routes.find(({ pattern }) => pattern.test(path)) : undefined
 }
@@ -113,12 +113,11 @@ const operationMethods = ['GET', 'HEAD']
 
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
-  /** The marker of the side that issued the target as a next link, or `undefined` if the target has no marker. */
+  /** The marker of the side that issued the target as a next link. */
   marker: LinkMarker | undefined
 }
 type ProxyResponse = Response<unknown, Locals>
 
-/** The adapter's listener, and the classes of the messages that it handles. */
 export interface ProxyApp {
   readonly listener: RequestListener
   readonly messages: MessageClasses
@@ -127,9 +126,9 @@ export interface ProxyApp {
 }
 
 /**
- * Creates the adapter's listener, an Express application that serves health, metrics, the translated V2 paths, and the pass-through.
- * The target of every request is read once, by one rule. The method is checked before the credentials and before anything is sent.
- * Routes compare this target instead of Express's own reading, which ignores case and trailing slashes.
+ * Creates the adapter's listener, an Express application that serves health, metrics, the translated V2 paths, and the pass-through. The
+ * target of every request is read once, by one rule; Express's own reading ignores case and trailing slashes. The method is checked before
+ * the credentials and before anything is sent.
  */
 export function createProxyApp(
   context: ProxyContext,
@@ -280,8 +279,8 @@ function checkMethod(
 }
 
 /**
- * Checks the method for a path of V2 that no route translates. V2 accepts only reads there; V3 accepts the methods that the
- * pass-through allows.
+ * Checks the method for a path of V2 that no route translates. V2 accepts only reads there; V3 accepts the methods that the pass-through
+ * allows.
  */
 function checkOther(
   { passThrough }: ProxyContext,
@@ -294,8 +293,7 @@ function checkOther(
 }
 
 /**
- * Calls `leave` once the reply was sent or the client disconnected. A promise is not used, because awaiting it would keep everything
- * alive that the request holds.
+ * Calls `leave` once the reply was sent or the client disconnected. Awaiting a promise would keep everything alive that the request holds.
  */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
@@ -316,8 +314,8 @@ function isOver(cause: unknown, response: ServerResponse): boolean {
 }
 
 /**
- * Watches the speed of a client until its reply was sent. A slow upload is refused with 408, or with an unknown outcome if part of it
- * was already sent. Once the reply has begun or ended, a slow client's connection can only be closed.
+ * Watches the speed of a client until its reply was sent. A slow upload is refused with 408, or with an unknown outcome if part of it was
+ * already sent. Once the reply has begun or ended, a slow client's connection can only be closed.
  */
 function watchClient(
   { slowClients, events, relays }: ProxyContext,
@@ -339,15 +337,14 @@ function watchClient(
   })
 }
 
-/** The classes of messages that are passed to `createServer`. */
 export interface MessageClasses {
   readonly IncomingMessage: typeof IncomingMessage
   readonly ServerResponse: typeof ServerResponse
 }
 
 /**
- * Creates message classes that have the prototypes of an Express application from the start. Otherwise Express sets the prototypes on
- * each request and V8 changes the hidden class of both objects, which costs more than the rest of Express.
+ * Creates message classes that have the prototypes of an Express application from the start. Otherwise Express sets the prototypes on each
+ * request and V8 changes the hidden class of both objects, which costs more than the rest of Express.
  */
 function createMessageClasses(app: ReturnType<typeof express>): MessageClasses {
   class AppRequest extends IncomingMessage {}

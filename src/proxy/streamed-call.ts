@@ -8,15 +8,15 @@ import { isFramed } from '../http/body.ts'
 import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
 
 /**
- * The hooks of the library find a call through this property of its request. A map of requests would cost a third of the time in
- * garbage collection.
+ * The hooks of the library find a call through this property of its request. A map of requests would cost a third of the time in garbage
+ * collection.
  */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
 /**
- * Idle connections are closed after this time, which is shorter than the idle timeout of common gateways. If a gateway closes a
- * connection at the moment of its reuse, the outcome of the request is unknown.
+ * Shorter than the idle timeout of common gateways. If a gateway closes a connection at the moment of its reuse, the outcome of the request
+ * is unknown.
  */
 const IDLE_MS = 4_000
 
@@ -65,9 +65,7 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
   }
 }
 
-/**
- * Creates an agent that hands out connections only once they are open, so that the hook `proxyReq` runs immediately before the first byte.
- */
+/** Creates an agent that hands out connections only once they are open, so that `proxyReq` runs immediately before the first byte. */
 function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAgent {
   const options = { keepAlive: true, timeout: IDLE_MS }
   const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options)
@@ -99,10 +97,9 @@ interface StreamedCallOptions {
   readonly clock: Clock
 }
 
-/** Follows one request through the hooks of a stream proxy and passes its reply to a sink. Interim responses and trailers are dropped. */
+/** Follows one request through the hooks of a stream proxy and passes its reply to a sink. Drops interim responses and trailers. */
 export class StreamedCall {
   readonly request: IncomingMessage
-  /** Called once when the call ends. */
   onDone: (() => void) | undefined
   private readonly sink: ReplySink
   private readonly options: StreamedCallOptions
@@ -201,7 +198,7 @@ export class StreamedCall {
     this.reply?.pause()
   }
 
-  /** Restarts the timeout for the reply's head. Each piece of an upload restarts it too, because the service is still reading. */
+  /** Restarts the timeout for the reply's head, also with each piece of an upload, because the service is still reading. */
   private readonly awaitHead = (): void => {
     this.await(this.options.timeouts.headersMs, 'The service did not send a status line in time.')
   }
@@ -216,8 +213,8 @@ export class StreamedCall {
   }
 
   /**
-   * Replaces the fields that the library took from the request. The library joins repeated fields, and closes the connection after
-   * chunked bodies.
+   * Replaces the fields that the library took from the request. The library joins repeated fields, and closes the connection after chunked
+   * bodies.
    */
   private setFields(upstream: ClientRequest): void {
     const { fields } = this.options
@@ -238,7 +235,7 @@ export class StreamedCall {
     this.onDone?.()
   }
 
-  /** Closes the connection. The rest of an upload is read and discarded, so that the client receives its answer. */
+  /** Closes the connection. Reads and discards the rest of an upload, so that the client receives its answer. */
   private giveUp(): void {
     const { upstream, request } = this
     const drop = (): void => {

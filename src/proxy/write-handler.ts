@@ -14,10 +14,9 @@ import { createBatchReply, createMismatchReply, createRecordReply } from './repl
 import { addressOf, serviceRoot } from './requested-address.ts'
 
 /**
- * Handles `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record. Reads, decodes and plans
- * the request. Then the write engine journals, posts and answers it. Nothing is posted before the whole envelope is decoded and
- * durable, and every record gets an answer. A single record gets 201 with the flat record, or the status and error array that its part
- * in a batch would have.
+ * Handles `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record. Nothing is posted before the
+ * whole envelope is decoded and durable, and every record gets an answer. A single record gets 201 with the flat record, or the status and
+ * error array that its part in a batch would have.
  */
 export const handleWrite: Handle = async (context, exchange, authorisation) => {
   const { request, response, entry, kind, receivedMs, observer } = exchange
@@ -51,14 +50,13 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
 const RECORD_BYTES = 512
 
 /**
- * Returns the memory in bytes for the parts of a reply that wait for their client to read them. The memory is reserved before anything is
- * posted, because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its context.
+ * Returns the memory in bytes for the parts of a reply that wait for their client to read them. It is reserved before anything is posted,
+ * because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its context.
  */
 export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
   return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
 }
 
-/** Returns everything except the body that determines the posts and the reply of a write. */
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
   // The address keeps the client's spelling: the path itself for a single record, its sibling for a batch.
@@ -105,8 +103,8 @@ export async function endReply(
 }
 
 /**
- * Calls `onWritten` when the reply was written completely. Never calls it if the client disconnected earlier or closed its side,
- * because that client may not have received the reply.
+ * Calls `onWritten` when the reply was written completely, and never if the client disconnected or closed its side earlier, because that
+ * client may not have received the reply.
  */
 export function onceWritten(response: ServerResponse, onWritten: () => void): void {
   const { socket } = response.req
