@@ -57,17 +57,16 @@ import { createEchoLearning } from './writes/context.ts'
 import { createPredecessorWatch } from './writes/predecessors.ts'
 import { createRecovery } from './writes/recovery.ts'
 
-/** The parts that a caller may replace, mostly to observe the adapter or to fix the time. */
 export interface AppOverrides {
   readonly logger?: Logger
   readonly logLevel?: string
   readonly nowMs?: () => number
   readonly openJournal?: () => Promise<Journal>
-  /** Decides which side serves a request. Default: the stages of the partners. */
+  /** Decides which side serves a request. Default: the stored stages of the partners. */
   readonly stages?: LiveStages
   /** The number of this process among those that share a port. Every log line carries it. */
   readonly worker?: number
-  /** The nice value of the comparison thread, on Linux. Default: 19, which leaves it only spare processor time. */
+  /** The nice value of the comparison thread, on Linux. Default: 19, which leaves the thread only spare processor time. */
   readonly backgroundNice?: number
   readonly onCompared?: OnCompared
   /** Returns an observer of an exchange. A copy of the reply is made if the observer sets `copyBytes`. */
@@ -76,11 +75,10 @@ export interface AppOverrides {
   readonly tracing?: Tracing | undefined
   /** Renders the metrics of all processes that share a port. Default: the metrics of this process. */
   readonly renderMetrics?: () => Promise<MetricsText>
-  /** The time in milliseconds without a renewal after which other instances take over the batches of this instance. Default: 10 s. */
+  /** The time without a renewal after which other instances take over the batches of this instance. Default: 10 s. */
   readonly leaseMs?: number
-  /** The longest wait for a free connection to an upstream, in milliseconds. Default: 10 s. */
+  /** The longest wait for a free connection to an upstream. Default: 10 s. */
   readonly acquireMs?: number
-  /** The minimum speed of clients. Slower clients are disconnected. */
   readonly slowClients?: Partial<typeof usualPace>
 }
 
@@ -88,21 +86,19 @@ export interface App {
   /** Starts to listen. Resolves with the address in use, since port 0 in the configuration selects a free port. */
   listen(): Promise<{ readonly url: string; readonly port: number }>
   /**
-   * Loads another configuration and uses it for all requests that arrive afterwards. No request fails because of a reload. Partners and
-   * limits change. The result names the keys that need a restart. Reloads run one at a time: calls during a reload share one more
-   * reload with the `load` of the last call, and all of them get its result. Rejects with `ADP_CONFIGURATION` and every fault, or with
-   * the error of `load`. Nothing changes then.
+   * Loads another configuration for all requests that arrive afterwards. No request fails because of a reload. The result names the keys
+   * that need a restart. Reloads run one at a time: calls during a reload share one more reload with the `load` of the last call. Rejects
+   * with `ADP_CONFIGURATION` and every fault, or with the error of `load`; nothing changes then.
    */
   readonly reload: Reload
   /**
-   * Stops accepting requests, waits until the current ones finish, and then closes the connections to the upstreams and the journal.
-   * Clients that have not read their reply after `listen.drainMs` are cut off, but their records are finished. Further calls have no
-   * effect.
+   * Finishes the current requests, and then closes the connections to the upstreams and the journal. Disconnects clients that have not read
+   * their reply after `listen.drainMs`, but finishes their records. Further calls have no effect.
    */
   close(): Promise<void>
   /**
-   * Handles an error that no other code handled: logs it, and fails the request or the run of records that caused it. The program that
-   * runs the adapter calls this in its handlers of `unhandledRejection` and `uncaughtException`.
+   * Logs an error that no other code handled, and fails the request or the run of records that caused it. For the handlers of
+   * `unhandledRejection` and `uncaughtException`.
    */
   readonly onUnhandled: (cause: unknown) => void
   metrics(): Promise<MetricsSnapshot>
@@ -110,7 +106,7 @@ export interface App {
   consoleData(): OpenedConsoleData | undefined
 }
 
-/** Builds the adapter from a validated configuration. This is the composition root. Opens nothing before `listen`. */
+/** Builds the adapter from a validated configuration. Opens nothing before `listen`. */
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const parts = compose(config, overrides)
   const { metrics, events, nowMs, background } = parts
@@ -169,7 +165,6 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
 type Parts = ReturnType<typeof compose>
 type Running = Awaited<ReturnType<typeof open>>
 
-/** Composes the parts that do not need the journal. */
 function compose(config: Config, overrides: AppOverrides) {
   const { v3 } = config.upstreams
   const { tracing, acquireMs } = overrides
@@ -302,17 +297,12 @@ function compose(config: Config, overrides: AppOverrides) {
   }
 }
 
-/**
- * Creates the collectors of evidence about writes and comparisons, on which the advice about the next stage is based. Without stores
- * they collect nothing.
- */
 function createObservation(stores: SharedStores | undefined, metrics: Metrics) {
   if (stores === undefined) return { evidence: undefined, seen: noSeen }
   const evidence = createEvidenceKeeper({ store: stores.evidence, onKept: metrics.evidenceKept })
   return { evidence, seen: createLiveSeen({ evidence, store: stores.rollout }) }
 }
 
-/** Opens the journal, and composes the parts that need it: the stages, the recovery and the server. */
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
   const openNow = overrides.openJournal ?? (() => openConfiguredJournal(parts, overrides.tracing?.commit))
@@ -362,7 +352,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   return { journal, server, recovery, keeper, stages, guards, console }
 }
 
-/** Opens the data of the console. Returns `undefined` without a console, or if its thread cannot open the journal itself. */
+/** Opens the data of the console. Returns `undefined` if no console is configured. */
 function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
   if (config.console === undefined || stores === undefined) return undefined
   const { journal } = config
@@ -376,7 +366,7 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
  */
 const COUNTED_LEASES = 0.38
 
-/** Creates the stages that the journal stores, and the guards that take partners back. Without stores there are neither. */
+/** Creates the stages that the journal stores, and the guards. Without stores there are neither. */
 function openStages(parts: Parts, journal: Journal) {
   const { config, stores, registry, metrics, events, nowMs } = parts
   if (stores === undefined) return { stages: undefined, guards: noGuards }
@@ -425,7 +415,6 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
   events.stopped()
 }
 
-/** Returns `ready`, or the reason why the instance should get no requests. */
 function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
   if (!ready) return 'stopping'
   const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'

@@ -14,17 +14,13 @@ import { createPassThrough } from '../proxy/pass-through.ts'
 import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
-/**
- * The idle timeout of client connections. It is longer than that of common load balancers. Otherwise a load balancer could reuse a
- * connection while it closes, and repeat a batch.
- */
+/** Longer than the idle timeout of common load balancers, which could otherwise reuse a closing connection and repeat a batch. */
 const CLIENT_IDLE_MS = 75_000
 /** The longest time for a whole request. The minimum rate ends slow requests earlier. */
 const REQUEST_MS = 300_000
 /** The interval at which Node checks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
-/** The interval in milliseconds between log entries of a listener that has reached its connection limit. */
 const CROWDED_MS = 60_000
 
 /** Counts the connections that were closed at the limit, and logs the counts at most once per `CROWDED_MS`. */
@@ -45,8 +41,8 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
 }
 
 /**
- * Creates the server of the adapter, which does not listen yet. While the adapter is not ready, the server closes connections after
- * their reply.
+ * Creates the server of the adapter, which does not listen yet. While the adapter is not ready, the server closes connections after their
+ * reply.
  */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
@@ -82,9 +78,8 @@ export function createListener(
   return server
 }
 
-/** The number of connections to each address of V2. */
 const V2_CONNECTIONS = 64
-/** The maximum size of a page of V2's marks in bytes. V2 may show the whole history of a key with each of its marks. */
+/** V2 may show the whole history of a key with each of its marks. */
 const MAX_PAGE_BYTES = 8_388_608
 
 /** Counts the requests that get no connection. */

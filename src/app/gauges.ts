@@ -10,7 +10,7 @@ import type { Connections, RateLimits } from '../upstream/index.ts'
 
 type Gauges = Pick<Metrics, 'addGauge'>
 
-/** The longest time in milliseconds that a page of metrics waits for the journal. */
+/** The longest time that a page of metrics waits for the journal. */
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
@@ -51,8 +51,8 @@ export function addGauges(
 }
 
 /**
- * Adds the gauges of the ledger: the number of records received, and the number in each state. Both gauges of a page share one query,
- * so that received = confirmed + refused + notApplied + unknown + parked + open holds on it.
+ * Adds the gauges of the ledger. Both gauges of a page share one query, so that received = confirmed + refused + notApplied + unknown +
+ * parked + open holds on every page.
  */
 export function addJournalGauges(
   { addGauge }: Gauges,
@@ -95,7 +95,6 @@ export function addJournalGauges(
   )
 }
 
-/** Adds gauges of what this instance knows about the stages of partners. */
 export function addStageGauges(
   { addGauge }: Gauges,
   stages: Pick<StoredStages, 'describe' | 'viewAgeMs'>,

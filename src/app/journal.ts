@@ -54,13 +54,10 @@ export async function openConfiguredJournal(
   return journal
 }
 
-/** The stores that instances share. Before the journal is open they reject with `ADP_JOURNAL_UNAVAILABLE`. */
+/** Before the journal is open these stores reject with `ADP_JOURNAL_UNAVAILABLE`. */
 export type SharedStores = ReturnType<typeof createSharedStores>
 
-/**
- * Creates the stores that instances share in the database of their journal. They are created before the journal is open, because other
- * parts need them.
- */
+/** Creates the stores before the journal is open, because other parts need them. */
 export function createSharedStores() {
   let journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'> | undefined
   const opened = (): NonNullable<typeof journal> => {
@@ -83,7 +80,7 @@ export function createSharedStores() {
     nowMs: () => opened().database.nowMs(),
     ask: async (question) => opened().database.ask(question),
   }
-  /** Asks the shared rate limit. Returns `undefined` if the journal fails, which reports its own failure. */
+  /** Returns `undefined` if the journal fails, which reports its own failure. */
   const ask = async <Result>(
     question: (rateLimit: SharedRateLimit) => Promise<Result>,
   ): Promise<Result | undefined> => {
@@ -98,7 +95,6 @@ export function createSharedStores() {
       journal = next
     },
     rollout: createRolloutStore(database),
-    /** The evidence from comparisons. */
     evidence: createEvidenceStore(database),
     /** Returns the rate slots of one subscription key. While the store cannot be reached, each instance limits its own calls. */
     slotsOf: (keyHash: string): RateSlots => ({
@@ -118,8 +114,8 @@ const SAVE_EVERY_MS = 5_000
 const LOAD_EVERY = 12
 
 /**
- * Creates the keeper of the echo profile of a service. It regularly saves the profile to the journal and loads it from there, and saves
- * changes at the end. It never delays a request, and retries after a failure.
+ * Creates the keeper of the echo profile of a service, which saves the profile to the journal and loads it from there. It never delays a
+ * request, and retries after a failure.
  */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
@@ -138,7 +134,6 @@ export function createEchoKeeper(
     if (formatProfile(joined) !== text) await journal.writeNote(name, formatProfile(joined))
     kept = joined
   }
-  /** Loads the profile if the journal can be read. */
   const load = (): Promise<void> => synchronise().catch(() => undefined)
   const act = async (): Promise<void> => {
     rounds += 1

@@ -19,33 +19,28 @@ import {
 import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.ts'
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 
-/** The number of concurrent calls of a comparison run to one side. One window is read while the previous one is compared. */
+/** Concurrent calls to one side. A run reads one window while it compares the previous one. */
 const CONNECTIONS = 4
-/** The time in milliseconds for one page including retries. A service that is busy for longer cannot be read now. */
+/** The budget of one page including retries. A service that is busy for longer cannot be read now. */
 const PAGE_BUDGET_MS = 300_000
 interface SidesOptions {
   readonly config: Config
   readonly partner: PartnerConfig
-  /** The base address of V2. */
   readonly v2: URL
-  /** The credentials for V2. */
   readonly v2Credentials: V3Credentials
-  /** The credentials for V3, used if the partner has no key or tokens of its own. */
+  /** Used if the partner has no key or tokens of its own. */
   readonly v3Credentials: V3Credentials
   /** Called when V3's code lookup cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
   readonly onCodesUnknown: (status: number) => void
 }
 
-/**
- * Opens both sides of a comparison run, with rate limits, connections and credentials like those that `createApp` uses for clients.
- * Makes no calls yet.
- */
+/** Opens both sides of a comparison run, with limits, connections and credentials like those of `createApp`. Makes no calls yet. */
 export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config
   const rate = callsPerSecondOf(config)(options.partner)
   const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth), config)
-  // The envelope is turned off, because only rows are compared.
+  // Only rows are compared, without their envelope.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
   const authorise = async (): Promise<Authorisation> =>
@@ -105,8 +100,8 @@ export function openSides(options: SidesOptions) {
 }
 
 /**
- * Returns the rate limit for V2 at the partner's rate, or `undefined` if there is none. If one gateway with one key serves both sides,
- * it counts all calls, so both sides share a limit. The service's new gateway has its own address and keys (service-facts 10).
+ * Returns the rate limit for V2, or `undefined` if there is none. If one gateway with one key serves both sides, it counts all calls, so
+ * both sides share a limit. The service's new gateway has its own address and keys (service-facts 10).
  */
 function v2LimitOf(
   { config, v2, v2Credentials, partner }: SidesOptions,

@@ -19,15 +19,14 @@ import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
 import type { ApplyConfig } from './reload.ts'
 
-/** A configuration, and the partners that were created from it. */
 interface ConfiguredPartners {
   readonly config: Config
   readonly partners: readonly Partner[]
 }
 
 /**
- * Creates the partners of a configuration. With `before`, a partner whose settings did not change stays the same object, and a partner
- * with the same token credentials keeps its token.
+ * Creates the partners of a configuration. Partners of `before` with unchanged settings stay the same objects, and a partner with the same
+ * token credentials keeps its token.
  */
 export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
@@ -95,8 +94,8 @@ export function toPartner(
 }
 
 /**
- * Returns the stage of a partner that the store of stages does not contain. If a step forward needs two people, that stage is `legacy`,
- * because otherwise one person could take the step by editing the file.
+ * Returns the stage of a partner that the store does not contain. If a step forward needs two people, that stage is `legacy`, because
+ * otherwise one person could take the step by editing the file.
  */
 export function toFileStage(
   { stage, canary }: PartnerConfig,
@@ -117,8 +116,8 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
 }
 
 /**
- * Returns the token source of a partner with client credentials, or `undefined` for other partners. The schema guarantees that the
- * credentials are complete.
+ * Returns the token source of a partner, or `undefined` without client credentials. The schema guarantees that the credentials are
+ * complete.
  */
 export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
@@ -148,8 +147,8 @@ export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConf
 const SERVICE_LIMIT = 5
 
 /**
- * Returns the number of calls that a partner may make to a service per second, or `undefined` if there is no limit. Default: the
- * service's limit, but no limit for a service on a loopback address, which is a stand-in.
+ * Returns the calls that a partner may make to a service per second, or `undefined` if there is no limit. Default: the service's limit, but
+ * no limit on a loopback address, which is a stand-in.
  */
 export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefined {
   const { callsPerSecond = isLoopback(service.hostname) ? undefined : SERVICE_LIMIT } = v3
@@ -157,8 +156,8 @@ export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefin
 }
 
 /**
- * Returns a function that gives the number of calls per second that a partner may make to V3, or `undefined` if there is no limit.
- * Partners with the same configured key share its calls at the lowest of their rates.
+ * Returns a function that gives the calls per second that a partner may make to V3, or `undefined` if there is no limit. Partners with the
+ * same configured key share its calls at the lowest of their rates.
  */
 export function callsPerSecondOf({
   partners,
@@ -176,13 +175,11 @@ export function callsPerSecondOf({
   }
 }
 
-/** The parts of a running adapter that a reload changes. */
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
-  /** Resolves with the journal once it is open, or with `undefined` if the adapter was not started. */
+  /** Resolves with the open journal, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
-  /** Receives the new configuration once it is in use. */
   readonly onApplied: (config: Config) => void
 }
 
@@ -208,8 +205,8 @@ export function createApplyConfig(
 }
 
 /**
- * Checks that no unsettled record loses its partner. Throws `ADP_CONFIGURATION` with each partner that must stay unchanged for now, and
- * the errors of the journal. The journal is asked only if a change could affect ownership.
+ * Throws `ADP_CONFIGURATION` with each partner that must stay unchanged because it has unsettled records, and the errors of the journal.
+ * Asks the journal only if a change could affect ownership.
  */
 async function checkPartnerChanges(
   running: Config,

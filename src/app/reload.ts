@@ -3,7 +3,7 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReloadMetrics } from '../observability/metrics.ts'
 
-/** Applies a configuration in this process or in all workers. Rejects with the reason if it cannot, and then changes nothing. */
+/** Applies a configuration in this process or in all workers. If it rejects, nothing has changed. */
 export type ApplyConfig = (next: Config) => Promise<ConfigChanges>
 
 export interface ReloadReport {
@@ -12,12 +12,12 @@ export interface ReloadReport {
 }
 
 type Load = () => Config | Promise<Config>
-/** Loads a configuration and applies it. Rejects with the reason if it cannot, and then changes nothing. */
+/** Loads a configuration and applies it. If the reload rejects, nothing has changed. */
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
 /**
- * Creates the reload, which runs one at a time. Calls during a reload share one more reload afterwards, with the last `load`, so that
- * the latest file is finally in use.
+ * Creates the reload, which runs one at a time. Calls during a reload share one more reload afterwards, with the last `load`, so that the
+ * latest file is finally in use.
  */
 export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
@@ -48,7 +48,7 @@ export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload 
   }
 }
 
-/** Returns the faults of an error. An error without a list of faults is one fault. The text of an unexpected error is hidden. */
+/** Returns the faults of an error, or one fault for an error without a list. Hides the text of an unexpected error. */
 function faultsOf(cause: unknown): readonly ErrorDetail[] {
   if (!(cause instanceof AdapterError))
     return [
@@ -61,7 +61,7 @@ function faultsOf(cause: unknown): readonly ErrorDetail[] {
   return cause.details.length > 0 ? cause.details : [{ code: cause.code, message: cause.message }]
 }
 
-/** A file may have very many faults. The log shows the first of them and the total. */
+/** Maximum number of faults in a log line; the line also gives the total. */
 const MAX_FAULTS = 100
 
 export function createReloadReport(

@@ -3,12 +3,12 @@ import { type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Clock, waitFor } from '../clock.ts'
 import { AdapterError, type ErrorCode, type ErrorDetail } from '../errors.ts'
 
-/** Functions that another thread or process may call. Their arguments and results are plain values. */
+/** The arguments and results of these functions are plain values. */
 type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => unknown }
 
 /** The connection to another thread or process. Calls arrive in order. */
 export interface Remote<Calls extends Callable<Calls>> {
-  /** Calls a function of the other side. Rejects with `AdapterError`. */
+  /** Rejects with `AdapterError`. */
   readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>
@@ -19,7 +19,6 @@ export interface Remote<Calls extends Callable<Calls>> {
   readonly end: (cause: AdapterError) => void
 }
 
-/** One end of a message channel between two threads or processes. */
 interface Port {
   postMessage(message: Message): void
   on(event: 'message', listener: (message: unknown) => void): unknown
@@ -37,7 +36,6 @@ interface PackedError {
   readonly details: readonly ErrorDetail[]
 }
 
-/** Connects one end of a message channel. Each side calls the functions that the other side provides. */
 export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let own: Parameters<Remote<Calls>['answer']>[0] = {}
@@ -55,7 +53,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      // If this fails, the other side has ended and does not wait for the result.
+      // On a failure the other side has ended and does not wait for the result.
       answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
@@ -86,13 +84,13 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   }
 }
 
-/** Returns true for a message of this module. Node and its debugger also send messages between processes. */
+/** Recognises messages of this module, because Node and its debugger also send messages between processes. */
 function isMessage(message: unknown): message is Message {
   if (typeof message !== 'object' || message === null || !('kind' in message)) return false
   return ['call', 'result', 'failure'].includes(String(message.kind))
 }
 
-/** Packs an error. The text of an unexpected error is dropped, because it may quote a value. */
+/** Drops the text of an unexpected error, because the text may quote a value. */
 function packError(cause: unknown): PackedError {
   if (!(cause instanceof AdapterError))
     return { code: 'ADP_INTERNAL', message: 'Internal error in another thread or process.', details: [] }
@@ -101,14 +99,12 @@ function packError(cause: unknown): PackedError {
 }
 
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
-  /** Asks the thread to finish its work, and resolves once it has. From then on the thread keeps the process alive until `terminate`. */
+  /** Resolves once the thread has finished its work. From then on the thread keeps the process alive until `terminate`. */
   close(): Promise<unknown>
-  /** Ends the thread immediately. */
   terminate(): Promise<unknown>
 }
 
 interface ThreadSettings {
-  /** The file of the thread, in source or built form. */
   readonly file: URL
   readonly name: string
   readonly workerData: object
@@ -116,8 +112,8 @@ interface ThreadSettings {
 }
 
 /**
- * Starts a thread that provides `Calls`, including `close`, and may call `calls`. The thread does not keep the process alive. Calls
- * `onEnd` once, with the error that ended the thread if there was one. Open calls reject with `ended`.
+ * Starts a thread that provides `Calls`, including `close`, and may call `calls`. The thread does not keep the process alive. Calls `onEnd`
+ * once, with the error that ended the thread if there was one. Open calls reject with `ended`.
  */
 export function startThread<Calls extends Callable<Calls> & { readonly close: () => Promise<void> }>(
   { file, ...settings }: ThreadSettings,
@@ -147,7 +143,6 @@ export function startThread<Calls extends Callable<Calls> & { readonly close: ()
   }
 }
 
-/** Gives a thread up to `withinMs` to finish its work, and then ends it. */
 export async function endThread(
   thread: Pick<Thread<object>, 'close' | 'terminate'>,
   withinMs: number,

@@ -6,21 +6,21 @@ import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { errorCodeOf } from '../errors.ts'
 import type { KeptStages } from '../rollout/live/known-stages.ts'
 
-/** Returns the path of the file with the last known stages, or `undefined` if no folder is configured and the journal is not a file. */
+/** Returns the path of the last known stages, or `undefined` if no folder is configured and the journal is not a file. */
 export function stageFileOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
   if (journal.stateDir !== undefined) return join(journal.stateDir, 'journal.stages')
   return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
 }
 
-/** Returns the path of the file with the last change seen in a PostgreSQL journal, or `undefined` if no folder is configured. */
+/** Returns the path of the last change seen in a PostgreSQL journal, or `undefined` if no folder is configured. */
 export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
 /**
- * Stores the last known stages in a file that is replaced as a whole. Without a path nothing is stored. The mark in the same folder
- * ensures that another journal is refused.
+ * Stores the last known stages in a file that is replaced as a whole. Stores nothing without a path. The mark in the same folder ensures
+ * that another journal is refused.
  */
 export function createStageFile(journal: JournalConfig): KeptStages {
   const path = stageFileOf(journal)
@@ -34,7 +34,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
     save: async (text) => {
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
-      // Processes that share a journal may share the file. The last process to replace it wins.
+      // If processes share a journal and a file, the last process to replace the file wins.
       await replaceFile(path, text)
       await syncFolder(folder)
     },

@@ -4,8 +4,8 @@ import type { BatchAnswered, Events, WritesFailing } from '../observability/even
 const EVERY_MS = 60_000
 
 /**
- * Decorates events so that batches with records that V3 did not accept are reported immediately, and afterwards once a minute with
- * their number.
+ * Decorates events so that batches with records that V3 did not accept are reported at once, and afterwards once a minute with their
+ * number.
  */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()

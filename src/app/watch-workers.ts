@@ -7,7 +7,6 @@ export type { MetricsSnapshot, MetricsText } from '../observability/metrics.ts'
 
 export type WorkerWatch = ReturnType<typeof createWorkerWatch>
 
-/** Creates the reports about workers, in the log and in the metrics, for the process that starts them. */
 export function createWorkerWatch(logger: Logger) {
   const events = createEvents(logger)
   const sum = createMetricsSum(Date.now)
@@ -18,7 +17,6 @@ export function createWorkerWatch(logger: Logger) {
       sum.started(worker)
       events.workerStarted({ worker, pid })
     },
-    /** Stores the latest metrics of a worker. */
     shown: sum.replace,
     /** Reports that a worker ended. Another worker replaces it after `restartMs`, if that is set. */
     ended: (end: Parameters<typeof events.workerEnded>[0]): void => {

@@ -9,7 +9,7 @@ import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
 interface ThreadOptions {
   readonly config: Config
   readonly start: Omit<ThreadStart, 'config' | 'aheadMs' | 'nice'>
-  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
+  /** On Linux. Default: 19, the lowest priority. */
   readonly nice: number | undefined
   readonly nowMs: () => number
   readonly calls: MainCalls
@@ -23,23 +23,18 @@ interface ThreadOptions {
 
 type Call = Thread<ThreadCalls>['call']
 
-/** The maximum number of pieces of work that wait for the thread. */
 const MAX_WAITING = 256
 const MAX_BYTES = 33_554_432
-/** The time in milliseconds from the failure of a thread to the start of the next one. It doubles after each thread that began no work. */
+/** The time from the failure of a thread to the start of the next one. It doubles after each thread that began no work. */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
 
-/**
- * Creates the manager of the thread. It limits the work that waits for the thread, and starts another thread some time after one has
- * failed.
- */
+/** Creates the manager of the thread, which limits the waiting work and starts another thread some time after one has failed. */
 export function createBackgroundThread(options: ThreadOptions) {
   const { calls, onFailure, clock, stop } = options
   let { config } = options
   let thread: Thread<ThreadCalls> | undefined
   let restart = { atMs: -Infinity, afterMs: RESTART_MS }
-  /** The bytes of waiting work by id. */
   const waiting = new Map<number, number>()
   let [ids, held] = [0, 0]
   const onEnd = (cause: unknown): void => {
@@ -103,19 +98,15 @@ export function createBackgroundThread(options: ThreadOptions) {
       config = next
       thread?.call('use', packConfig(config)).catch(onFailure)
     },
-    /** Closes the thread. Resolves once all work has ended, or after some seconds. */
+    /** Resolves once all work has ended, or after some seconds. */
     close: () => (closing ??= close()),
   }
 }
 
-/** The file of the thread, in source or built form. */
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
-/** The heap limit in MiB, which exceeds the need of all concurrent work. Beyond this limit the thread ends, and the adapter continues. */
+/** The heap limit exceeds the need of all concurrent work. Beyond it the thread ends, and the adapter continues. */
 const HEAP_MIB = 384
-/**
- * The limit of the young generation in MiB, as for the thread that serves clients. By default V8 would use 192 MiB for objects that are
- * short-lived (docs/limits.md).
- */
+/** As for the thread that serves clients. By default V8 would use 192 MiB for short-lived objects (docs/limits.md). */
 const YOUNG_MIB = 48
 
 /** Starts the thread, which does not keep the process alive. Calls `onEnd` once, with the error that ended the thread if there was one. */

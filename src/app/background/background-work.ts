@@ -51,17 +51,13 @@ interface BackgroundParts {
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
   readonly onCompared: OnCompared | undefined
-  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
+  /** On Linux. Default: 19, the lowest priority. */
   readonly nice?: number | undefined
-  /** `undefined` if tracing is off. */
   readonly traceWork?: Tracing['work'] | undefined
-  /** Default: the clock for background work. */
   readonly clock?: Clock
-  /** Starts the thread. Default: a thread of this process. */
   readonly startThread?: typeof startBackground
 }
 
-/** The work that is done without delaying clients. */
 interface Background {
   readonly comparison: LiveComparison
   reload(config: Config): void
@@ -70,15 +66,14 @@ interface Background {
 }
 
 /**
- * The maximum number of keys of writes that the thread has not registered yet. Keys beyond it are dropped. Both sides are then asked
- * for a newer mark before a mark counts as different.
+ * The maximum number of keys of writes that wait for the thread. Beyond it keys are dropped, and both sides are asked for a newer mark
+ * before a mark counts as different.
  */
 const MAX_PENDING_KEYS = 50_000
 
 /**
- * Creates the comparison of live exchanges. The main thread selects, limits and counts exchanges, and a separate thread compares them.
- * If that thread fails, only the work that it had begun is lost, and no client notices. Whatever happens to the thread, offered =
- * compared + dropped + skipped.
+ * Creates the comparison of live exchanges. The main thread selects, limits and counts exchanges, and a separate thread compares them. If
+ * that thread fails, only the work that it had begun is lost. In every case offered = compared + dropped + skipped.
  */
 export function createBackgroundWork(parts: BackgroundParts): Background {
   const { metrics, events, journal, clock = backgroundClock } = parts
@@ -188,9 +183,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
   }
-  /**
-   * Reports the keys of a write that is not compared. Without a running thread there are no followed marks that the write could replace.
-   */
+  /** Reports the keys of a write that is not compared. Without a running thread no followed mark exists that the write could replace. */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
     const current = thread.current()
     if (current === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
@@ -200,8 +193,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
-  // The exchange is sent from a scope of its own, because the continuation that waits for the result would otherwise keep its bytes in
-  // this thread.
+  // A scope of its own for the exchange: the continuation that waits for the result would otherwise keep its bytes in this thread.
   const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
     const posted = { ...exchange, client: toPostedClient(exchange.client) }
     return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))

@@ -11,31 +11,28 @@ import type { EvidenceScope } from '../../rollout/evidence/read-kept.ts'
 import type { Side } from '../../rollout/stage.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
-// The calls between the thread of background work and the main thread. All arguments are plain values. Buffers arrive as plain byte arrays.
+// All arguments of these calls are plain values. Buffers arrive as plain byte arrays.
 
-/** A client with the id of its partner instead of the partner. */
 export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string }
 
-/** An exchange in the form in which it is sent to the thread. */
 export type PostedExchange = WithClient<OfferedExchange>
 type WithClient<One> = One extends unknown ? Omit<One, 'client'> & { readonly client: PostedClient } : never
 
 export interface ThreadStart {
   readonly config: PackedConfig
-  /** The difference in milliseconds between the adapter's clock and that of the machine. */
+  /** The adapter's clock minus the clock of the machine. */
   readonly aheadMs: number
-  /** True if a journal is configured. Without one, nothing is stored. */
+  /** Without a journal nothing is stored. */
   readonly hasStore: boolean
   /** True if whole comparisons are sent back too. */
   readonly isObserved: boolean
   readonly nice: number
 }
 
-/** The functions that the thread provides. */
 export interface ThreadCalls {
   /**
-   * Compares an exchange. Resolves once nothing of it is in progress. `sinceMicros` is the time at which its client had the reply, as
-   * given by `nowMicros`. Checks without a result have failed.
+   * Compares an exchange whose client had the reply at `sinceMicros` (see `nowMicros`). Resolves once nothing of it is in progress. Checks
+   * without a result have failed.
    */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
@@ -45,25 +42,23 @@ export interface ThreadCalls {
   readonly close: () => Promise<void>
 }
 
-/** The result of an exchange that was sent to be compared. */
 export interface PostedResult {
   readonly ends: readonly (readonly [CheckKind, PostedEnd])[]
   readonly learned: readonly string[]
 }
 
-/** The result of a check, in the form in which it is counted and stored. */
 export type PostedEnd =
   | {
       readonly kind: 'compared'
       readonly seen: ComparedSeen
       /** `undefined` if nothing can be stored. */
       readonly evidence: { readonly period: number; readonly entry: EvidenceEntry } | undefined
-      /** The whole comparison, or `undefined` if it is not observed. */
+      /** `undefined` if nobody observes comparisons. */
       readonly exchange: ComparedExchange | undefined
     }
   | Exclude<CheckEnd, { readonly kind: 'compared' }>
 
-/** The functions that the main thread provides. It owns the tokens, the rate limits and the journal, and it counts and logs. */
+/** The main thread owns the tokens, the rate limits and the journal, and it counts and logs. */
 export interface MainCalls {
   /** Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected. */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
@@ -87,7 +82,7 @@ export type Note =
   | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
   | { readonly kind: 'internalError'; readonly event: InternalError }
 
-/** Returns the time in microseconds of a clock that all threads share. */
+/** Returns the time of a clock that all threads share. */
 export const nowMicros = (): number => Number(process.hrtime.bigint() / 1_000n)
 
 export const toPostedClient = ({ partner, client, owner, identity }: Client): PostedClient => ({
@@ -97,10 +92,7 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/**
- * Returns the loggable form of an unexpected error, without its message, which may quote a value. An `undefined` cause means that a
- * thread has ended.
- */
+/** Drops the message of an unexpected error, because it may quote a value. An `undefined` cause means that a thread has ended. */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }

@@ -46,14 +46,12 @@ import {
   toPostedClient,
 } from './calls.ts'
 
-// The thread that compares live exchanges. It has an event loop and a heap of its own, so that neither its work nor its garbage
-// collection delays a client.
+// The event loop and heap of this thread keep its work and its garbage collection from delaying clients.
 
-/** The number of connections to each side, in addition to those for clients. */
+/** In addition to the connections for clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
-/** Composes the comparison of live exchanges, with connections of its own to both sides. */
 function runBackground(
   { config: packed, aheadMs, hasStore, isObserved }: ThreadStart,
   main: Remote<MainCalls>,
@@ -146,7 +144,6 @@ function runBackground(
     return { ends: await Promise.all(ending), learned }
   }
   const running = new Set<Promise<unknown>>()
-  /** Runs work that a shutdown waits for. */
   const run = async <Result>(work: Promise<Result>): Promise<Result> => {
     running.add(work)
     try {
@@ -196,7 +193,7 @@ const toMessage = <Message extends WireMessage>(message: Message): Message => ({
 const toBuffer = (bytes: Uint8Array | undefined): Buffer | undefined =>
   bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Asks the main thread for credentials. Keys, tokens and rate limits stay with the thread that serves clients. */
+/** Asks the main thread for credentials, because keys, tokens and rate limits stay there. */
 async function authorise(client: Client, main: Remote<MainCalls>): Promise<Authorisation> {
   const own = toPostedClient(client)
   const { credentials, canRenew } = await main.call('authorise', own)
@@ -205,7 +202,6 @@ async function authorise(client: Client, main: Remote<MainCalls>): Promise<Autho
   return { ...client, credentials, rateLimit: undefined, renew: canRenew ? renew : undefined }
 }
 
-/** Returns the part of a comparison that the metrics count. */
 function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): ComparedSeen {
   const countBy = <Item>(
     items: readonly Item[],
@@ -221,8 +217,8 @@ function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): 
 }
 
 /**
- * Returns the address of registrations in V3. Returns `undefined` if V3 has no such address or the query cannot be read; the client
- * then got the error of the side that served it.
+ * Returns the address of registrations in V3, or `undefined` if V3 has none or the query cannot be read. In both cases the client got the
+ * error of the side that served it.
  */
 function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
   try {
@@ -238,8 +234,8 @@ function toRegistrations(baseUrl: URL, path: string, query: string): URL | undef
 }
 
 /**
- * Returns true if a query continues an earlier page. Also returns false for a query that the adapter refuses, such as one with
- * `$apply`. The comparison then shows whether V2 answers it.
+ * Returns true if a query continues an earlier page. Returns false for a query that the adapter refuses, such as one with `$apply`, so that
+ * the comparison shows whether V2 answers it.
  */
 function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
   try {

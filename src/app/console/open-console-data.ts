@@ -13,27 +13,25 @@ import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from '.
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
-  /** Called when the store cannot be opened or written. Pages are outdated or empty until it can. */
+  /** Pages are outdated or empty until the store can be opened and written. */
   readonly onFailure: () => void
 }
 
-/** The queries of the console's pages and the reports of the adapter, over a thread. */
 export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
 
-/** The nice value of the thread. Pages should be answered under load too, but clients come first. */
+/** Pages should be answered under load too, but clients come first. */
 const NICE = 10
 const STOP_MS = 5_000
 const RESTART_MS = 10_000
 const SETTINGS = {
-  /** The file of the thread, in source or built form. */
   file: new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url),
   name: 'markbridge-console',
   resourceLimits: { maxOldGenerationSizeMb: 256 },
 }
 
 /**
- * Opens the data of the console over the configured journal. A thread reads the journal and does the background work. Until the journal
- * exists, every call rejects with `ADP_JOURNAL_UNAVAILABLE`. Returns `undefined` if no journal is configured.
+ * Opens the data of the console in a thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the journal exists. Returns `undefined` if
+ * no journal is configured.
  */
 export function openConsoleData({
   journal,
@@ -60,7 +58,7 @@ export function openConsoleData({
   const call: Thread<ConsoleThreadCalls>['call'] = (name, ...args) =>
     thread?.call(name, ...args) ??
     Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console does not run.'))
-  /** Runs a command of an operator. Commands are rare, so each opens the journal itself, as `markbridge journal` does. */
+  /** Opens the journal for each command of an operator, because such commands are rare. */
   const command = async <Result>(act: (inspector: JournalInspector) => Promise<Result>): Promise<Result> => {
     const inspector = await openInspector(url, markFileOf(journal))
     return act(inspector).finally(() => inspector.close())
@@ -91,10 +89,7 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 60_000
 
-/**
- * Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. `nowMs`
- * returns the time in milliseconds since the epoch.
- */
+/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'snapshot'>,
@@ -109,7 +104,6 @@ export function openInstanceConsole(
     if (steps.length === 0 && lost === 0) return
     await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
   }
-  /** Figures that cannot be stored are missing on the page, but remain in the metrics. */
   const keepFigures = async (): Promise<void> => {
     const counts = deltas(await metrics.snapshot())
     const middleMs = nowMs() - FIGURES_EVERY_MS / 2
@@ -117,7 +111,6 @@ export function openInstanceConsole(
   }
   return {
     data,
-    /** Returns the journal with an observer that records exceptional steps. */
     observe: (journal: Journal): Journal => observeJournal(journal, queue),
     duties: [
       { name: 'steps of the console', everyMs: STEPS_EVERY_MS, atStop: true, act: keepSteps },

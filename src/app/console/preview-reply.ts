@@ -12,9 +12,7 @@ import { toReplyPart } from '../../writes/reply.ts'
 import { toWriteRequest } from '../../writes/stored-request.ts'
 import { batchLimitsOf, toPartner } from '../partners.ts'
 
-/** A placeholder for the id that V3 gives a mark. */
 const V3_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
-/** A placeholder for the address that the client calls. */
 const ADDRESS = 'http://adapter.example'
 /** Returns a fixed id, since no client receives this reply. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
@@ -28,8 +26,8 @@ const slicing = createSlicing()
 const PART_WORK = 1_024
 
 /**
- * Returns the reply that a valid batch would get, using the functions that plan and encode real batches. Each part is given for a
- * record that V3 accepts, and for one that V3 refuses. Nothing is posted or stored.
+ * Returns the reply that a valid batch would get, using the functions that plan and encode real batches. Gives each part for a record that
+ * V3 accepts and for one that V3 refuses. Posts and stores nothing.
  */
 export async function previewReply(
   config: Config,
@@ -51,7 +49,7 @@ export async function previewReply(
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
     const parts: string[] = []
     for (const planned of plan.records) {
-      // A record that the adapter refuses is not posted: whatever V3 does, its part is the same.
+      // A record that the adapter refuses has the same part whatever V3 does.
       const own = planned.record === undefined ? accepted : outcome
       parts.push(encoder.part(toReplyPart(planned, own, { ...request, newId })))
       if (slices.spend(PART_WORK)) await slices.next()

@@ -9,21 +9,17 @@ import type { Unsealing } from '../../journal/index.ts'
 import { connect } from '../remote-calls.ts'
 import { readRequest } from './read-request.ts'
 
-// The thread of the console's data. Its reads, decoding and writes do not delay clients.
-
 export interface ConsoleThreadStart {
   readonly url: string
   readonly how: Unsealing
   readonly nice: number
 }
 
-/** The functions that the thread provides. */
 export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'start' | 'close' | 'servedMs'> {
   /** Resolves once the thread no longer uses the journal. */
   readonly close: () => Promise<void>
 }
 
-/** The functions that the main thread provides. */
 export interface ConsoleMainCalls {
   /** Reports that the store of the console cannot be opened or written. The thread tries again. */
   readonly failed: () => void
