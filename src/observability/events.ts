@@ -3,13 +3,13 @@ import { Registry } from 'prom-client'
 
 import { createInstruments, type Instruments, statusClass, statusClasses, unlisted } from './instruments.ts'
 
-/** The number of records of a batch with each outcome. The four counts add up to the records of the batch. */
+/** The number of records of a batch with each outcome. The counts add up to the records of the batch. */
 export interface BatchTally {
   accepted: number
   refused: number
   notApplied: number
   unknown: number
-  /** The reason that V3's outcome gives for the last record that was not applied or is unknown. Absent if V3 was not asked. */
+  /** The reason of the last record that was not applied or is unknown. Absent if V3 was not asked. */
   reason?: string
 }
 
@@ -40,7 +40,7 @@ export interface ReadAnswered {
   readonly partner: string
   /** `collection` for a page of records, `record` for one record by its id. */
   readonly kind: 'collection' | 'record'
-  /** The status of the reply, or 499 if the client disconnected before the reply. */
+  /** 499 if the client disconnected before the reply. */
   readonly status: number
   /** The number of recorded marks in the reply. */
   readonly rows: number
@@ -54,9 +54,9 @@ export interface ReadAnswered {
 /** A request that was passed through to V3. Reported once its last byte was sent. */
 export interface PassedThrough {
   readonly partner: string
-  /** The request method. Methods that are not listed count as `other`. */
+  /** Methods that are not listed count as `other`. */
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'other'
-  /** The status that the client got, or 499 if the client disconnected before the reply. */
+  /** 499 if the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
   readonly queuedMs: number
@@ -64,7 +64,7 @@ export interface PassedThrough {
 
 interface StageChanged {
   readonly partner: string
-  /** The stage before, or `null` when the instance starts. */
+  /** `null` when the instance starts. */
   readonly from: string | null
   readonly to: string
   readonly percent: number
@@ -87,7 +87,7 @@ interface GuardFinding {
 export interface WritesFailing {
   readonly partner: string
   readonly batches: number
-  /** The number of records that were not applied, in all of these batches. */
+  /** In all of these batches. */
   readonly notApplied: number
   readonly unknown: number
   readonly reason?: string
@@ -111,13 +111,12 @@ const outcomes: readonly string[] = ['accepted', 'refused', 'not_applied', 'unkn
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
 /**
- * The events of the adapter. Each event writes a log line and adds to counters. The parameter types are the allow-list of what may be
- * logged: counts, codes and the partner's id. No learner's id, mark, credential or text of a client or an upstream is logged (product
- * contract 8).
+ * The events of the adapter. Each writes a log line and adds to counters. The parameter types are the allow-list of what may be logged:
+ * counts, codes and the partner's id, but no learner's id, mark, credential or text of a client or an upstream (product contract 8).
  */
 export type Events = ReturnType<typeof createEvents>
 
-/** Creates the events. Counts in a registry of its own if no `instruments` are given. `onEvent` receives everything that is logged. */
+/** Counts in a registry of its own if no `instruments` are given. `onEvent` receives everything that is logged. */
 export function createEvents(
   logger: Logger,
   instruments: Instruments = createInstruments(new Registry()),
@@ -198,11 +197,11 @@ export function createEvents(
       'request refused',
       counter('requests_refused_total', 'Requests that were refused as a whole.', { code: unlisted }),
     ), // prettier-ignore
-    /** A batch had the ids of an earlier batch but different content. The adapter treats it as a new batch. */
+    /** The adapter treats a batch with the ids of an earlier batch but different content as a new batch. */
     batchIdsReused: event('warn', 'batch ids reused', counter('batch_ids_reused_total', 'Batches with the ids of an earlier batch and different content.', { partner })), // prettier-ignore
     /** V3 answered a code lookup with this status, so letter codes in `reads.unmarkedCodes` have no effect for a client of the partner. */
     unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Lookups of attendance codes that V3 refused or does not offer.', { partner })), // prettier-ignore
-    /** The adapter disconnected a client that sent its headers or body, or read its reply, too slowly. */
+    /** The client sent its headers or body, or read its reply, too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
     /** The process reached its limit of open files and closed connections: `idle` connections without a request, and `refused` new ones. */
@@ -215,14 +214,14 @@ export function createEvents(
 
     // Upstreams
     credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', counter('credentials_denied_total', 'Writes whose credentials V3 denied.', { partner })), // prettier-ignore
-    /** V3 rejected credentials from the configuration: the partner's subscription key, or the token of its client credentials. */
+    /** V3 rejected the partner's subscription key, or the token of its client credentials. */
     ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls that V3 denied for a subscription key or token of the configuration.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
     passThroughFailed: event('warn', 'pass-through failed', counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
     /** V2's reply to a request is missing or incomplete. The reason `lost` means that some or all bytes of the request had been sent. */
     relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
     /** The adapter relayed a write to V2 without recording it, because the journal could not be reached in time. */
     relayedUnrecorded: event('warn', 'relayed unrecorded', counter('stage_unrecorded_total', 'Writes that were relayed to V2 without a record in the journal.', { partner })), // prettier-ignore
-    /** Writes to V3 fail. Reported at a partner's first failed write, then once a minute while writes fail. */
+    /** Reported at a partner's first failed write, then once a minute while writes fail. */
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
     // Journal and recovery
@@ -230,10 +229,10 @@ export function createEvents(
     /** Recovery cannot finish the open records of a batch until the client sends credentials, or the partner is configured again. */
     recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
     recoveryFailed: event('error', 'recovery failed', counter('recovery_failures_total', 'Failures of recovery.', { code: unlisted })), // prettier-ignore
-    /** The journal cannot be read or written. Writes are answered with 503 until the journal recovers. */
+    /** Writes are answered with 503 until the journal recovers. */
     journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
     journalRecovered: plain('info', 'journal recovered'),
-    /** The lease of this instance has expired. Other instances may have finished its batches. */
+    /** Other instances may have finished the batches of this instance. */
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
 
     // Stages, guards and comparison
@@ -245,23 +244,23 @@ export function createEvents(
     stagesFresh: plain('info', 'stages are read again'),
     /** The audit trail of stages was altered, or is older than this instance knows. No partner moves forward. */
     trailDamaged: plain('error', 'audit trail of stages damaged'),
-    /** The stages could not be written to their file. This instance acknowledges no change, so no step forward is committed. */
+    /** This instance acknowledges no change, so no step forward is committed. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
     guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, but are set to warn. Reported once for each revision of the stage. */
     guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards would have taken a partner back and only warned.', { partner })), // prettier-ignore
-    /** The data of the console cannot be read or written. The pages are out of date until it can. */
+    /** The pages are out of date until the data of the console can be read and written. */
     consoleFailed: plain('warn', 'console data unavailable'),
 
     // The process
     /** Periodic work failed for the first time in a row. Its data may be lost. The next run takes place as usual. */
     workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
-    /** An unexpected error. The event has its class and stack, which hold no data, but not its message. */
+    /** The event has the error's class and stack, which hold no data, but not its message. */
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
     /** The drain time of a shutdown ended and `requests` connections were closed before their replies were read. */
     drainExpired: event<{ readonly requests: number }>('warn', 'connections closed before their replies were read'), // prettier-ignore
     started: event<{ readonly url: string }>('info', 'started'),
-    /** A new configuration is in use. The event has the ids of partners, and the paths of the keys that take effect at the next start. */
+    /** The event has the ids of partners, and the paths of the keys that take effect at the next start. */
     configReloaded: event<{
       readonly revision: number
       readonly added: readonly string[]
@@ -276,11 +275,11 @@ export function createEvents(
       'warn',
       'runtime warning',
     ),
-    /** A new configuration was rejected and the previous one stays in use. The texts name keys and rules, never a value. */
+    /** The previous configuration stays in use. The texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),
     workerStarted: event<{ readonly worker: number; readonly pid: number }>('info', 'worker started'),
-    /** A worker ended. Another worker replaces it after `restartMs`, or none if `restartMs` is `null`. */
+    /** Another worker replaces this one after `restartMs`, or none if `restartMs` is `null`. */
     workerEnded: event<{
       readonly worker: number
       readonly status: number | null

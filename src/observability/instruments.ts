@@ -2,14 +2,14 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90]
 
-/** The labels of a metric, each with its possible values, or `unlisted` if the values are not known in advance. */
+/** The possible values of each label of a metric, or `unlisted`. */
 type Labels = Readonly<Record<string, readonly string[]>>
 /** Label values that are not known in advance, such as the ids of partners. */
 export const unlisted: readonly string[] = []
 
 type Series<All extends Labels> = { readonly [Label in keyof All]: All[Label][number] }
 
-/** The current value of a gauge: one number, or one row for each combination of label values. No rows if the value is not available. */
+/** One number, or one row for each combination of label values. No rows if the value is not available. */
 type GaugeReading<Label extends string> = number | readonly GaugeRow<Label>[]
 type GaugeRow<Label extends string> = Readonly<Record<Label, string>> & { readonly value: number }
 
@@ -37,7 +37,7 @@ export function createInstruments(registry: Registry) {
     begin: (partner: string): void => {
       for (const begin of begins) begin(partner)
     },
-    /** Creates a histogram and returns a function that observes a time in milliseconds. The name gets the suffix `_seconds`. */
+    /** Creates a histogram of times in milliseconds. The name gets the suffix `_seconds`. */
     timer: <const All extends Labels>(name: string, help: string, labels: All) => {
       const labelNames = Object.keys(labels)
       const settings = { name: `markbridge_${name}_seconds`, help, labelNames, buckets: seconds, registers }
@@ -75,7 +75,7 @@ export function createInstruments(registry: Registry) {
 }
 export type Instruments = ReturnType<typeof createInstruments>
 
-/** Selects the labels from fields that may have other members. Replaces prom-client's `labels`, which creates functions for each call. */
+/** Selects the labels from fields that may have other members. prom-client's `labels` would create functions for each call. */
 function seriesOf(
   labelNames: readonly string[],
   fields: Readonly<Record<string, string>>,
@@ -85,7 +85,7 @@ function seriesOf(
   return series
 }
 
-/** Returns every combination of the label values, or no combination if a label's values are unlisted. */
+/** Returns no combination if a label's values are unlisted. */
 function combine(labels: Labels): Record<string, string>[] {
   return Object.entries(labels).reduce<Record<string, string>[]>(
     (rows, [label, values]) => values.flatMap((value) => rows.map((row) => ({ ...row, [label]: value }))),
@@ -96,8 +96,8 @@ function combine(labels: Labels): Record<string, string>[] {
 export const statusClasses: readonly string[] = ['2xx', '3xx', '4xx', '429', '5xx']
 
 /**
- * Returns the class of a status: `2xx`, `4xx` and so on, or `none` without a reply. 429 is a class of its own, because the service's rate
- * limit causes it and not the request.
+ * Returns `2xx`, `4xx` and so on, or `none` without a reply. 429 is a class of its own, because the service's rate limit causes it and not
+ * the request.
  */
 export function statusClass(status: number | undefined): string {
   if (status === undefined) return 'none'

@@ -4,30 +4,28 @@ import { isatty } from 'node:tty'
 
 /** Writes log lines to a file descriptor without ever blocking the caller. */
 export interface LineWriter {
-  /** Queues one line, which must end with a line feed. Drops and counts the line if the queue is full. */
+  /** Queues a line, which must end with a line feed. Drops and counts the line if the queue is full. */
   readonly write: (line: string) => void
   /** Writes the queued lines when the process exits, as far as the descriptor accepts them without waiting. */
   readonly flushAtExit: () => void
   readonly droppedLines: () => number
 }
 
-/**
- * Lines are written in blocks of this size, or after `FLUSH_MS` at the latest. One write per batch took a fifteenth of the time of a batch.
- */
+/** Lines are written in blocks of this size, or after `FLUSH_MS`. One write per batch took a fifteenth of the time of a batch. */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
-/** The maximum size of the queue while the descriptor accepts nothing, as on a full disk. */
+/** Limits the queue while the descriptor accepts nothing, as on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
 /**
- * Creates a writer of lines. A failed or partial write is retried every 250 ms, so the log continues once there is room again.
- * `onRecovered` receives the number of lines that were dropped since its last call, once the lines before them were written.
+ * Creates a writer of lines, which retries a failed or partial write every 250 ms. `onRecovered` receives the number of lines that were
+ * dropped since its last call, once the lines before them were written.
  */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []
   let waitingChars = 0
-  /** The block that is being written, or empty if no write is in progress. */
+  /** Empty if no write is in progress. */
   let block: Uint8Array = new Uint8Array()
   let isWriting = false
   let dropped = 0
@@ -99,8 +97,8 @@ interface NonBlocking {
 
 /**
  * Opens a terminal or pipe a second time in non-blocking mode. Otherwise a terminal stopped with Ctrl+S or a stalled reader would block a
- * write for ever, and with it the exit of the process. Setting the flag on the inherited descriptor would also affect the programs that
- * share it, so that is done only for a pipe or socket that cannot be opened again. Regular files do not block.
+ * write for ever, and with it the exit of the process. Sets the flag on the inherited descriptor, which other programs may share, only for
+ * a pipe or socket that cannot be opened again. Regular files do not block.
  */
 function openNonBlocking(fd: number): NonBlocking {
   const stat = fstatSync(fd)

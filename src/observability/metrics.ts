@@ -4,7 +4,7 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client
 
 import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
-/** A call to an upstream. `status` is `undefined` if no reply head was received. */
+/** `status` is `undefined` if no reply head was received. */
 interface CallSeen<Kind extends string> {
   readonly kind: Kind
   readonly status: number | undefined
@@ -20,8 +20,8 @@ export interface MetricsText {
 export type MetricsSnapshot = readonly object[]
 
 /**
- * The metrics of one adapter, in a registry of its own. Labels are partners' ids and words from fixed lists. No learner's or mark's value,
- * key or path becomes a label (product contract 8).
+ * The metrics of one adapter, in a registry of its own. Labels are partners' ids and words from fixed lists, never a learner's or mark's
+ * value, a key or a path (product contract 8).
  */
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -36,9 +36,7 @@ const misnamed = [
   'nodejs_active_resources_total',
 ]
 
-/**
- * Creates the metrics, which docs/metrics.md explains. `partners` returns the partners whose counters are rendered as 0 before they count.
- */
+/** Creates the metrics (docs/metrics.md). `partners` returns the partners whose counters are rendered as 0 before they count. */
 export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
@@ -89,7 +87,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     /** Records the time in milliseconds from the loss of a reply to the read-back that showed the mark. */
     visible: (afterMs: number): void => visible({}, afterMs),
     shareRefused: counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
-    /** Counts a write that the guards of a partner judge. `outcome` is `good`, or says what was bad about the write. */
+    /** Counts a write that the guards judge. `outcome` is `good`, or says what was bad about the write. */
     guardCounted: (trial: {
       readonly partner: string
       readonly side: 'v2' | 'v3'
@@ -98,14 +96,13 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       guardTrials(trial)
       if (trial.outcome !== 'good') guardBad({ ...trial, kind: trial.outcome })
     },
-    /** Counts compared requests by whether the journal stored their results as evidence. */
     evidenceKept: (id: string, requests: number, isKept: boolean): void =>
       evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: counter('stage_held_total', 'Writes that waited for their stage.', { partner, reason: stageWait }), // prettier-ignore
     stageRefused: counter('stage_refused_total', 'Requests that were refused because of their stage.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
     addGauge: instruments.gauge,
-    /** Adds the metrics of reloads. Only one process of an adapter calls it. */
+    /** Adds the metrics of reloads. Only one process of an adapter calls this function. */
     addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(instruments, nowMs),
     /** Returns the metrics as Prometheus text. The first call also starts the metrics of the process itself. */
     render: async (): Promise<MetricsText> => {
@@ -136,7 +133,7 @@ export interface ComparedSeen {
 const check = ['reply', 'visible', 'readBack', 'answers'] as const
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
-/** Maximum number of different `path` labels, which name fields of the service. Further paths share the label `(other)`. */
+/** The `path` labels name fields of the service. Further paths share the label `(other)`. */
 const MAX_PATHS = 150
 
 /** Creates the metrics of live comparison. Once no check is waiting, offered = compared + dropped + skipped. */
@@ -195,7 +192,7 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
   }
 }
 
-/** Number of series that are formatted in one turn of the event loop, which takes a few milliseconds. */
+/** Formatting this number of series takes a few milliseconds. */
 const SERIES_PER_TURN = 2_000
 
 /** Formats metrics as `Registry.metrics` does, which would block the event loop for a third of a second with 1,000 partners. */
@@ -228,10 +225,12 @@ function formatSeries(name: string, labels: Readonly<Record<string, unknown>>, v
 
 const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 
-/** The metrics of several processes, added up as those of one adapter. */
 export type MetricsSum = ReturnType<typeof createMetricsSum>
 
-/** Creates the sum. It also has metrics of its own: the running workers, the workers that ended unexpectedly, and reloads. */
+/**
+ * Adds up the metrics of several processes as those of one adapter, with the running workers, the workers that ended unexpectedly, and
+ * reloads.
+ */
 export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
@@ -242,11 +241,11 @@ export function createMetricsSum(nowMs: () => number) {
   return {
     reloads: createReloadMetrics(instruments, nowMs),
     started: (worker: number): void => void alive.set(worker, []),
-    /** Replaces the values of a process. Ignores values that arrive after the process ended. */
+    /** Ignores values that arrive after the process ended. */
     replace: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
-    /** Removes a process. Its last counts are kept, so that no total falls. */
+    /** Removes a process and keeps its last counts, so that no total falls. */
     ended: (worker: number): void => {
       const last = (alive.get(worker) ?? []).filter(isCounted)
       alive.delete(worker)
@@ -261,7 +260,7 @@ export function createMetricsSum(nowMs: () => number) {
   }
 }
 
-/** Adds up metrics. Each metric carries its aggregation: a sum, or the first value if all processes have the same value. */
+/** Adds up metrics as each one says: by a sum, or by the first value if all processes have the same value. */
 function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }

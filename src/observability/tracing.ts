@@ -14,8 +14,7 @@ interface CallSpan {
 
 /**
  * The traces of one process. Each client request has a span; so do recovery and live comparison. Below it is a span for each call to V3 or
- * V2 and for each commit of the journal that it waits for. Attributes are those of the events, the allow-list of what may be logged: no
- * path and no text of a client or an upstream.
+ * V2 and for each commit of the journal that it waits for. Attributes are those of the events, the allow-list of what may be logged.
  */
 export interface Tracing {
   /** Serves one request within a span, which continues the trace that the client names (W3C Trace Context). */
@@ -29,11 +28,11 @@ export interface Tracing {
   }): void
   /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
   readonly addEvent: (message: string, fields: object) => void
-  /** Begins the span of an upstream call of the current request, or returns `undefined` outside a request. `name` is from a fixed list. */
+  /** Begins the span of an upstream call, or returns `undefined` outside a request. `name` is from a fixed list. */
   call(name: string): CallSpan | undefined
-  /** Waits for a commit within a span. Adds no span outside a request. */
+  /** Adds no span outside a request. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
-  /** Does background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
+  /** Does background work within a span: a child of the current request's span, or the start of a trace if there is no request. */
   readonly work: TraceWork
   /** Sends the remaining spans. Waits at most 5 s for the collector. */
   close(): Promise<void>
@@ -53,7 +52,6 @@ const ANSWERS: ReadonlySet<string> = new Set([
   'records recovered',
 ])
 const CLOSE_MS = 5_000
-/** The status reported for a client that disconnected before the reply. */
 const CLIENT_GONE = 499
 
 /** Loads the packages, which are optional so that an installation without traces does not need their 28 MB. */
@@ -182,7 +180,7 @@ function toAttributes(fields: object): Attributes {
 const TRACEPARENT =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/
 
-/** Reads the trace that a client names, or `undefined` if the header is missing or invalid. Ignores `tracestate`, which is free text. */
+/** Returns `undefined` if the header is missing or invalid. Ignores `tracestate`, which is free text. */
 function readTraceparent(value: string | string[] | undefined): SpanContext | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(String(value)) ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
