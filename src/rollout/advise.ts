@@ -6,7 +6,6 @@ import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './sta
 /** The check that a step needs: V2's replies while V2 serves, read-backs on V2 once V3 serves. Nothing else proves V3's POST. */
 export type NeededCheck = 'reply' | 'readBack'
 
-/** How much must be seen and compared before a step forward is advised. */
 export interface EvidenceThresholds {
   /** The limit that the upper bound of the share of differing pairs (learner and day) must stay under. */
   readonly limit: number
@@ -24,7 +23,7 @@ const CODES = 4
 /** The minimum share of the sample that was compared. */
 const COMPARED_SHARE = 0.9
 
-/** The minimum number of schools, unless `schoolShare` implies that the partner has fewer. */
+/** The minimum unless `schoolShare` implies that the partner has fewer schools. */
 const SCHOOLS = 3
 /** Properties that at least one compared record must have had, each with its words for operators. */
 const traits = {
@@ -77,11 +76,11 @@ export interface AdviceInput {
   readonly quietUntilMs: number
   readonly credentials: SeenNote['credentials']
   readonly load: {
-    /** The highest rate of records in any minute, on both sides together. */
+    /** On both sides together, in any minute. */
     readonly peakRecordsPerSecond: number
-    /** The rate limit of V3, or `undefined` if V3 has no limit. */
+    /** `undefined` if V3 has no limit. */
     readonly callsPerSecond: number | undefined
-    /** The number of records in one call: 1, or the size of a `$batch`. */
+    /** 1, or the size of a `$batch`. */
     readonly recordsPerCall: number
   }
   /** Instances with a live lease that have not acknowledged the present revision. */
@@ -90,15 +89,13 @@ export interface AdviceInput {
   readonly lost: readonly LostInstance[]
   /** True if a step is waiting for its drain or for the approval of another operator. */
   readonly pending: boolean
-  /** The results of comparison at this stage and percentage, or `undefined` if the step needs none. */
+  /** `undefined` if the step needs no comparison. */
   readonly comparison: ComparisonFigures | undefined
   readonly thresholds: EvidenceThresholds
 }
 
 export interface Advice {
-  /**
-   * `blocked` if the step would fail, `inconclusive` if too little was seen, `not yet` if enough was seen but something else is missing.
-   */
+  /** `blocked` if the step would fail, `inconclusive` if too little was seen, `not yet` if something else is missing. */
   readonly verdict: 'ready' | Weight
   /** One sentence for each obstacle. Empty if the verdict is `ready`. */
   readonly missing: readonly string[]
@@ -231,8 +228,8 @@ function conditionsOnSeen(
 }
 
 /**
- * Returns the conditions on the results of comparison. The step to `complete` changes no reply of V3, and V2 may be gone by then. So this
- * step needs no comparison, but differences that were found still count.
+ * Returns the conditions on the results of comparison. The step to `complete` changes no reply of V3, and V2 may be gone by then, so it
+ * needs no comparison; differences that were found still count.
  */
 function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures): readonly Condition[] {
   const { target, seen, thresholds } = input
@@ -360,7 +357,6 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
   ]
 }
 
-/** Returns the command that restarts the evidence at the same stage and percentage. */
 const restartOf = ({ partner, setting }: AdviceInput): string =>
   `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 

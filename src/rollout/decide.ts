@@ -3,11 +3,11 @@ import { createHmac } from 'node:crypto'
 import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
 
 export interface StageRule {
-  /** The side that serves the request. `unit` means that the side depends on the unit and the percentage of `canary`. */
+  /** `unit` means that the side depends on the unit and the percentage of `canary`. */
   readonly serves: Side | 'unit'
   /**
-   * What live comparison may do. `reply` compares V2's reply with the reply that the adapter would have built, and reads V3 back. `answers`
-   * compares the answers of both sides to a read. `readBack` reads on V2 what V3 served.
+   * `reply` compares V2's reply with the reply that the adapter would have built, and reads V3 back. `answers` compares the answers of both
+   * sides to a read. `readBack` reads on V2 what V3 served.
    */
   readonly compares: 'nothing' | 'reply' | 'answers' | 'readBack'
 }
@@ -49,8 +49,7 @@ export interface StagedRequest {
 
 /**
  * Decides which side serves a request. Raising the percentage never moves a unit back to V2, and lowering it first moves the units that
- * came last. `secret` determines the positions of units. Returns `undefined` if the side depends on the unit and the secret is unknown,
- * because the journal could not be reached yet.
+ * came last. Returns `undefined` if the side depends on the unit and the `secret` is unknown, because the journal could not be reached yet.
  */
 export function decide(
   { stage, percent, always, never }: StageSetting,
@@ -70,8 +69,8 @@ export function decide(
 const BYTES = 6
 
 /**
- * Returns the position of a unit among all units of its partner, from 0 up to but not including 1. The position is the same for all
- * instances, after restarts and at any percentage. Without the secret nobody can choose a unit with a certain position.
+ * Returns the position of a unit among all units of its partner, from 0 up to but not including 1. It is the same for all instances and at
+ * any percentage. Without the secret nobody can choose a unit with a certain position.
  */
 export function positionOf(secret: Uint8Array, partner: string, name: string): number {
   const digest = createHmac('sha256', secret)
@@ -89,16 +88,16 @@ export interface StagedPartner {
 /** What the journal must know of a write that V2 serves before the last byte of the write is sent. */
 export type KnownWrite = 'nothing' | 'identity' | 'keys'
 
-/** One request on the side that was decided for it. The request stays on this side until it ends. */
+/** One request on the side that was decided for it, where it stays until it ends. */
 export interface StageEntry {
   readonly side: Side
   readonly stage: Stage
-  /** The revision of the stage that decided the request, or 0 for the stage of the configuration file. */
+  /** 0 for the stage of the configuration file. */
   readonly revision: number
   readonly known: KnownWrite
   /**
    * Returns false if other instances may have considered this instance dead since the request entered, so that one of them may serve the
-   * unit on the other side. To be called right before a write is made durable, or before its last byte is sent. If the result is false,
+   * unit on the other side. Call this right before a write is made durable, or before its last byte is sent. If the result is false,
    * nothing was sent, and the request enters again.
    */
   isCurrent(): boolean
@@ -117,8 +116,8 @@ export interface LiveStages {
 }
 
 /**
- * Creates stages from the configuration file alone, for an adapter without a journal. Allows only stages at which one side serves all
- * units, because no journal records the writes that V2 serves.
+ * Creates stages from the configuration file alone. Allows only stages at which one side serves all units, because no journal records the
+ * writes that V2 serves.
  */
 export function createFileStages(): LiveStages {
   return {

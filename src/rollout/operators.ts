@@ -5,19 +5,19 @@ import { AdapterError } from '../errors.ts'
 export type OperatorRole = 'operator' | 'approver' | 'viewer'
 
 /**
- * An action of an operator. `set` changes a stage, `back` is the kill switch, `approve` lets the change of another operator go on, and
- * `dismiss` declares that a lost instance is off, so that steps forward can go on.
+ * `set` changes a stage, `back` is the kill switch, `approve` lets the change of another operator go on, and `dismiss` declares that a lost
+ * instance is off, so that steps forward can go on.
  */
 export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
 export interface ListedOperator {
   readonly name: string
-  /** The SHA-256 of the token in lower-case hexadecimal. */
+  /** In lower-case hexadecimal. */
   readonly tokenSha256: string
   readonly role: OperatorRole
   /** The only partners that the operator sees and changes, or `undefined` for all partners. */
   readonly partners?: readonly string[] | undefined
-  /** True if the operator may see the values of a record after giving a reason. Default false. */
+  /** True if the operator may see the values of a record after giving a reason. Default: false. */
   readonly reveal?: boolean
 }
 
@@ -25,15 +25,15 @@ export interface Actor {
   /** The name in the audit trail. A user of the operating system appears as `os:<user>`. */
   readonly name: string
   readonly role: OperatorRole
-  /** The partners that the actor sees, or `undefined` for all partners. */
+  /** `undefined` for all partners. */
   readonly partners: readonly string[] | undefined
   readonly reveal: boolean
 }
 
-/** The prefix of a user of the operating system. Names in the configuration contain no colon. */
+/** Names in the configuration contain no colon. */
 const SYSTEM = 'os:'
 
-/** The actions of each role. `back` is the kill switch, so every role that may do more than look has it. */
+/** `back` is the kill switch, so every role that may do more than look has it. */
 const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
   operator: ['look', 'set', 'dismiss', 'approve', 'back'],
   approver: ['look', 'approve', 'back'],
@@ -41,8 +41,8 @@ const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
 }
 
 /**
- * Identifies the person who acts. Without operators in the configuration, this is the user of the operating system. Otherwise it is the
- * operator to whom the token belongs. Throws `ADP_FORBIDDEN` if the token is missing or unknown.
+ * Identifies the person who acts: the user of the operating system if the configuration has no operators, otherwise the operator to whom
+ * the token belongs. Throws `ADP_FORBIDDEN` if the token is missing or unknown.
  */
 export function identifyOperator(
   operators: readonly ListedOperator[],
@@ -64,7 +64,7 @@ export function identifyOperator(
   return toActor(operator)
 }
 
-/** Finds the operator to whom a token belongs, or `undefined` if there is none. Compares all hashes, each in constant time. */
+/** Compares all hashes, each in constant time. */
 export function findOperator(
   operators: readonly ListedOperator[],
   token: string,
@@ -107,8 +107,8 @@ export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, acti
 }
 
 /**
- * Throws `ADP_FORBIDDEN` if the actor may not approve a change that `proposer` proposed: because they are the same person, or because the
- * configuration no longer lets the proposer change stages.
+ * Throws `ADP_FORBIDDEN` if the actor is the person who proposed the change, or if the configuration no longer lets the proposer change
+ * stages.
  */
 export function expectOther(
   actor: Pick<Actor, 'name' | 'role'>,

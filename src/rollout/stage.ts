@@ -21,7 +21,7 @@ export type RequestKind = (typeof requestKinds)[number]
 
 export interface StageSetting {
   readonly stage: Stage
-  /** The percentage of the units that V3 serves at `canary`, from 0 to 100. */
+  /** From 0 to 100. */
   readonly percent: number
   /** The units that V3 serves at `canary` whatever the percentage is. */
   readonly always: readonly string[]
@@ -32,7 +32,7 @@ export interface StageSetting {
 /** The rule of `parseUnits`, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 
-/** Parses a list of unit names. Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
+/** Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
 export function parseUnits(text: string): readonly string[] | undefined {
   if (text.trim() === '') return []
   const units = text.split(',').map((unit) => unit.trim())
@@ -44,18 +44,15 @@ export function orderOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
 
-/** Returns true if V2 serves every unit at the stage. */
 export function isServedByV2(stage: Stage): boolean {
   return stage === 'legacy' || stage === 'shadow'
 }
 
-/** Returns the percentage of the units that V3 serves. */
 export function percentOnV3({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): number {
   if (stage === 'canary') return percent
   return isServedByV2(stage) ? 0 : 100
 }
 
-/** Returns true for the kinds of request that change marks. */
 export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
@@ -76,7 +73,7 @@ export const settingSchema = z.object({
   never: z.array(z.string()),
 })
 
-/** Parses stored JSON. Returns `undefined` if this version does not know the form. */
+/** Returns `undefined` if this version does not know the form. */
 export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data
@@ -85,7 +82,6 @@ export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Valu
   }
 }
 
-/** Returns true if this version knows the stage of the setting. */
 export function isSetting(value: unknown): value is StageSetting {
   return settingSchema.safeParse(value).success
 }
@@ -93,7 +89,6 @@ export function isSetting(value: unknown): value is StageSetting {
 /** The direction of a change: `forward` to a later stage or if any unit moves to V3, `back` the other way, `none` if nothing moves. */
 type Direction = 'forward' | 'back' | 'none'
 
-/** Returns the next stage forward, or `undefined` after the last stage. */
 export function nextOf(stage: Stage): Stage | undefined {
   return stages[orderOf(stage) + 1]
 }

@@ -28,7 +28,7 @@ type CountGroup =
 
 export type Counts = ReadonlyMap<string, number>
 
-/** Maximum length of a field. No name that this program makes has a longer one. */
+/** No name that this program makes has a longer field. */
 const MAX_FIELD = 400
 
 /** Returns the name of a count. A field that is too long becomes `other`. */
@@ -43,7 +43,7 @@ export function addCounts(target: Map<string, number>, added: Iterable<readonly 
   for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
 }
 
-/** Returns the counts of a group by their fields. Leaves out names that cannot be read. */
+/** Leaves out names that cannot be read. */
 export function countsOf(
   counts: Counts,
   group: CountGroup,
@@ -66,7 +66,7 @@ function decode(field: string): string | undefined {
 const NO_CODE = '00000000-0000-0000-0000-000000000000'
 const MAX_CODE_LENGTH = 40
 
-/** Returns the fingerprint of an attendance code, which ignores case, or `undefined` if the text names no code. */
+/** Returns a fingerprint that ignores case, or `undefined` if the text names no code. */
 export function codeFingerprint(code: string): string | undefined {
   if (code === '' || code === NO_CODE || code.length > MAX_CODE_LENGTH) return undefined
   return createHash('sha256').update(code.toLowerCase()).digest('base64url').slice(0, 12)

@@ -7,18 +7,18 @@ import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.t
 import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept.ts'
 
 /**
- * Creates the store of evidence in the database of a journal. It holds what all instances have seen and compared of a partner, as counts
- * and keyed hashes without any id, name or value. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
+ * Creates the store of what all instances have seen and compared of a partner, as counts and keyed hashes without any id, name or value.
+ * Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
   return {
-    /** Returns the key of the current period of a scope. Begins a period if there is none, or if the last one is 90 days old. */
+    /** Begins a period if there is none, or if the last one is 90 days old. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
-    /** Adds all entries to a period. Returns false, and adds none, if the period has ended. */
+    /** Returns false, and adds nothing, if the period has ended. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>
       database.ask(() => addEntries(database, rooms, period, entries)),
-    /** Returns the evidence of a partner, the newest revision first. */
+    /** Returns the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
     /** Returns the counts of a partner, or of all partners, the newest revision first. */
     counts: (partner?: string) => database.ask(() => readCounted(database, partner)),
@@ -33,30 +33,29 @@ export type EvidenceStore = ReturnType<typeof createEvidenceStore>
 export interface HashedPair {
   readonly hash: Uint8Array
   readonly school: Uint8Array
-  /** The bits of `checkBits` that apply. */
   readonly checks: number
   readonly differs: number
 }
 
 export interface EvidenceEntry {
-  /** The hash of the request, for which the counts are added only once. Without it the counts are always added. */
+  /** The counts of a request are added only once. Without this hash they are always added. */
   readonly request?: Uint8Array | undefined
   /** Counts by names that say nothing about a record, such as `verdict batch reply same`. */
   readonly counts: Counts
   readonly pairs: readonly HashedPair[]
 }
 
-/** Maximum number of pairs in one period. Beyond it only differing pairs are added, so that a full period hides no difference. */
+/** Beyond this limit only differing pairs are added, so that a full period hides no difference. */
 export const MAX_PAIRS = 50_000
 /** The number of differing pairs that are added beyond `MAX_PAIRS`. */
 const ROOM_TO_DIFFER = 5_000
-/** Maximum number of requests in one period. Beyond it the counts of a repeated request are added again, but never its pairs. */
+/** Beyond this limit the counts of a repeated request are added again, but never its pairs. */
 const MAX_REQUESTS = 50_000
-/** Maximum number of distinct written records in one period, which is more than any step requires. */
+/** More distinct written records in one period than any step requires. */
 export const MAX_WRITTEN = 10_000
-/** Maximum number of names in each group and period. The group is the name up to the first space. */
+/** For each group and period. The group is the name up to the first space. */
 export const MAX_NAMES = 2_500
-/** Maximum number of rows in one statement, because SQLite takes 32,766 values. */
+/** SQLite takes 32,766 values in one statement. */
 const MAX_ROWS = 1_000
 
 interface HashRow {
@@ -134,8 +133,8 @@ interface Room {
 }
 
 /**
- * The number of added hashes after which an instance counts the hashes of a period again, because other instances add some too. Counting a
- * full period takes SQLite 100 ms in the thread that commits.
+ * After this many added hashes an instance counts a period again, because other instances add some too. Counting a full period takes SQLite
+ * 100 ms in the thread that commits.
  */
 const COUNTED_EVERY = 1_000
 

@@ -7,7 +7,7 @@ import type { EvidenceScope } from './read-kept.ts'
 interface PendingEntry {
   /** The approximate number of hashes of the entry. */
   readonly size: number
-  /** Builds the entry. Returns `undefined`, and loses the entry, if it was made with the key of a period that has ended. */
+  /** Returns `undefined`, and loses the entry, if it was made with the key of a period that has ended. */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
   /** The check of the exchange, which counts as missed if the entry is lost. */
   readonly check?: CheckedExchange
@@ -22,23 +22,21 @@ export type EvidenceKeeper = ReturnType<typeof createEvidenceKeeper>
 
 interface EvidenceKeeperOptions {
   readonly store: Pick<EvidenceStore, 'key' | 'add' | 'destroyExpired'>
-  /** Called with the number of checks whose evidence was stored or lost. */
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
-/** The interval between two groups in milliseconds, and the longest time that ids stay in memory. */
+/** Also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
-/** The interval between two runs that destroy expired keys, and the time of the first one, because many processes end within an hour. */
+/** The first run is early, because many processes end within an hour. */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
-/** Maximum number of waiting hashes. Entries beyond it are lost. */
+/** Hashes beyond this limit are lost. */
 const MAX_WAITING = 20_000
-/** Maximum number of hashes in one transaction, so that the journal has its turn in between. */
+/** A limit per transaction, so that the journal has its turn in between. */
 const MAX_TOGETHER = 500
 
 interface Waiting {
   readonly scope: EvidenceScope
   readonly entries: PendingEntry[]
-  /** The lost exchanges by the names of their counts. */
   missed: Map<string, number>
 }
 
@@ -98,7 +96,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     await actOnEach(taken.values(), keepScope)
   }
   return {
-    /** Returns the key of the current period of a scope. Rejects with the errors of the store. */
+    /** Rejects with the errors of the store. */
     key: (scope: EvidenceScope): Promise<PeriodKey> => {
       const name = scopeName(scope)
       const known = keys.get(name) ?? store.key(scope)

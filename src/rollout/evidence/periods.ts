@@ -14,13 +14,13 @@ const AHEAD_MS = 86_400_000
 
 interface PeriodRow {
   readonly id: number
-  /** The number of the period within its scope: 1, 2, 3, … */
+  /** 1, 2, 3, … within its scope. */
   readonly period: number
   readonly sinceMs: number
-  /** The days of the records that the period counts: `from` up to but not including `until`. Each day is in one period. */
+  /** The days of the records that the period counts, from `from` up to but not including `until`. Each day is in one period. */
   readonly from: string
   readonly until: string
-  /** The key, or `null` if the key was destroyed with its hashes. */
+  /** `null` if the key was destroyed with its hashes. */
   readonly key: Uint8Array | null
   /** 1 if `key` is sealed. */
   readonly sealed: number
@@ -59,7 +59,7 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
-/** Names the row of a key, to which the key is bound when it is sealed. */
+/** Returns the location to which a key is bound when it is sealed. */
 const keyLocation = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
@@ -75,7 +75,7 @@ async function createKey(
   return { key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
 }
 
-/** Opens a key. Throws `ADP_JOURNAL_DAMAGED`, or `ADP_CONFIGURATION` for a sealed key without the keys of the journal. */
+/** Throws `ADP_JOURNAL_DAMAGED`, or `ADP_CONFIGURATION` for a sealed key without the keys of the journal. */
 async function openKey(
   macKey: JournalDatabase['macKey'],
   place: string,
@@ -100,7 +100,7 @@ async function openKey(
   })
 }
 
-/** Derives the key that seals the keys of evidence from the key of the stages' MACs, which outlives the keys of the journal. */
+/** Derives the key from the key of the stages' MACs, which outlives the keys of the journal. */
 const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
   id: 'evidence',
   key: createHmac('sha256', key).update('markbridge evidence').digest(),

@@ -6,7 +6,7 @@ import { parseStored, type Stage, stages } from '../stage.ts'
 import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 
-/** What evidence belongs to. Another revision of the stage begins anew. */
+/** Another revision of the stage begins anew. */
 export interface EvidenceScope {
   readonly partner: string
   readonly stage: Stage
@@ -14,17 +14,15 @@ export interface EvidenceScope {
 }
 
 const BITS = 6
-/** The bits of the checks. */
 export const COMPARED = 0b1111
 
-/** Maximum number of schools that are kept apart once the hashes of a period are deleted. */
+/** Further schools are not kept apart once the hashes of a period are deleted. */
 const MAX_SCHOOLS = 2_000
 
 const count = z.int().nonnegative()
 const pairCounts = z.strictObject({
-  /** The number of pairs that were compared. */
   pairs: count,
-  /** The number of pairs that differed in any check. */
+  /** In any check. */
   differing: count,
   /** For each bit, the number of hashes with this bit in each school, largest first. */
   schools: z.array(z.array(count)).length(BITS),
@@ -34,7 +32,7 @@ type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
 export interface CountedEvidence {
   readonly scope: EvidenceScope
-  /** The time of the first and the last evidence, in milliseconds since the epoch by the clock of the database. */
+  /** By the clock of the database. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts
@@ -73,7 +71,7 @@ interface CountRow {
   readonly count: number
 }
 
-/** Reads the counts of one partner, or of all, by scope, the newest revision first. Leaves out the hashes, which are many. */
+/** Reads the counts of one partner, or of all, the newest revision first. Leaves out the hashes, which are many. */
 export async function readCounted(
   { db }: JournalDatabase,
   partner: string | undefined,
@@ -106,7 +104,7 @@ interface PeriodRow {
   readonly revision: number
   readonly sinceMs: number
   readonly lastMs: number
-  /** The sums of the hashes as JSON, once the hashes are deleted with the key. `null` while the hashes exist. */
+  /** The sums of the hashes as JSON, or `null` while the hashes exist. */
   readonly kept: string | null
 }
 

@@ -11,7 +11,7 @@ import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
 /** What all instances know of a partner, whatever its stage. */
 export interface SeenNote {
-  /** V3's last verdict on the credentials of the partner. `ownRefused` concerns credentials from the configuration. */
+  /** V3's last verdict. `ownRefused` concerns credentials from the configuration. */
   readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'
   /** The number of records in each of the latest minutes, by minutes since the epoch. */
   readonly minutes: ReadonlyMap<number, number>
@@ -19,7 +19,7 @@ export interface SeenNote {
   readonly peakPerMinute: number
 }
 
-/** How many minutes instances may still add to a minute. */
+/** For this number of minutes instances may still add to a minute. */
 const OPEN_MINUTES = 3
 
 const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
@@ -65,14 +65,14 @@ export function parseNote(text = ''): SeenNote {
 /** The writes of a partner that were seen on one side at one stage and percentage. */
 export interface SeenSide {
   readonly batches: number
-  /** The number of distinct records, at most `MAX_WRITTEN`. */
+  /** Distinct records, at most `MAX_WRITTEN`. */
   readonly records: number
   readonly schools: number
-  /** The fingerprints of the attendance codes of the marks. */
+  /** The fingerprints of the codes. */
   readonly codes: readonly string[]
 }
 
-/** Returns the figures of one side from the stored evidence, or zeros if there is none. */
+/** Returns the figures of one side, or zeros without evidence. */
 export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[side]] ?? [])
@@ -98,13 +98,12 @@ export function unreadableOf(kept: KeptEvidence | undefined): number {
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
-  /** The time of receipt in milliseconds since the epoch. */
   readonly receivedMs: number
   readonly records: () => readonly SeenRecord[]
 }
 
 interface SeenRecord {
-  /** The key of the record, or `undefined` if the record cannot be read. */
+  /** `undefined` if the record cannot be read. */
   readonly key: string | undefined
   readonly code: string | undefined
   /** False if V3 did not report the outcome of the record. */
@@ -120,7 +119,6 @@ interface LiveSeenOptions {
 
 const EVERY_MS = 10_000
 
-/** Records nothing, for an adapter without a store. */
 export const noSeen: LiveSeen = {
   recordWrite: () => undefined,
   recordUnreadable: () => undefined,
@@ -129,7 +127,7 @@ export const noSeen: LiveSeen = {
 }
 
 /**
- * Creates the recorder of what the advice needs to know of a partner's writes. It stores no text of a write, and adds the notes of this
+ * Creates the recorder of what the advice needs to know of a partner's writes. Stores no text of a write, and adds the notes of this
  * instance to those of all instances. Notes that cannot be stored are lost, so more writes must be seen.
  */
 export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
@@ -154,12 +152,10 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
       if (counted.length === 0) return
       evidence.add(write, { size: counted.length, toEntry: (key) => written(write, counted, key) })
     },
-    /** Records that V2 got a write that cannot be decoded. */
     recordUnreadable: (scope: EvidenceScope): void => {
       const counts = new Map([[countName('unreadable'), 1]])
       evidence.add(scope, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
     },
-    /** Records V3's verdict on the credentials of the partner. */
     recordCredentials: (partner: string, verdict: Exclude<SeenNote['credentials'], 'notTried'>): void =>
       note(partner, { credentials: verdict }),
     duties,
@@ -168,7 +164,7 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
 
 /** Creates the function that builds the entry of a write: counts, and each record that this instance has not yet added to the period. */
 function createWritten() {
-  /** The hashes added to the current period, by partner and side. */
+  /** By partner and side. */
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,

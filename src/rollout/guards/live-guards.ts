@@ -41,7 +41,6 @@ interface LiveGuardsOptions {
 
 const EVERY_MS = 1_000
 
-/** Counts nothing, for an adapter without a store. */
 export const noGuards: LiveGuards = {
   begin: () => undefined,
   duties: [],
@@ -51,7 +50,7 @@ export function guardStateName(partner: string): string {
   return `guards ${partner}`
 }
 
-/** Reads the stored evidence of a partner's guards. Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
+/** Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
 export async function readGuardState(
   store: Pick<RolloutStore, 'readText'>,
   partner: string,
@@ -93,7 +92,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     })
   const duties: readonly Duty[] = [{ name: 'guards', everyMs: EVERY_MS, atStop: true, act: judgeWindows }]
   return {
-    /** Begins a trial for a write, or returns `undefined` if the write does not count. */
+    /** Returns `undefined` if the write does not count. */
     begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
       // At other stages one side serves alone, so there is nothing to compare it with.
       if (stage !== 'canary') return undefined
@@ -114,14 +113,14 @@ export const GUARD_NAME = 'guard'
 
 interface GuardAlarm {
   readonly partner: string
-  /** The revision of the stage that the alarm concerns, or 0 for the stage of the configuration file. */
+  /** 0 for the stage of the configuration file. */
   readonly revision: number
   readonly reason: string
 }
 
 /**
  * Takes a partner back from V3 as an operator would, by a compare-and-set on the revision of the alarm. Returns false if V3 no longer
- * serves the partner, if its stage is unknown, or if an operator has changed the stage since. Throws the errors of the store.
+ * serves the partner, if its stage is unknown, or if an operator has changed the stage since.
  */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,

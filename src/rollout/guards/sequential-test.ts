@@ -8,11 +8,11 @@ import { type BadOutcome, badOutcomes, type CountedTrial } from './trial-windows
 
 /** The probability that the guards of a partner ever raise a false alarm. */
 const ALPHA = 0.0001
-/** The number of trials on each side below which the absence of an alarm means nothing. */
+/** With fewer trials on each side, the absence of an alarm means nothing. */
 const MIN_TRIALS = 200
 /**
- * The ratio of odds against V2 above which V3 counts as worse. Schools differ: the side whose schools send more faulty marks shows a small
- * but lasting difference, and a test against the ratio 1 would eventually find it.
+ * Beyond this ratio of odds against V2, V3 counts as worse. The side whose schools send more faulty marks shows a small but lasting
+ * difference, which a test against the ratio 1 would eventually find.
  */
 const TOLERATED_ODDS = 3
 /** The alternatives: how many times the tolerated odds V3 may have reached. */
@@ -43,12 +43,10 @@ export type LogEvidence = z.output<typeof logs>
 
 const schema = z.object({
   version: z.literal(VERSION),
-  /** The revision of the stage that the evidence concerns. */
   revision: count,
   /** From 1: how often the evidence was restarted. */
   episode: z.int().min(1),
   counted: z.strictObject({ v2: count, v3: count }),
-  /** The number of informative windows. */
   windows: count,
   logs,
   /** The trials since the evidence last spoke for V3, which are the figures of an alarm. */
@@ -190,7 +188,7 @@ function logSum(logs: readonly number[]): number {
   return largest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - largest), 0))
 }
 
-/** The verdict of the guards on a partner. `figures` is `undefined` unless the evidence is against V3. */
+/** `figures` is `undefined` unless the evidence is against V3. */
 export type GuardVerdict =
   | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
@@ -215,7 +213,7 @@ export function describeAlarm(figures: CountedSides): string {
   return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
 }
 
-/** Returns the figures as text: `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2`. */
+/** Formats figures such as `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2`. */
 export function describeSides({ v3, v2 }: CountedSides): string {
   const kinds = badOutcomes.filter((outcome) => v3[outcome] > 0)
   const listed = kinds.map((outcome) => `${v3[outcome]} ${words[outcome]}`).join(', ')
@@ -236,8 +234,8 @@ export function formatGuardState(state: GuardState): string {
 }
 
 /**
- * Parses stored evidence. Returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a text that `formatGuardState` did not write,
- * because damaged evidence must not restart unnoticed.
+ * Parses stored evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for any other text, because damaged
+ * evidence must not restart unnoticed.
  */
 export function parseGuardState(text: string | undefined): GuardState {
   if (text === undefined) return newGuardState

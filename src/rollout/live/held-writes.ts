@@ -3,8 +3,8 @@ import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
 /**
- * Why a write waits. `changing`: a pending change would move its unit to the other side. `stale`: the stage must be read first. `asking`:
- * the store must be asked first, even if it does not answer.
+ * `changing`: a pending change would move the unit to the other side. `stale`: the stage must be read first. `asking`: the store must be
+ * asked first, even if it does not answer.
  */
 export type Wait = 'changing' | 'stale' | 'asking'
 
@@ -19,7 +19,7 @@ export interface HeldMetrics {
 interface HeldWritesOptions {
   readonly clock: Clock
   readonly max: number
-  /** How long a write waits for each reason, in milliseconds from its arrival. */
+  /** From the arrival of the write. */
   readonly limitsMs: Readonly<Record<Wait, number>>
   readonly metrics: HeldMetrics
 }

@@ -24,13 +24,13 @@ export function gapMs(from: ClockReading, to: ClockReading): number {
   return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
 }
 
-/** A setting with its revision in the store, or 0 for the setting with which the partner began. */
+/** The revision is 0 for the setting with which the partner began. */
 export interface RevisedSetting extends StageSetting {
   readonly revision: number
 }
 
 export interface PartnerView {
-  /** The committed setting. Until the first commit it is `undefined`, and the setting with which the partner began counts. */
+  /** `undefined` until the first commit. The setting with which the partner began then counts. */
   readonly setting: RevisedSetting | undefined
   /** The change that waits for instances, or `undefined` if there is none or it still needs an approval. */
   readonly pending: RevisedSetting | undefined
@@ -48,9 +48,9 @@ export interface StageView {
   readonly trail: KnownTrail | undefined
   /** False if the trail is damaged now. A partner without a committed stage then has no stage. */
   readonly trailIsSound: boolean
-  /** When the store was asked, or `undefined` if an earlier process read the stages. */
+  /** `undefined` if an earlier process read the stages. */
   readonly asked: ClockReading | undefined
-  /** The lease that this instance held when it read the stages and that the store knew, or `undefined` if there was none. */
+  /** The lease that this instance held at the read and that the store knew, or `undefined` if there was none. */
   readonly instance: number | undefined
 }
 
@@ -68,7 +68,7 @@ interface Progress {
 
 /** What an instance knows of the stages at one moment. The value is never changed in place. */
 export interface KnownStages {
-  /** The stages, or `undefined` if they were neither read nor loaded. */
+  /** `undefined` if the stages were neither read nor loaded. */
   readonly view: StageView | undefined
   readonly progress: ReadonlyMap<string, Progress>
 }
@@ -77,10 +77,8 @@ export const nothingKnown: KnownStages = { view: undefined, progress: new Map() 
 
 interface StagesRead {
   readonly snapshot: RolloutSnapshot
-  /** The time at which the read began, under `lease`. */
   readonly asked: ClockReading
   readonly lease: number | undefined
-  /** The partners of the configuration. */
   readonly partners: Iterable<StagedPartner>
   readonly resendWindowMs: number
 }
@@ -145,7 +143,6 @@ export function settingsOf(
   return settings
 }
 
-/** Returns the partners that are drained and whose V3 records are not known to be settled yet. */
 export const drainedPartners = ({ progress }: KnownStages): readonly string[] =>
   [...progress].flatMap(([partner, { state }]) => (state === 'drained' ? [partner] : []))
 
@@ -175,7 +172,7 @@ function nextProgress(
   return progress
 }
 
-/** Tells whether every live instance serves a partner by a revision and has no V3 write under way. */
+/** Returns true if every live instance serves a partner by a revision and has no V3 write under way. */
 function drainedIn({
   acknowledgements,
   liveInstances,
@@ -197,7 +194,7 @@ export function isClean({ progress }: KnownStages, partner: string, revision: nu
 
 /** The file that keeps the known stages beyond the end of the process. */
 export interface KeptStages {
-  /** Returns the last saved text, or `undefined` if there is none. Rejects if the text cannot be read. */
+  /** Returns `undefined` if nothing was saved. Rejects if the text cannot be read. */
   load(): Promise<string | undefined>
   /** Replaces the text, durably as a whole or not at all. */
   save(text: string): Promise<void>
@@ -205,7 +202,7 @@ export interface KeptStages {
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Selects what is stored as plain JSON. Leaves out when the store was asked, and the progress of partners that are not clean. */
+/** Leaves out when the store was asked, and the progress of partners that are not clean. */
 const toKept = ({ view, progress }: KnownStages) => ({
   view: view && {
     partners: [...view.partners],
@@ -222,7 +219,7 @@ export function encodeKnown(known: KnownStages): string {
   return `markbridge stages 3 ${digestOf(text)}\n${text}\n`
 }
 
-/** Parses such a text. Returns `undefined` if the text was altered or has a stage that this version does not know. */
+/** Returns `undefined` if the text was altered or has a stage that this version does not know. */
 export function parseKnown(kept: string): KnownStages | undefined {
   const [, digest, text = ''] = /^markbridge stages 3 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined

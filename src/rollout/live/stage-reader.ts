@@ -25,21 +25,20 @@ import {
 
 export interface ReaderOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'forget' | 'noteUnrecorded'>
-  /** The number of the lease, or `undefined` if other instances may consider this one dead. */
+  /** `undefined` if other instances may consider this one dead. */
   readonly instance: () => number | undefined
   /** Takes a new lease. Never rejects. */
   readonly renewLease: () => Promise<unknown>
   readonly clock: WallClock
   readonly kept: KeptStages
-  /** The partners of the present configuration. */
   readonly partners: () => Iterable<StagedPartner>
   readonly events: Pick<
     Events,
     'stageChanged' | 'stagesStale' | 'stagesFresh' | 'trailDamaged' | 'stagesNotKept'
   >
-  /** How long a read counts, in milliseconds. The store must honour the lease that was held at a read for at least as long. */
+  /** How long a read counts. The store must honour the lease that was held at a read for at least as long. */
   readonly staleAfterMs: number
-  /** How long V2 is served at `shadow` without the store, in milliseconds. */
+  /** How long V2 is served at `shadow` without the store. */
   readonly resendWindowMs: number
 }
 
@@ -52,9 +51,7 @@ interface ReaderState {
   /** When the latest question that has ended was asked, answered or not. */
   readonly lastAsked: ClockReading | undefined
   readonly lastAnswered: ClockReading | undefined
-  /** True if the last read is too old to count. */
   readonly isStale: boolean
-  /** The acknowledgements of this instance in the store, by partner. */
   readonly acknowledged: ReadonlyMap<string, Acknowledgement>
   /** When V2 last got a write of a partner without the journal's knowledge. Removed once the store knows. */
   readonly unrecorded: ReadonlyMap<string, ClockReading>
@@ -67,7 +64,7 @@ type CountMisplaced = (
 ) => { readonly v2: number; readonly v3: number }
 
 const POLL_MS = 500
-/** How long an unanswered question waits until the store is asked again, in milliseconds. */
+/** How long an unanswered question waits until the store is asked again. */
 export const PATIENCE_MS = 1_000
 
 /** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each question to the store. */
@@ -220,7 +217,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
         writesV3: writes.v3,
       }
     })
-  /** A connection may hang, so a late reply counts as a failure. */
+  /** Treats a late reply as a failure, because a connection may hang. */
   const inPatience = (answer: Promise<void>): Promise<void> =>
     inTime(
       answer,
@@ -242,7 +239,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   return {
     state: (): ReaderState => state,
-    /** Returns the milliseconds since the stages were read, or since the start if they were not. */
+    /** Since the start if the stages were never read. */
     unreadMs,
     /** Polls immediately after a pause of the process, in which no timer ran. */
     pollNow: (): void => {
@@ -274,16 +271,15 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
 
 interface PollingOptions {
   readonly clock: Clock
-  /** The time in milliseconds between an answer and the next question. */
   readonly everyMs: number
-  /** The time in milliseconds after which an unanswered question is asked again. A late answer still counts. */
+  /** A late answer still counts. */
   readonly patienceMs: number
   /** Asks the store. Never rejects and always ends, because the database limits each statement. */
   readonly ask: () => Promise<void>
   readonly onLate: () => void
 }
 
-/** Maximum number of open questions. More would only fill the queue of the database. */
+/** More open questions would only fill the queue of the database. */
 const MAX_OPEN = 4
 
 function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
@@ -311,7 +307,7 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
     }
   }
   return {
-    /** Starts polling. Resolves once the first answer has come or is late. */
+    /** Resolves once the first answer has come or is late. */
     start: (): Promise<void> =>
       new Promise((resolve, reject) => {
         run(resolve).catch(reject)

@@ -18,12 +18,12 @@ import {
 import { createStageReader, PATIENCE_MS, type ReaderOptions } from './stage-reader.ts'
 
 export interface StoredStagesOptions extends ReaderOptions {
-  /** The secret that all instances share, or `undefined` until the journal can be opened. */
+  /** `undefined` until the journal can be opened. */
   readonly secret: () => Uint8Array | undefined
   readonly metrics: HeldMetrics
-  /** The longest time in milliseconds that a change may take to drain. */
+  /** The longest time that a change may take to drain. */
   readonly drainMs: number
-  /** Maximum number of waiting writes. Default 1,000. */
+  /** Default: 1,000. */
   readonly maxHeld?: number
 }
 
@@ -31,7 +31,6 @@ type SideCounts = Readonly<Record<Side, number>>
 
 export type StoredStages = ReturnType<typeof createStoredStages>
 
-/** What decides the side of a partner's requests. */
 interface Basis {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
@@ -39,7 +38,7 @@ interface Basis {
   readonly isCurrent: boolean
 }
 
-/** How much longer than a drain a write waits, for the reads and the commit around the drain. */
+/** A write waits this much longer than a drain, for the reads and the commit around the drain. */
 const BEYOND_DRAIN_MS = 5_000
 /** How long a write waits for the stage to be read. */
 const STALE_MS = 2_000
@@ -71,7 +70,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   /** Returns true if the store was asked lately, answered or not. This process has not been paused since. */
   const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
-  /** Returns what decides a partner's requests, or `undefined` if the stored stage is unknown. */
+  /** Returns `undefined` if the stored stage is unknown. */
   const findBasis = (partner: StagedPartner): Basis | undefined => {
     const { id } = partner
     const { view } = reader.state().known
@@ -155,7 +154,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     },
     /** Loads the saved stages and starts reading. Resolves once the store has answered or is late. */
     start: () => reader.start(),
-    /** Refuses the waiting writes and stops reading. To be called once no request is under way. */
+    /** Refuses the waiting writes and stops reading. Call this once no request is under way. */
     stop: async (): Promise<void> => {
       held.stop()
       await reader.stop()
@@ -181,7 +180,7 @@ export function createStoredStages(options: StoredStagesOptions) {
         }
       })
     },
-    /** Returns the milliseconds since this process last read the stages, or `undefined` if it never did. */
+    /** Returns `undefined` if this process never read the stages. */
     viewAgeMs: (): number | undefined => {
       const asked = reader.state().known.view?.asked
       return asked && gapMs(asked, readClocks(clock))

@@ -5,9 +5,9 @@ import { type JournalDatabase, macOf, macOfEnd, type TrailEnd } from '../../jour
 import { formatSetting, parseStored, settingSchema, type StageSetting } from '../stage.ts'
 import { type Db, forUpdate, isMac, type MacKey, readStages, rowsOf } from './stage-rows.ts'
 
-/** A stored row of the audit trail. Rows are only added, never changed. */
+/** A row is only added, never changed. */
 interface AuditRow {
-  /** The number of the row: 1, 2, 3, …, without gaps. */
+  /** 1, 2, 3, …, without gaps. */
   readonly entry: number
   readonly partner: string
   readonly action: string
@@ -22,10 +22,7 @@ export interface Head extends TrailEnd {
   readonly mac: string
 }
 
-/**
- * An action of an operator in the console that changes no stage: retrying records, clearing dead letters, revealing values, switching the
- * sandbox.
- */
+/** An action in the console that changes no stage: retrying records, clearing dead letters, revealing values, switching the sandbox. */
 export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
 
 /** What a row of the audit trail reports. `dismiss`: a lost instance is off. `repair`: the end of the trail was damaged. */
@@ -35,7 +32,7 @@ export interface AuditEntry {
   readonly entry: number
   readonly atMs: number
   readonly by: string
-  /** The partner, or empty for rows about the trail itself. */
+  /** Empty for rows about the trail itself. */
   readonly partner: string
   readonly action: AuditAction
   readonly from: StageSetting | undefined
@@ -50,7 +47,7 @@ export interface KnownTrail {
   readonly keyName: string
   readonly entries: number
   readonly mac: string
-  /** The time of the last repair, or 0 if there was none. */
+  /** 0 if there was no repair. */
   readonly repairedMs: number
   /** The revisions of the partners whose stage was changed. */
   readonly revisions: readonly (readonly [partner: string, revision: number])[]
@@ -131,7 +128,6 @@ export async function writeHead(db: Db, key: Uint8Array, end: Omit<TrailEnd, 'pa
       partners = excluded.partners, repaired_ms = excluded.repaired_ms, mac = excluded.mac`.execute(db)
 }
 
-/** Returns true for the end of a trail that has not begun. */
 const isBlank = (head: Head): boolean => head.mac === '' && head.entries === 0 && head.last_mac === ''
 
 /** Returns true if the end of the trail was not altered. Only without a key may the end of a trail that has not begun lack a MAC. */
@@ -148,7 +144,6 @@ export async function readLast(db: Db): Promise<Pick<AuditRow, 'entry' | 'mac'> 
   return row
 }
 
-/** Returns the MAC of a row, or `undefined` if there is no such row. */
 export async function readMac(db: Db, entry: number): Promise<string | undefined> {
   const [row] = await rowsOf(db, sql<AuditRow>`select mac from rollout_audit where entry = ${entry}`)
   return row?.mac
@@ -167,7 +162,6 @@ export async function endOfRows({ keyed }: MacKey, db: Db, nowMs: number): Promi
   }
 }
 
-/** Returns what an unaltered end says of the trail. */
 export function toTrail(
   { key, keyed }: MacKey,
   { entries, last_mac: mac, repaired_ms: repairedMs }: Head,
@@ -187,7 +181,7 @@ export function continues(known: KnownTrail, now: Omit<KnownTrail, 'revisions'>,
   return now.entries >= known.entries && (known.entries === 0 || mac === known.mac)
 }
 
-/** Selects rows of the trail. Absent members do not restrict them. */
+/** Absent members do not restrict the rows. */
 export interface HistoryFilter {
   readonly partner?: string | undefined
   readonly limit?: number | undefined
@@ -205,7 +199,7 @@ export interface Verified {
   readonly entries: number
   /** False if the trail began without a key. Anyone who can write to the database could then have forged the whole trail. */
   readonly keyed: boolean
-  /** The MAC of the last row, or empty if there is none. */
+  /** Empty if there is no row. */
   readonly head: string
   /** The first fault, or `undefined` if no row was altered and none is missing. */
   readonly broken: { readonly entry: number; readonly what: string } | undefined
@@ -213,10 +207,9 @@ export interface Verified {
 
 type Broken = NonNullable<Verified['broken']>
 
-/** The last statement of the trail about a partner. */
 interface LastWord {
   readonly entry: number
-  /** The last setting that took effect, or `undefined` if there was none. */
+  /** `undefined` if no setting ever took effect. */
   readonly setting: StageSetting | undefined
 }
 
@@ -284,7 +277,7 @@ function recordLastWord(words: Map<string, LastWord>, row: AuditRow): void {
   words.set(row.partner, { entry: row.entry, setting })
 }
 
-/** Returns the first stage that contradicts the trail, or `undefined` if there is none. */
+/** Returns the first stage that contradicts the trail. */
 async function findFalseStage(
   macKey: MacKey,
   db: Db,

@@ -38,9 +38,9 @@ import {
 
 export interface Change {
   readonly partner: string
-  /** The revision that the caller's decision is based on: 0 if the store does not know the partner, `damaged` if its row is damaged. */
+  /** 0 if the store did not know the partner when the caller decided, `damaged` if its row was damaged. */
   readonly expectedRevision: number | 'damaged'
-  /** The setting that the caller's decision is based on: the setting of the configuration file if the store has none. */
+  /** The setting of the configuration file if the store has none. */
   readonly from: StageSetting
   readonly to: StageSetting
   readonly by: string
@@ -49,10 +49,10 @@ export interface Change {
 
 /** A change that waits for its instances, or for an operator's approval. */
 export interface ProposedChange extends Change {
-  /** How long the change may wait, in milliseconds. A later commit is refused. */
+  /** How long the change may wait. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** The commit needs this time in milliseconds without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
+  /** The commit needs this time without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
   readonly quietMs: number
 }
 
@@ -66,30 +66,30 @@ export interface Undrained {
 }
 
 /**
- * The reason why no unit may go to V3 now. `lost`: lost instances may still send V2 writes of the units that would move. `early`: the
- * journal may lack batches of the last `quietMs`.
+ * Why no unit may go to V3 now. `lost`: lost instances may still send V2 writes of the units that would move. `early`: the journal may lack
+ * batches of the last `quietMs`.
  */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
-/** A transaction that changes stages. Other such transactions wait until it ends. */
+/** Other transactions that change stages wait until this one ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
-  /** The time by the clock of the database. */
+  /** By the clock of the database. */
   readonly nowMs: number
   /** False if this change repaired the end of the trail. */
   readonly wasSound: boolean
-  /** Adds a row to the audit trail and returns its number. */
+  /** Returns the number of the new row of the audit trail. */
   readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
-  /** Reads the stored stage: `damaged` if the row was altered or lost, `undefined` if there never was one. */
+  /** `damaged` if the row was altered or lost, `undefined` if there never was one. */
   readonly read: (partner: string) => Promise<KeptStage | 'damaged' | undefined>
   readonly write: (kept: KeptStage) => Promise<void>
 }
 
 /**
  * Runs a change alone, with the rows that it adds to the audit trail. With `repairs`, a damaged end of the trail is replaced by the end of
- * the existing rows, and the trail says so. Otherwise a damaged end throws `ADP_JOURNAL_DAMAGED`.
+ * the existing rows, and the trail says so. Otherwise it throws `ADP_JOURNAL_DAMAGED`.
  */
 function inChange<Result>(
   database: JournalDatabase,
@@ -182,7 +182,7 @@ export function createStageChanges(database: JournalDatabase) {
         if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
-    /** Returns the reason why `propose` would refuse the change, or `undefined` if it would not. Changes no stage. */
+    /** Returns the reason why `propose` would refuse the change, or `undefined`. Changes no stage. */
     hindrance: (wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)
@@ -230,7 +230,7 @@ export function createStageChanges(database: JournalDatabase) {
         )
         return { kind: 'committed' as const }
       }),
-    /** Withdraws a pending change. Does nothing if the change is already gone. */
+    /** Does nothing if the change is already gone. */
     withdraw: (partner: string, revision: number, by: string, reason: string) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -238,8 +238,8 @@ export function createStageChanges(database: JournalDatabase) {
         await writeEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
-     * Records in the audit trail that an operator declares a lost instance off, which may have relayed writes unrecorded until now. Returns
-     * `live` if the instance holds its lease, or `unknown` if no lost instance has this number.
+     * Records that an operator declares a lost instance off, which may have relayed writes unrecorded until now. Returns `live` if the
+     * instance holds its lease, or `unknown` if no lost instance has this number.
      */
     dismiss: (instance: number, by: string, reason: string) =>
       change(async ({ db, add }) => {
@@ -263,8 +263,8 @@ export function createStageChanges(database: JournalDatabase) {
 }
 
 /**
- * Ends the expired pending changes of partners. Waits for a commit that began earlier. A later commit does not find the change. Throws
- * `ADP_JOURNAL_DAMAGED` if the end of the trail is damaged, which prevents commits as well.
+ * Ends the expired pending changes of partners, after any commit that began earlier. Throws `ADP_JOURNAL_DAMAGED` if the end of the trail
+ * is damaged, which prevents commits as well.
  */
 export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
   return inChange(database, { repairs: false }, async (transaction) => {
@@ -292,7 +292,6 @@ function dropPending(
   return add({ by, partner, action, from, to: toSetting(pending), revision, reason })
 }
 
-/** Returns the last committed stage, or `undefined` if the store has none for the partner. */
 const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
   kept === undefined || kept.state.revision === 0 ? undefined : kept.state
 
@@ -317,7 +316,7 @@ async function readExpected(
 
 type KeptPending = KeptStage & { readonly pending: PendingChange }
 
-/** Returns the row of a partner with this pending change, or `undefined` if the change can no longer be committed. */
+/** Returns `undefined` if the change can no longer be committed. */
 async function readPending(
   { read, nowMs }: ChangeTransaction,
   partner: string,
@@ -361,7 +360,7 @@ async function keepProposal(
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
-/** Returns the reason why a change cannot be proposed now, or `free` if there is none. */
+/** Returns `free` if the change can be proposed now. */
 async function findHindrance(
   database: JournalDatabase,
   transaction: ChangeTransaction,
@@ -375,7 +374,7 @@ async function findHindrance(
   return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
 }
 
-/** Returns why no unit may go to V3 now, or `undefined`. First, `dropGone` records instances whose process has ended. */
+/** Returns `undefined` if units may go to V3 now. First, `dropGone` records instances whose process has ended. */
 async function findObstacle(
   database: JournalDatabase,
   { db, nowMs }: ChangeTransaction,
@@ -392,8 +391,8 @@ async function findObstacle(
 }
 
 /**
- * Returns the time until which a client may resend, within `quietMs`, a batch that V2 got without the journal's knowledge. No unit may go
- * to V3 before. In milliseconds by the clock of the database. `committed` is `undefined` if the stage is that of the file.
+ * Returns the time, by the clock of the database, until which a client may resend a batch that V2 got without the journal's knowledge. No
+ * unit may go to V3 before. `committed` is `undefined` if the stage is that of the file.
  */
 export function quietUntil(
   committed: Pick<StageState, 'stage' | 'sinceMs'> | undefined,

@@ -7,7 +7,7 @@ import type { RolloutStore } from './rollout-store.ts'
 
 export interface DriveOptions {
   readonly clock: Clock
-  /** How long the instances may take to finish their writes, in milliseconds. */
+  /** How long the instances may take to finish their writes. */
   readonly drainMs: number
   /** Aborting this signal withdraws the change. */
   readonly signal?: AbortSignal
@@ -15,22 +15,20 @@ export interface DriveOptions {
   readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void
 }
 
-/** A live instance that has not acknowledged a change (`writes` is `undefined`) or has writes under way that the change waits for. */
+/** `writes` is `undefined` if the instance has not acknowledged the change. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
-/** A forward change. `approvalForMs` is how long it waits for another operator's approval, in milliseconds. Absent if it needs none. */
+/** `approvalForMs` is how long the change waits for another operator's approval. Absent if it needs none. */
 type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonly approvalForMs?: number }
 
 /**
- * The end of a forward change. `committed`: the change was made. `needsApproval`: it waits for another operator. `undrained`: it was
- * withdrawn, because writes on these instances did not end in time. `gone`: it was dropped by another change, or expired. `own`: the
- * operator who approves it proposed it.
+ * `committed`: the change was made. `needsApproval`: it waits for another operator. `undrained`: it was withdrawn, because writes on these
+ * instances did not end in time. `gone`: it was dropped by another change, or expired. `own`: the operator who approves it proposed it.
  */
 export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 
 /** The longest time that a step forward waits for the instances to drain. */
 export const DRAIN_MS = 10_000
-/** The interval between two reads of the acknowledgements. */
 const EVERY_MS = 100
 /** How long a change stays valid after its drain time, so that its last commit is not too late. */
 const SLACK_MS = 2_000
@@ -142,7 +140,7 @@ function findWaiting(
   })
 }
 
-/** Returns the reason for the audit trail, or `undefined` if the change is already over. */
+/** Returns `undefined` if the change is already over. */
 function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep>>>): string | undefined {
   if (result.kind === 'lost') return 'an instance was lost meanwhile'
   if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
@@ -173,9 +171,8 @@ export function applyChange(
 }
 
 /**
- * Asks the store for something, and once more if the reply was lost. The second request waits for the first. If it is refused, `findDone`
- * tells from the stages whether the first one was carried out. Throws the errors of the store. The message of `ADP_JOURNAL_UNAVAILABLE`
- * says that the outcome is unknown.
+ * Asks the store, and once more if the reply was lost. The second request waits for the first. If it is refused, `findDone` tells from the
+ * stages whether the first one was carried out. The message of `ADP_JOURNAL_UNAVAILABLE` says that the outcome is unknown.
  */
 async function askAgain<Result extends { readonly kind: string }>(
   store: Pick<RolloutStore, 'snapshot'>,

@@ -16,16 +16,15 @@ import {
   toStageRow,
 } from './stage-rows.ts'
 
-/** What an instance last acknowledged for a partner. */
 export interface Acknowledgement {
   readonly partner: string
-  /** The revision that the instance serves by, or 0 for the stage with which the partner began. */
+  /** 0 for the stage with which the partner began. */
   readonly revision: number
-  /** The pending change for which the instance holds writes, or `undefined` if there is none. */
+  /** The pending change for which the instance holds writes. */
   readonly pendingRevision: number | undefined
   /**
-   * The number of writes under way on V2 that the current or the pending stage puts on V3, and the other way round. A change is committed
-   * once both numbers are 0 on every live instance.
+   * Writes under way on V2 that the current or the pending stage puts on V3, and the other way round. A change is committed once both
+   * numbers are 0 on every live instance.
    */
   readonly writesV2: number
   readonly writesV3: number
@@ -34,9 +33,9 @@ export interface Acknowledgement {
 /** All stages at one moment. Times are by the clock of the database. */
 export interface RolloutSnapshot {
   readonly nowMs: number
-  /** The audit trail, or `undefined` if it is damaged. No stage moves forward then, and a partner without a row has no stage. */
+  /** `undefined` if the audit trail is damaged. No stage moves forward then, and a partner without a row has no stage. */
   readonly trail: KnownTrail | undefined
-  /** The stages by partner. A partner that is missing here begins with the stage of the configuration file. */
+  /** A partner that is missing here begins with the stage of the configuration file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
   /** The settings with which partners began. The configuration file no longer counts for these partners. */
   readonly begins: ReadonlyMap<string, StageSetting>
@@ -44,7 +43,7 @@ export interface RolloutSnapshot {
   readonly damaged: ReadonlySet<string>
   /** Those of the requested partners that have no V3 record that is open or due. */
   readonly settled: ReadonlySet<string>
-  /** The numbers of the instances with a live lease. A commit does not wait for other instances, so these cannot rely on this snapshot. */
+  /** The instances with a live lease. A commit does not wait for other instances, so these cannot rely on this snapshot. */
   readonly liveInstances: readonly number[]
   readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
 }
@@ -53,8 +52,8 @@ export interface RolloutSnapshot {
 export const BEGIN = 'begin '
 
 /**
- * Reads all stages at one moment, and which partners of `left` have settled their V3 records. An expired change is still in its row, and a
- * commit of it may be in progress. `expire` waits for such a commit and ends the change. Only then is the change left out.
+ * Reads all stages at one moment, and which partners of `left` have settled their V3 records. A commit of an expired change may be in
+ * progress. `expire` waits for it and ends the change, which is then left out.
  */
 export async function readSnapshot(
   database: JournalDatabase,
@@ -187,7 +186,7 @@ async function readFound(
   return { snapshot, expired }
 }
 
-/** Returns the setting of a row, or nothing if the row was altered. */
+/** Returns nothing if the row was altered. */
 function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
   const setting = parseStored(settingSchema, text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]

@@ -31,9 +31,9 @@ export function createRolloutStore(database: JournalDatabase) {
   return {
     ...createStageChanges(database),
     /**
-     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. Ends expired changes. Stages that
-     * contradict `known` count as damaged and, with keys, are marked in the database for all others. The snapshot says which partners of
-     * `left` have settled their V3 records.
+     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. Stages that contradict `known` count as
+     * damaged and, with keys, are marked in the database for all others. The snapshot says which partners of `left` have settled their V3
+     * records.
      */
     snapshot: (known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> =>
       readSnapshot(database, known, left, (partners) => expireChanges(database, partners)),
@@ -41,7 +41,7 @@ export function createRolloutStore(database: JournalDatabase) {
     verify: (known?: KnownTrail): Promise<Verified> => verifyTrail(database, known),
     /** Returns the instances that were lost and have not come back. Cut off, they may serve a stored `legacy` stage without limit. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
-    /** Stores what an instance acknowledges for partners, in place of its earlier acknowledgements. */
+    /** Replaces the earlier acknowledgements of an instance. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
     /** Deletes the acknowledgements of an instance that ends in an orderly way. */
@@ -58,11 +58,10 @@ export function createRolloutStore(database: JournalDatabase) {
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
-    /** Returns rows of the audit trail, oldest first. */
+    /** Returns the oldest row first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
-    /** Returns the MAC of a row of the audit trail, or `undefined` if there is no such row. */
     macOf: (entry: number) => ask((db) => readMac(db, entry)),
-    /** Returns the text that is stored under a name, or `undefined` if there is none. */
+    /** Returns `undefined` if nothing is stored under the name. */
     readText: (name: string) => ask((db) => readText(db, name)),
     /** Replaces a stored text by the result of `update`, which may run again. Concurrent calls run one after the other. */
     updateText: (name: string, update: (text: string | undefined) => string) =>

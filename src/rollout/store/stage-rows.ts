@@ -8,11 +8,10 @@ import { isSetting, type StageSetting } from '../stage.ts'
 export type Db = Kysely<JournalTables>
 export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
 
-/** Runs a statement and returns its rows. */
 export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<readonly Row[]> =>
   (await statement.execute(db)).rows
 
-/** Returns the clause that locks the rows of a query. SQLite needs none, because it has only one writer at a time. */
+/** Returns the clause that locks rows. SQLite needs none, because it has only one writer at a time. */
 export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
   dialect === 'postgres' ? sql`for update` : sql``
 
@@ -39,9 +38,9 @@ export interface PendingChange extends StageSetting {
   readonly revision: number
   readonly by: string
   readonly reason: string
-  /** The time by the clock of the database. */
+  /** By the clock of the database. */
   readonly expiresMs: number
-  /** The time in milliseconds that the change had left when it was stored. */
+  /** The time that the change had left when it was stored. */
   readonly forMs: number
   /** True if the change waits for another operator. Instances ignore it until then. */
   readonly needsApproval: boolean
@@ -49,9 +48,9 @@ export interface PendingChange extends StageSetting {
 }
 
 export interface PartnerRollout {
-  /** The committed stage. Until the first commit it is `undefined`, and the stage with which the partner began counts. */
+  /** `undefined` until the first commit. The stage with which the partner began then counts. */
   readonly state: StageState | undefined
-  /** The pending change, or `undefined` if there is none that can still be committed. */
+  /** `undefined` if there is no change that can still be committed. */
   readonly pending: PendingChange | undefined
 }
 
@@ -88,7 +87,7 @@ export function toStageRow(key: Uint8Array, kept: KeptStage): StageRow {
   return { ...row, mac: macOfStage(key, row) }
 }
 
-/** Reads a row. Returns `undefined` if the row was altered or has a stage that this version does not know. */
+/** Returns `undefined` if the row was altered or has a stage that this version does not know. */
 export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefined {
   if (!isMac(macOfStage(key, row), row.mac)) return undefined
   // The MAC proves that this program wrote the content.
@@ -102,7 +101,7 @@ export const stagesWithLast = sql<FoundStage>`select partner, content, mac, (sel
 
 export type FoundStage = StageRow & { readonly last: number | null }
 
-/** Reads a stage. Returns `undefined` if its row was altered or is older than the trail. */
+/** Returns `undefined` if the row was altered or is older than the trail. */
 export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
   const kept = fromStageRow(key, row)
   return kept !== undefined && kept.entry >= (last ?? 0) ? kept : undefined
@@ -114,7 +113,7 @@ export async function readStages(db: Db, macKey: MacKey): Promise<Map<string, Ke
   return new Map(rows.map((row) => [row.partner, fromFoundStage(macKey, row)]))
 }
 
-/** Reads the stage of a partner. Returns `damaged` if its row was altered or lost. */
+/** Returns `damaged` if the row was altered or lost. */
 export async function readStage(
   db: Db,
   macKey: MacKey,
