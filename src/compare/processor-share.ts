@@ -3,13 +3,13 @@ import { setPriority } from 'node:os'
 
 import { type Clock, waitFor } from '../clock.ts'
 
-/** The maximum unused processor time that is saved for later work. */
+/** Limits the unused processor time that is saved for later work. */
 const MOST_SAVED_MS = 50
-/** How often waiting work checks the remaining processor time. Over shorter intervals the processor clocks are too imprecise. */
+/** Over shorter intervals the processor clocks are too imprecise. */
 const CHECK_INTERVAL_MS = 10
 /**
- * The largest fraction of one processor that background work may use, while the threads that serve clients are idle, and the smallest,
- * while they use a whole processor: background work takes caches and cores from them.
+ * The fraction of one processor that background work may use while the threads that serve clients are idle, and while they use a whole
+ * processor. Background work takes caches and cores from them.
  */
 const [LARGEST, SMALLEST] = [1 / 10, 1 / 50]
 

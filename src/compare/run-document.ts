@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
-/** The largest file that is read as a run document, in bytes. It has room for about 100,000 classes of differences. */
+/** Has room for about 100,000 classes of differences. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const MAX_CLASSES = 100_000
 const MAX_GROUPS = 20_000
@@ -72,7 +72,7 @@ const form = z
         .readonly(),
       MAX_GROUPS,
     ),
-    /** The kinds of requests or records, such as `marks`, `registrations` or `batch`. */
+    /** Such as `marks`, `registrations` or `batch`. */
     kinds: groups,
     /** `code:present`, `code:absent` or `code:neither`, from the booleans of V2, or of V3 if V2 lacks the record. */
     codeClasses: groups,
@@ -126,7 +126,7 @@ export function readRunDocument(content: string, name: string): RunDocument {
   return read.data
 }
 
-/** Parses JSON, or returns `undefined` if the text is invalid. The message of the built-in parser would quote the text. */
+/** Returns `undefined` if the text is invalid. The message of the built-in parser would quote the text. */
 function parseJson(content: string): unknown {
   try {
     return JSON.parse(content)
@@ -144,10 +144,10 @@ export type RunDoubt = 'incomplete' | 'nothingCompared' | 'tooFewCompared' | 'un
 /** The exit status of `compare run` for each outcome. Status 2 means wrong usage. */
 export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, differs: 1, inconclusive: 3 }
 
-/** The percentage of offered records that a run must compare. Below it the run is inconclusive. */
+/** Below this percentage of offered records the run is inconclusive. */
 export const MIN_COMPARED_PERCENT = 90
 
-/** The advice on the next step of the partner (`rollout/advise`), or `undefined` if it is unknown. */
+/** The advice on the next step (`rollout/advise`), or `undefined` if it is unknown. */
 export type StepAdvice = { readonly verdict: string; readonly missing: readonly string[] } | undefined
 
 /**
@@ -165,7 +165,7 @@ export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcom
 export const unlikeOf = ({ differs, onlyV2, onlyV3 }: RunDocument['verdicts']): number =>
   differs + onlyV2 + onlyV3
 
-/** Lists the doubts about a run, the gravest first. The list is empty if there are none. */
+/** Lists the doubts about a run, the gravest first. */
 export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   const { complete, offered, compared, verdicts: counts, ownRules } = document
   const doubts: RunDoubt[] = []

@@ -40,7 +40,7 @@ export type Counted = readonly [section: Section, names: readonly string[], coun
 export interface RecordGroups {
   /** `marks`, `registrations`, `batch`, … */
   readonly kind: string
-  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
+  /** As `YYYY-MM-DD`, or `undefined` if the day is unknown. */
   readonly day?: string | undefined
   readonly codeClass?: string | undefined
 }
@@ -51,7 +51,7 @@ export type Tally = ReturnType<typeof createTally>
 const MAX_NAMES = { day: 30_000, other: 1_000 }
 const OTHER = '(other)'
 
-/** Creates a tally that counts the records of a run in bounded memory. */
+/** Counts the records of a run in bounded memory. */
 export function createTally() {
   const counts = new Map<string, [section: Section, names: readonly string[], count: number]>()
   const sizes = new Map<Section, number>()
@@ -113,22 +113,19 @@ export const countsForm: z.ZodType<readonly Counted[]> = z.array(
   z.tuple([z.enum(sections), z.array(z.string().max(2000)).max(4), z.int().nonnegative()]),
 )
 
-/** The upper bounds of the delay buckets in milliseconds. The last bucket, `null`, has no upper bound. */
+/** In milliseconds. The last bucket, `null`, has no upper bound. */
 export const delayBounds = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, null] as const
 
-/** The members of a run document that are not counts. */
 export type RunHeader = Pick<
   RunDocument,
   'run' | 'kind' | 'partner' | 'startedAt' | 'endedAt' | 'complete'
 > & {
-  /** The first and last day. The default is the range of the records, or the day on which the run began if no record has a day. */
+  /** Default: the range of the records, or the day on which the run began if no record has a day. */
   readonly from?: string
   readonly to?: string
-  /** The base addresses of the services, if they are known. */
   readonly services?: RunDocument['services']
-  /** True if V2 was read twice. */
   readonly noise: boolean
-  /** The rules of the partner. Default: no rules. */
+  /** Default: no rules. */
   readonly rules?: readonly DatedRule[]
 }
 

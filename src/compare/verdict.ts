@@ -1,4 +1,4 @@
-/** The verdict of a comparison on one record. Every compared record gets exactly one verdict. */
+/** Every compared record gets exactly one verdict. */
 export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
 export type Verdict = (typeof verdicts)[number]
 
@@ -29,7 +29,7 @@ export interface FieldDifference {
 
 /** A field that has two forms with the same meaning, and the rule that says so. */
 export interface FieldEquivalence {
-  /** The name of a built-in rule or of a rule of the partner. */
+  /** A built-in rule or a rule of the partner. */
   readonly rule: string
   readonly path: string
 }
@@ -43,7 +43,6 @@ export interface Comparison {
   readonly expiredRules?: readonly string[]
 }
 
-/** Returns true if both sides agree on the record. */
 export const isEqual = (comparison: Pick<Comparison, 'verdict'> | undefined): boolean =>
   comparison?.verdict === 'same' || comparison?.verdict === 'equivalent'
 

@@ -5,11 +5,10 @@ import { errorCodeOf } from '../errors.ts'
 import type { Partner } from '../partners/partner.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
-/** A message as it travelled on the connection of a client. */
 export interface WireMessage {
-  /** The header fields as alternating names and values. */
+  /** As alternating names and values. */
   readonly fields: readonly string[]
-  /** The body, or `undefined` if it was too large to copy or could not be read. */
+  /** `undefined` if the body was too large to copy or could not be read. */
   readonly body: Buffer | undefined
 }
 
@@ -20,13 +19,10 @@ export interface WireReply extends WireMessage {
 
 export interface WireExchange {
   readonly kind: ExchangeKind
-  /** The path and query as the client wrote them. */
   readonly target: string
   readonly request: WireMessage
   readonly reply: WireReply
-  /** The time at which the request arrived, in milliseconds since the epoch. */
   readonly receivedMs: number
-  /** The time from the arrival of the request to the end of the reply. */
   readonly durationMs: number
 }
 
@@ -59,7 +55,6 @@ export const pairsOf = ({
 const keptFields = ['Content-Type', 'Accept', 'Prefer', 'OData-Version', 'OData-MaxVersion'] as const
 const listFields: ReadonlySet<string> = new Set(['Accept', 'Prefer'])
 
-/** Returns the kept fields of a request, each name once. */
 export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly string[] {
   const pairs = pairsOf(request)
   return keptFields.flatMap((name) => {
@@ -90,15 +85,15 @@ const decoders = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** Returns the content encoding of a message in lower case, or `undefined` if its body is not encoded. */
+/** Returns `undefined` if the body is not encoded. */
 export function encodingOf(message: Pick<WireMessage, 'fields'>): string | undefined {
   const encoding = fieldOf(message, 'content-encoding')?.trim().toLowerCase() ?? ''
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
 /**
- * Removes the content encoding of a body off the event loop. Returns `tooLarge` if the body is missing or expands to more than `maxBytes`,
- * and `encoding` if it cannot be decoded.
+ * Decodes a body off the event loop. Returns `tooLarge` if the body is missing or expands to more than `maxBytes`, and `encoding` if it
+ * cannot be decoded.
  */
 export async function decodeBody(
   message: WireMessage,

@@ -12,13 +12,12 @@ export interface AlignedRecord {
   readonly v3: KeyedRows
 }
 
-/** The keys by which rows are found on the other side. */
 export interface Keys {
   /** Returns the key of a row, or `undefined` if it has none. Rows of one side with the same key are one record. */
   readonly keyOf: (row: unknown) => string | undefined
-  /** Returns a second key for rows whose first key is missing on the other side. The default is no second key. */
+  /** Returns a second key for rows whose first key is missing on the other side. Default: no second key. */
   readonly otherKeyOf?: (row: unknown) => string | undefined
-  /** Members that may differ between two rows with the same second key. They are ignored when such rows are compared by content. */
+  /** Members that may differ between two rows with the same second key, and that their comparison by content ignores. */
   readonly keyMembers?: ReadonlySet<string>
 }
 
@@ -126,7 +125,6 @@ function pairEqualFirst(
 interface SortedRows {
   readonly record: KeyedRows
   readonly content: string
-  /** Orders records that have equal content in different forms. */
   readonly exact: string
 }
 
@@ -142,8 +140,8 @@ function byContent(one: SortedRows, other: SortedRows): number {
 }
 
 /**
- * Returns the smallest set of records whose moves explain the order of V3, so that one moved row counts once. These are the records outside
- * of a longest sequence with increasing positions on V3. Runs in O(n log n).
+ * Returns the smallest set of records whose moves explain the order of V3, so that one moved row counts once: the records outside of a
+ * longest sequence with increasing positions on V3. Runs in O(n log n).
  */
 export function movedRecords(records: readonly AlignedRecord[]): ReadonlySet<AlignedRecord> {
   const pairs = records.filter(({ v2, v3 }) => v2.at !== -1 && v3.at !== -1)

@@ -107,7 +107,6 @@ function relationOf(v2: string, v3: string): string | undefined {
   return v2 !== '' && v3.startsWith(v2) ? 'longer' : undefined
 }
 
-/** Returns the class of a list element: `element` for an object, else the class of the value. */
 export function elementClass(value: unknown): string {
   return isMembers(value) ? 'element' : classOf(value)
 }

@@ -15,9 +15,9 @@ const textForm: ValueForm = { text: 'text' }
 const HISTORIES = 'AttendanceHistorys'
 
 export interface MarkOptions {
-  /** The rules of the partner. Default: no rules. */
+  /** Default: no rules. */
   readonly rules?: OwnRules | undefined
-  /** Members that are not compared, such as `RecordedOn` of a reply. Default: all members are compared. */
+  /** Members that are not compared, such as `RecordedOn` of a reply. Default: none. */
   readonly without?: ReadonlySet<string> | undefined
 }
 
@@ -45,7 +45,7 @@ export function findMarkDifferences(
   })
 }
 
-/** Handles histories, which the adapter omits by default. Histories of V2 that V3 does not show are equivalent. */
+/** Accepts a history of V2 that V3 does not show, because the adapter omits histories by default. */
 function acceptOmittedHistory(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)

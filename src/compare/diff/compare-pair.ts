@@ -8,18 +8,18 @@ import { createOwnRules, Findings, type OwnRules, verdictOnly } from './findings
 import { idOf, isMembers, memberOf, type Members } from './values.ts'
 
 /**
- * The meaning of the order of rows. `unasked`: the query had no order, so another order is equivalent (rule `order-unasked`). `asked`:
- * another order is a difference. `free`: the order of the rows is arbitrary, so positions are not compared.
+ * `unasked`: the query had no order, so another order is equivalent (rule `order-unasked`). `asked`: another order is a difference. `free`:
+ * the order of the rows is arbitrary, so positions are not compared.
  */
 type RowOrder = 'unasked' | 'asked' | 'free'
 
 export interface Pair extends MarkOptions {
   /** `marks` are flat marks, those of V3 as the adapter returns them. `registrations` are documents as either service returns them. */
   readonly kind: 'marks' | 'registrations'
-  /** The rows of each side, at most `MAX_PAIR_ROWS`. */
+  /** At most `MAX_PAIR_ROWS` on each side. */
   readonly v2: readonly unknown[]
   readonly v3: readonly unknown[]
-  /** The default is `unasked`. */
+  /** Default: `unasked`. */
   readonly order?: RowOrder
 }
 
@@ -31,7 +31,7 @@ export interface RecordDiff {
   readonly v3: unknown
 }
 
-/** The maximum number of rows of one side in one call. Callers with more rows compare several windows of days. */
+/** Callers with more rows on one side compare several windows of days. */
 export const MAX_PAIR_ROWS = 50_000
 
 /** The path of differences that concern a record as a whole: its count and its position. No member has this name. */
@@ -115,15 +115,14 @@ const contract = createOwnRules(
   '',
 )
 
-/** Combines the difference of the two expand lists with the rules of the partner. */
 const registrationRules = (own: OwnRules | undefined): OwnRules => ({
   all: own?.all ?? [],
   find: (difference) => contract.find(difference) ?? own?.find(difference),
 })
 
 /**
- * Removes noise from a comparison: fields in which V2 differs from itself. `noise` compares two reads of the same record from V2. A field
- * that V2 does not repeat proves nothing about V3, so the other fields decide the verdict.
+ * Removes fields in which V2 differs from itself. `noise` compares two reads of the same record from V2. A field that V2 does not repeat
+ * proves nothing about V3, so the other fields decide the verdict.
  */
 export function withoutNoise(comparison: Comparison, noise: Comparison): Comparison {
   if (comparison.verdict !== 'differs' || noise.differences.length === 0) return comparison

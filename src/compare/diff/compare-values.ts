@@ -25,7 +25,6 @@ export interface ValueForm {
 
 const anyForm: ValueForm = { text: 'any' }
 
-/** Compares two values of one member by the built-in rules and adds the differences to the findings. */
 export function compareValues(
   path: string,
   v2: unknown,
@@ -47,7 +46,7 @@ export function compareValues(
   else compareScalars(path, v2, v3, findings, form)
 }
 
-/** Returns the kind of difference before the values are compared, or `undefined` if one side is null and the other is missing. */
+/** Returns `undefined` if one side is null and the other is missing. */
 function kindOf(v2: unknown, v3: unknown): DifferenceKind | undefined {
   if (v2 === undefined) return v3 === null ? undefined : 'extra'
   if (v3 === undefined) return v2 === null ? undefined : 'missing'
@@ -105,7 +104,7 @@ const names: ReadonlySet<string> = new Set([
   ),
 ])
 
-/** Returns true if the model of the service defines a member of this name. Any other name may hold personal data. */
+/** Returns true if the service's model defines this member. Any other name may hold personal data. */
 export const isServiceMember = (name: string): boolean => names.has(name)
 
 /** Appends a member to a path. Members below a name that the model does not define add nothing to the path. */

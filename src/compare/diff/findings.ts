@@ -1,6 +1,5 @@
 import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
 
-/** Returns a comparison that has a verdict and no fields. */
 export function verdictOnly(verdict: Comparison['verdict']): Comparison {
   return { verdict, differences: [], equivalences: [] }
 }
@@ -40,7 +39,6 @@ export class Findings {
     this.isUnknown = true
   }
 
-  /** Adds the findings of another comparison of the same record. */
   add({ verdict, differences, equivalences, expiredRules = [] }: Comparison): void {
     if (verdict === 'unknown') this.markUnknown()
     for (const found of differences) this.insert(found)
@@ -78,7 +76,6 @@ interface PartnerRule {
   readonly owner: string
   /** The last day (UTC) on which the rule applies, as `YYYY-MM-DD`. */
   readonly expires: string
-  /** The path of the field, as in `FieldDifference`. */
   readonly path: string
   readonly when: RuleCondition
 }
@@ -94,7 +91,7 @@ export interface OwnRules {
   find(difference: FieldDifference): DatedRule | undefined
 }
 
-/** Prepares the rules of a partner for a run. Rules that expired before `today` (`YYYY-MM-DD`) are kept and marked as expired. */
+/** Marks rules that expired before `today` (`YYYY-MM-DD`) as expired. */
 export function createOwnRules(rules: readonly PartnerRule[], today: string): OwnRules {
   const all = rules.map((rule) => ({ ...rule, expired: rule.expires < today }))
   const byPath = Map.groupBy(

@@ -13,7 +13,7 @@ export function memberOf(members: Members, name: string): unknown {
 
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** The maximum length of an id. A longer text is not an id and would waste memory as a key. */
+/** A longer text is not an id and would waste memory as a key. */
 const MAX_ID_LENGTH = 64
 
 /** Returns an id in lower case, or `undefined` if the value is not a string, is empty or too long, or is the zero GUID. */
@@ -76,7 +76,6 @@ export function isControlName(name: string): boolean {
 export const MAX_DEPTH = 16
 
 interface KeyOptions {
-  /** Members of the outermost object that are ignored. */
   readonly without?: ReadonlySet<string>
   /** True if texts and nulls count as they are, so that equal keys mean equal values. */
   readonly exact?: boolean

@@ -1,8 +1,7 @@
-/** Declares the part of jstat that this project uses, since the package ships no types. */
+/** The package ships no types. This is the part that the project uses. */
 declare module 'jstat' {
   const jstat: {
     readonly beta: {
-      /** Returns the quantile `p` of the beta distribution. */
       readonly inv: (p: number, alpha: number, beta: number) => number
     }
   }

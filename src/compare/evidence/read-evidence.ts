@@ -9,7 +9,7 @@ import { roundCount } from '../report/format.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Counted, delayBounds, toDocument } from '../tally.ts'
 
-/** Computes the figures for a step from the evidence of the current stage and share. Without evidence all counts are 0. */
+/** Computes the figures for a step from the evidence. Without evidence all counts are 0. */
 export function toFigures(
   kept: KeptEvidence | undefined,
   check: NeededCheck,
@@ -68,7 +68,6 @@ function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 's
   }
 }
 
-/** Lists the codes in the second field that were compared or seen, in one check or in any. */
 function valuesOf(
   counts: Counts,
   group: 'code' | 'error',
@@ -124,7 +123,6 @@ export function cappedSum(pairs: readonly number[], share: number): number {
   return 0
 }
 
-/** The tolerance for rounding errors when shares are compared with whole counts. */
 const EPSILON = 1e-6
 
 /** Returns the findings of live comparison as run documents, one per partner, at its latest stage and share. */
@@ -136,7 +134,7 @@ export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDoc
   )
 }
 
-/** The findings of one day (UTC) at all stages and shares. Counts are multiples of 5, as in reports. */
+/** Counts are multiples of 5, as in reports. */
 export interface TrendDay {
   readonly day: string
   /** The records for which both sides were known. */
@@ -144,7 +142,6 @@ export interface TrendDay {
   readonly differing: number
 }
 
-/** Returns the days on which records of a partner were compared, oldest first. */
 export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[] {
   const days = new Map<string, { compared: number; differing: number }>()
   for (const {

@@ -58,7 +58,6 @@ function countRecord(
   else if (!key.covers(day)) add('uncounted', 'otherPeriod', ...counted)
 }
 
-/** Returns the judged learners and days, each once. */
 function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): readonly HashedPair[] {
   const school = key.hash('school', unit)
   const pairs = new Map<string, boolean>()
@@ -77,7 +76,6 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
   }))
 }
 
-/** Returns true if both sides of the record were known. */
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
 
 /** Returns true if the outcome of the record was compared. If the ids of a batch do not match, only the form of its reply is compared. */

@@ -4,7 +4,7 @@ import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
-/** Names of observations, with the number of exchanges that showed each of them. */
+/** The number of exchanges that showed each observation. */
 export type Learned = ReadonlyMap<string, number>
 
 /** Adds up what all instances learned about a partner at all stages. */
@@ -18,7 +18,7 @@ export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   return learned
 }
 
-/** Counts what recorded replies of V2 show. Throws the errors of `listRecordings` and `readRecording`. */
+/** Throws the errors of `listRecordings` and `readRecording`. */
 export async function learnRecordings(folder: string, key: Uint8Array): Promise<Learned> {
   const learned = new Map<string, number>()
   for (const one of await listRecordings(folder)) {
@@ -35,7 +35,7 @@ export async function learnRecordings(folder: string, key: Uint8Array): Promise<
 const ALL_UP_TO = 100
 const LATER_EVERY = 100
 
-/** Creates the observer of live exchanges, which returns what an exchange shows, or an empty list if it is not sampled. */
+/** Returns what an exchange shows, or an empty list if the exchange is not sampled. */
 export function createLearning(limits: () => BatchLimits) {
   const offered = new Map<string, number>()
   return (partner: string, exchange: LearnedExchange): readonly string[] => {

@@ -7,9 +7,8 @@ import { encodingOf, fieldOf, headersOf, type WireExchange } from '../wire-excha
 
 export type LearnedExchange = Pick<WireExchange, 'kind' | 'request' | 'reply'>
 
-/** The largest reply that is observed. Larger replies show nothing that smaller ones do not. */
+/** Larger replies show nothing that smaller ones do not. */
 const MAX_REPLY_BYTES = 1_048_576
-/** The maximum number of records per reply that are read as JSON. */
 const MAX_RECORDS = 50
 const MAX_DEPTH = 8
 
@@ -162,7 +161,6 @@ function safeCode(code: string): string {
   return /^[A-Z]{2,12}(?:_[A-Z]{1,12}){0,3}(?:_\d{1,3})?$/.test(code) ? code : WITHHELD
 }
 
-/** Returns true for a Type string that consists of the words of the service's types. */
 function isTypeName(text: string): boolean {
   if (text.length > 100 || !/^[A-Z][A-Za-z]*(?:\.[A-Z][A-Za-z]*)+$/.test(text)) return false
   return (text.match(/[A-Z][a-z]*/g) ?? []).every((word) => typeWords.has(word))

@@ -2,7 +2,6 @@ import { v2ErrorRules } from '../../translate/index.ts'
 import type { Learned } from './learned.ts'
 import { WITHHELD } from './observe-exchange.ts'
 
-/** The settings of a partner that can be learned. */
 export interface LearnableSettings {
   readonly layout: string
   readonly quirks: {
@@ -14,15 +13,13 @@ export interface LearnableSettings {
   readonly v3: { readonly eventType: string; readonly codeType: string }
 }
 
-/** An observation, and the number of exchanges that showed it. */
 interface Observation {
   readonly seen: string
   readonly count: number
 }
 
-/** What the evidence shows about one configuration key. */
 interface Proposal {
-  /** The key, such as `quirks.dataEnvelope`. */
+  /** Such as `quirks.dataEnvelope`. */
   readonly path: string
   readonly current: string | boolean
   /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. Otherwise nothing can be proposed. */
@@ -88,7 +85,6 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
   }
 }
 
-/** A value, the observation that supports it, and the number of exchanges that showed it. */
 type Choice = readonly [value: string | boolean, seen: string, count: number]
 type CountOf = (name: string) => number
 

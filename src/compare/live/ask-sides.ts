@@ -35,7 +35,6 @@ export interface AskOptions {
   /** The read path, with separate connections so that a waiting comparison holds no connection of a client. */
   readonly reads: ReadContext
   readonly whole: WholeReader
-  /** Returns the credentials of a client for V3. */
   readonly authorise: (client: Client) => Promise<Authorisation>
   /** Resolves when a call may leave, or with a refusal after `timeMs`. */
   readonly acquire: (client: Client, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
@@ -43,7 +42,7 @@ export interface AskOptions {
   readonly stopped: AbortSignal
   /** Returns V3's address of the registrations that a V2 path and query name, or `undefined` if they name none. */
   readonly toV3Registrations: (path: string, query: string) => URL | undefined
-  /** Called after each call of a comparison that left. `status` is `undefined` if the side did not answer. */
+  /** Called after each call that left. `status` is `undefined` if the side did not answer. */
   readonly onCall: (client: Client, side: Side, status: number | undefined) => void
 }
 
@@ -184,7 +183,6 @@ function statusOf(outcome: Awaited<ReturnType<ReadSession['reader']['get']>>): n
   }
 }
 
-/** Thrown if the rate limit of comparisons kept a call from leaving. */
 class UnsentError extends AdapterError {
   readonly reason: PaceRefusal
 

@@ -14,7 +14,7 @@ import { isMembers, type Members } from '../diff/values.ts'
 import type { FieldEquivalence } from '../verdict.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
 
-/** The outcome that V3 is assumed to give, derived from V2's reply to the same record. */
+/** Derived from V2's reply to the same record. */
 export type AssumedOutcome = Assumed & {
   /** Fields whose values the assumption takes from V2, so that comparing them proves nothing. */
   readonly equivalences: readonly FieldEquivalence[]
@@ -23,7 +23,6 @@ export type AssumedOutcome = Assumed & {
 type Assumed =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
   | { readonly kind: 'refused'; readonly status: number; readonly errors: readonly Members[] }
-  /** The adapter itself refuses the record. */
   | { readonly kind: 'fault' }
   /** V2's reply allows no conclusion about V3: V2 failed, reached a limit, or rejected the credentials. */
   | { readonly kind: 'unknown' }
@@ -47,7 +46,6 @@ export function assumeOutcome(
   return { kind: 'refused', status, errors, equivalences: [{ rule: 'assumed-refusal', path: 'errors' }] }
 }
 
-/** The values of a mark that only the service or the adapter chooses. */
 const ownValues = [
   { path: 'ExternalID', isWellFormed: isGuidText },
   { path: 'AttendableEventStart', isWellFormed: isInstant },
@@ -85,7 +83,6 @@ function assumeAccepted(record: V3Record, mark: Members, receivedMs: number): As
   return { kind: 'accepted', reply: { ...rest, ExternalID, RecordedBy: by }, equivalences }
 }
 
-/** Stands for the id of a mark if V2 returned none. */
 const UNKNOWN_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
 
 function isGuidText(value: unknown): boolean {
@@ -149,7 +146,7 @@ export function buildBatchReply(
   return toEnvelope(text, encoder.contentType)
 }
 
-/** Converts V2's errors to V3's error form, with the codes and messages of V2. */
+/** Keeps the codes and messages of V2. */
 function toUpstreamError(status: number, errors: readonly Members[]) {
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
   const entries = errors.map((own) => ({

@@ -21,7 +21,7 @@ export interface CheckOptions {
   readonly stopped: AbortSignal
 }
 
-/** The time allowed for calls, in addition to the time for replication. */
+/** In addition to the time for replication. */
 const CALLS_MS = 60_000
 
 /** Members that clients do not send. If the reply has no record either, there is nothing to compare them with. */

@@ -18,12 +18,11 @@ import {
 } from './exchange.ts'
 import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
-/** An answer to a read, as the client would receive it. */
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
 /** The time limit for all calls of one check. */
 const CALLS_MS = 60_000
-/** The pause before both sides are asked again after a difference, since data may have changed between the two answers. */
+/** Both sides are asked again after a difference, since data may have changed between the two answers. */
 const AGAIN_MS = 2_000
 
 /** Runs the check `answers`: repeats a read on the side that did not serve it and compares the two answers. */
@@ -109,7 +108,7 @@ const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'regis
 
 interface AnswersOptions {
   readonly rules?: OwnRules | undefined
-  /** Returns true if a mark changed between the two answers, which makes it unknown. The default is no change. */
+  /** Returns true if a mark changed between the two answers, which makes it unknown. Default: no change. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 

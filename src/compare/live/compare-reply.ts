@@ -21,10 +21,9 @@ import { type ComparedRecord, plainBody, type SkipReason } from './exchange.ts'
 import { factsOf, type MarkPlace, noFacts, readBody, unknownPlace, unwrapped } from './marks.ts'
 import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
 
-/** A record that V2 accepted, with the mark that V2 returned. */
 export interface AcceptedMark {
   readonly record: V3Record
-  /** The flat record in V2's reply, or `undefined` if the reply had none. */
+  /** `undefined` if V2's reply had no record. */
   readonly mark: Members | undefined
   readonly place: MarkPlace
 }
@@ -39,11 +38,11 @@ type ReplyResult =
 
 interface ReplyComparison {
   readonly partner: Partner
-  /** Returns the position of each record among the writes of its key. It is called once the keys are known. */
+  /** Called once the keys are known. */
   readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
   readonly rules: OwnRules | undefined
-  /** The size in bytes above which replies are skipped. The default is 1 MiB. */
+  /** Default: 1 MiB. */
   readonly maxReplyBytes?: number
 }
 
@@ -51,7 +50,7 @@ const MAX_REPLY_BYTES = 1_048_576
 
 /**
  * Translates a write to V2 as if V3 had received it, and compares the reply that the adapter would have sent with V2's, record by record.
- * Nothing is sent.
+ * Sends nothing.
  */
 export async function compareReply(
   written: WireWrite,
@@ -75,7 +74,6 @@ export async function compareReply(
   return form === undefined ? skipped('form') : compareForms(written, request, plan, form, places, rules)
 }
 
-/** A record with V2's part and the part that the adapter would have written. */
 interface JudgedRecord {
   readonly planned: PlannedRecord
   readonly part: { readonly form: ReplyPart; readonly isInOrder: boolean } | undefined
@@ -160,7 +158,6 @@ async function planOrRefusal(plan: Promise<Plan>): Promise<Plan | AdapterError> 
   }
 }
 
-/** Compares the status if the adapter refuses the request as a whole. */
 function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
   const findings = new Findings()
   if (v2Status === refusal.status) findings.agree('refused-whole', 'reply/status')

@@ -16,15 +16,15 @@ import {
 } from '../wire-exchange.ts'
 
 /**
- * The kinds of checks. `reply` compares the reply that the adapter would have built with that of V2. `visible` reads on V3 what V2
- * accepted, and `readBack` on V2 what V3 accepted. `answers` compares the answers of both sides to a read.
+ * `reply` compares the reply that the adapter would have built with that of V2. `visible` reads on V3 what V2 accepted, and `readBack` on
+ * V2 what V3 accepted. `answers` compares the answers of both sides to a read.
  */
 export type CheckKind = 'reply' | 'visible' | 'readBack' | 'answers'
 
-/** One compared record of a live exchange. It contains ids, so it is hashed before it is stored and never logged. */
+/** Contains ids, so the record is hashed before it is stored and never logged. */
 export interface ComparedRecord extends Comparison {
   readonly learner: string | undefined
-  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
+  /** As `YYYY-MM-DD`, or `undefined` if the day is unknown. */
   readonly day: string | undefined
   /** The id or the letter of the attendance code. */
   readonly code: string | undefined
@@ -34,7 +34,6 @@ export interface ComparedRecord extends Comparison {
   readonly errorCodes: readonly string[]
 }
 
-/** The facts about a live exchange that are kept besides its bodies. */
 export interface ExchangeHead {
   readonly partner: string
   readonly stage: Stage
@@ -67,11 +66,9 @@ interface Offered extends Omit<ExchangeHead, 'partner'>, Pick<WireExchange, 'tar
 export interface OfferedWrite extends Offered, WireWrite {
   readonly kind: WireWrite['kind']
   readonly served: 'v2'
-  /** The keys of the records, as far as they are known. */
   readonly keys: readonly (string | undefined)[]
 }
 
-/** A record that V3 served, with the part that the client received. */
 export interface ServedRecord {
   readonly record: V3Record
   readonly key: string
@@ -82,17 +79,15 @@ export interface ServedRecord {
 export interface OfferedServedWrite extends Offered {
   readonly kind: WireWrite['kind']
   readonly served: 'v3'
-  /** The records that V3 accepted. */
   readonly records: readonly ServedRecord[]
 }
 
-/** A read with the reply of the side that served it. */
 export interface OfferedRead extends Offered {
   readonly kind: 'readFilter' | 'readKey' | 'registrations'
   readonly served: Side
   /** The request with the fields of `keptFieldsOf` and without a body. */
   readonly request: WireExchange['request']
-  /** The reply, or `undefined` if V3's reply was streamed. The comparison then repeats the read. */
+  /** `undefined` if V3's reply was streamed. The comparison then repeats the read. */
   readonly reply: WireReply | undefined
 }
 
@@ -110,18 +105,16 @@ export function headOf({
   return { partner: client.partner.id, stage, revision, served, unit, kind, receivedMs }
 }
 
-/** The approximate memory of a part besides its text. */
 const RECORD_BYTES = 1_000
 
-/** The largest reply that is expanded for a comparison. */
 const MAX_PLAIN_BYTES = 1_048_576
-/** The maximum compression ratio. Marks in JSON usually compress to a tenth or a twentieth. */
+/** Marks in JSON usually compress to a tenth or a twentieth. */
 const MAX_RATIO = 64
 
 /** The size of the checksum and the length of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
-/** Returns the bytes that an exchange holds in memory, including those needed to expand its reply. */
+/** Includes the bytes that are needed to expand the reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
@@ -187,7 +180,6 @@ export type SkipReason =
   /** The comparison itself failed. The log has the error. */
   | 'failed'
 
-/** The result of a check. */
 export type CheckResult =
   | { readonly kind: 'skipped'; readonly reason: SkipReason }
   | {

@@ -10,7 +10,7 @@ import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
-  /** The mark as the serving side returned it, or as the client sent it. */
+  /** As the serving side returned the mark, or as the client sent it. */
   readonly mark: Members
   readonly place: MarkPlace
 }
@@ -20,7 +20,7 @@ export type AskMarks = (filter: string) => Promise<SideAnswer>
 
 interface ServingSide {
   readonly ask: AskMarks
-  /** When the serving side received the write, by the clock of the comparison. */
+  /** By the clock of the comparison. */
   readonly receivedMs: number
   /** By how many milliseconds the stored time of a mark may exceed that in the reply without proving a newer write. */
   readonly storedWithinMs: number
@@ -29,7 +29,6 @@ interface ServingSide {
 }
 
 interface FollowOptions {
-  /** Asks the side that did not serve the marks. */
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
@@ -42,11 +41,10 @@ interface FollowOptions {
   readonly serving?: ServingSide
 }
 
-/** The results for all marks whose comparison was completed. */
 export interface FollowResult {
   readonly compared: readonly JudgedMark[]
   readonly delaysMs: readonly number[]
-  /** The reason if nothing was compared. */
+  /** Set if nothing was compared. */
   readonly skipped: SkipReason | undefined
 }
 
@@ -55,15 +53,14 @@ interface JudgedMark {
   readonly comparison: Comparison
 }
 
-/** The maximum number of learners per call, so that gateways accept the length of the request line. */
+/** The maximum per call, so that gateways accept the length of the request line. */
 const MAX_LEARNERS = 25
-/** The maximum number of calls per round. A batch with more events is sampled. */
+/** A batch with more events is sampled. */
 const MAX_CALLS = 20
 const FIRST_PAUSE_MS = 500
 /** The maximum difference between the clocks of the service and of the instances. */
 const CLOCK_MS = 1_000
 
-/** A mark that the other side does not yet show as it was accepted. */
 interface PendingMark {
   readonly followed: FollowedMark
   /** The mark as last shown, without its histories, which grow with every write and are only compared on arrival. */
@@ -139,7 +136,7 @@ const toJudged = ({ followed, comparison = verdictOnly('unknown') }: PendingMark
   comparison,
 })
 
-/** Reads marks of one event on the other side. Returns the reason if no call left. */
+/** Returns the reason if no call left. */
 async function readGroup(
   group: readonly PendingMark[],
   { ask, compare, clock, serving }: FollowOptions,
@@ -226,7 +223,6 @@ function withoutHistories<Mark extends Members | undefined>(mark: Mark): Mark {
   return mark && { ...mark, AttendanceHistorys: undefined }
 }
 
-/** What a side shows of some marks, or why it could not be read. */
 type MarksRead =
   | { readonly kind: 'read'; readonly seenOf: (followed: FollowedMark) => Members | undefined }
   | Exclude<SideAnswer, { readonly kind: 'answered' }>

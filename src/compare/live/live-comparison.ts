@@ -12,7 +12,6 @@ import { type AcceptedMark, compareReply } from './compare-reply.ts'
 import { type CheckKind, type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
 import { createLatestMarks } from './marks.ts'
 
-/** Compares live exchanges without delaying their clients. */
 export interface LiveComparison {
   /** Decides at random whether an exchange is compared, since clients choose everything else that could decide it. */
   isWanted(entry: Pick<StageEntry, 'side' | 'stage'>, kind: RequestKind, partner: Partner): boolean
@@ -20,17 +19,15 @@ export interface LiveComparison {
   offer(exchange: OfferedExchange): void
   /** Registers a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
   onWrite(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
-  /** Registers a 429 of V2 to a client at this stage, whether or not the exchange is compared. */
+  /** Registers a 429 of V2 to a client, whether or not the exchange is compared. */
   onThrottled(partner: Partner, stage: Stage): void
 }
 
-/** Returns true if exchanges of the partner are compared. */
 export const isCompared = (
   { compare, checkV2Percent }: Pick<Partner, 'compare' | 'checkV2Percent'>,
   stage: Stage,
 ): boolean => stage !== 'legacy' && (stage === 'shadow' ? compare.percent > 0 : checkV2Percent > 0)
 
-/** Returns the percentage of exchanges that are compared. */
 export function comparedPercent(
   { stage, side }: Pick<StageEntry, 'side' | 'stage'>,
   kind: RequestKind,
@@ -42,19 +39,17 @@ export function comparedPercent(
   return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
-/** Returns the checks that an exchange was offered for. */
 export function checksOf(exchange: object): readonly CheckKind[] {
   if ('keys' in exchange) return ['reply', 'visible']
   return 'records' in exchange ? ['readBack'] : ['answers']
 }
 
-/** Returns the keys of the records of a write, as far as they are known. */
 export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
   if ('keys' in exchange) return exchange.keys
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
 }
 
-/** The end of a check. For each partner and check, offered = compared + dropped + skipped. */
+/** For each partner and check, offered = compared + dropped + skipped. */
 export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
 
 interface ExchangeEvents {
@@ -69,9 +64,8 @@ interface ComparisonEngineOptions {
   readonly share: ProcessorShare
   readonly clock: Clock
   readonly ask: Readonly<Record<Side, AskSide>>
-  /** The rules of a partner that apply today. */
+  /** Returns the rules of a partner that apply today. */
   readonly rulesOf: (partner: string) => OwnRules | undefined
-  /** Returns true if the query is that of the adapter's own next link. */
   readonly isContinued: (query: string) => boolean
   readonly stopped: AbortSignal
 }
@@ -83,7 +77,7 @@ interface Job {
   readonly run: () => Promise<CheckResult>
 }
 
-/** The maximum number of jobs of one partner, and the maximum memory of all jobs. */
+/** Per partner, and for all jobs. */
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
 /** The measured memory of a followed mark on both sides, and of each state in its history. */
@@ -102,7 +96,6 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   const latest = createLatestMarks()
   const jobs = new Map<string, number>()
   let heldBytes = 0
-  /** Waits for processor time before asking a side. */
   const withinShare =
     (ask: AskSide): AskSide =>
     async (read, timeMs) => {
@@ -124,7 +117,6 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
     }
   }
   return {
-    /** Registers a write that is not compared. */
     wrote: latest.recordWrites,
     /**
      * Compares an exchange after all earlier ones and resolves with the ends of its checks. `sinceMs` is the time at which the client

@@ -19,7 +19,6 @@ export function factsOf(
   return { ...own, traits: isNew ? [...own.traits, 'correction'] : own.traits, errorCodes }
 }
 
-/** The properties of a record that cannot be read. */
 export const noFacts: RecordFacts = factsOf({}, { isCorrection: false })
 
 /** Returns the key of a mark, made of its learner and event, or `undefined` if one of them is missing. */
@@ -34,12 +33,11 @@ export function idOfMark({ ExternalID: id }: Members): string | undefined {
   return typeof id === 'string' && isGuid(id) ? id.toLowerCase() : undefined
 }
 
-/** Returns when a mark was recorded, or `undefined` if the mark does not say. */
 export function recordedOn({ RecordedOn: time }: Members): Moment | undefined {
   return typeof time === 'string' ? momentOf(time) : undefined
 }
 
-/** Returns when a mark was recorded, in milliseconds since the epoch, or NaN if the mark does not say. */
+/** Returns NaN if the mark does not say when it was recorded. */
 export function recordedMs(mark: Members): number {
   const moment = recordedOn(mark)
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
@@ -59,7 +57,6 @@ export function marksOf(json: unknown): readonly Members[] | undefined {
   return Array.isArray(rows) && rows.every(isMembers) ? rows : undefined
 }
 
-/** Stands for a body that is not JSON. */
 export const unreadable = Symbol('unreadable')
 
 /** Parses the JSON of a body. Returns `undefined` for an empty body and `unreadable` for invalid JSON. */
@@ -71,7 +68,6 @@ export function readBody(text: string | undefined): unknown {
 
 /** The position of a write among the observed writes of the same learner and event. */
 export interface MarkPlace {
-  /** True if this instance observed an earlier write. */
   readonly isCorrection: boolean
   /** Returns true once this instance has observed a newer write. */
   isSuperseded(): boolean
@@ -80,7 +76,6 @@ export interface MarkPlace {
 /** The maximum number of keys, about two days of a large school. A correction of an evicted mark is not recognised as one. */
 const MAX_MARKS = 100_000
 
-/** The position of a record whose learner or event is unknown. */
 export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
 /** Creates the record of the order in which this process observed writes. It holds learners and events of marks. */
@@ -96,7 +91,6 @@ export function createLatestMarks() {
     return lastPosition
   }
   return {
-    /** Registers a write of these keys. */
     recordWrites: (partner: string, keys: readonly (string | undefined)[]): void => {
       for (const key of keys) if (key !== undefined) recordWrite(`${partner} ${key}`)
     },

@@ -4,12 +4,12 @@ import type { Partner } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/stage.ts'
 import { createRateLimit, type RateLimit, type RateSlots } from '../../upstream/index.ts'
 
-/** The reason why a comparison may not make a call: the side answered 429 (`silence`), or no call was free in time (`pace`). */
+/** `silence`: the side answered 429. `pace`: no call was free in time. */
 export type PaceRefusal = 'silence' | 'pace'
 
 /**
  * The rate limit for comparisons: a fifth of the partner's calls, behind the calls of its clients. After a side has answered 429 to a
- * comparison or a client, it gets no comparison call for five minutes. A pause of comparisons never delays clients.
+ * comparison or a client, it gets no comparison call for five minutes.
  */
 export interface Pace {
   /** Resolves when the next call may leave, or with a refusal after `timeMs`. `clients` is the rate limit of the partner's clients. */
@@ -19,22 +19,20 @@ export interface Pace {
     timeMs: number,
     clients: ClientLimit | undefined,
   ): Promise<PaceRefusal | undefined>
-  /** Registers a 429 of a side. */
   onThrottled(partner: Partner, side: Side): void
-  /** Lists the sides that comparisons must not call at present. */
   silent(): readonly { readonly partner: string; readonly side: Side }[]
 }
 
 export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
-/** The minimum interval between two notes of a pause in the journal. The first note already informs the other instances. */
+/** The first note of a pause in the journal already informs the other instances. */
 const NOTE_INTERVAL_MS = 1_000
-/** The maximum fraction of the partner's calls that comparisons may use. */
+/** The fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5
 /** The calls per second that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
-/** The calls per second of comparisons if clients have no limit. */
+/** The rate of comparisons if clients have no limit. */
 const UNLIMITED_RATE = 50
 
 interface PacedSide {
@@ -47,7 +45,8 @@ interface PacedSide {
 }
 
 /**
- * Creates the rate limit of one process, or, with `slotsOf`, of all instances of a journal: nothing is compared while it is unreachable.
+ * Creates the rate limit of one process, or, with `slotsOf`, of all instances of a journal. Nothing is compared while the journal is
+ * unreachable.
  */
 export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: string) => RateSlots): Pace {
   const sides = new Map<string, PacedSide>()

@@ -81,7 +81,6 @@ const differIn =
     return v2 !== v3
   }
 
-/** Returns the kind of difference for a member that one side lacks. */
 const absenceKind = (v2: unknown): DifferenceKind => (v2 === undefined ? 'extra' : 'missing')
 
 const identity = (name: string): string => name

@@ -90,7 +90,6 @@ function maskLines(text: string): string {
 
 const PARAMETER = /(?<![\w.-])([\w.-]+)([ \t]*=[ \t]*)("[^"]*"|[^\s;,"]+)/g
 
-/** Masks parameters that may not appear in kept headers. */
 function maskParameters(text: string): string {
   return text.replaceAll(PARAMETER, (found, name: string, is: string, value: string) =>
     keptParameter.test(name) ? found : `${name}${is}${maskValue(value)}`,

@@ -15,7 +15,7 @@ const noteForm = z.object({
   durationMs: z.number(),
 })
 
-/** The files of a recording by name, before encryption. */
+/** By name, before encryption. */
 export type RecordingFiles = ReadonlyMap<string, Buffer>
 
 /** Converts an exchange to `request.http`, `response.http` (without its framing) and `recording.json` (the facts that neither contains). */
@@ -74,7 +74,7 @@ export function byCounter(one: string, other: string): number {
   return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
 }
 
-/** Reads one recording. Throws the errors of `readSealed`. */
+/** Throws the errors of `readSealed`. */
 export async function readRecording(folder: string, key: Uint8Array): Promise<RecordedExchange> {
   const read = (file: string): Promise<Buffer> => readSealed(key, join(folder, file + SEALED))
   const note: unknown = JSON.parse((await read('recording.json')).toString())

@@ -21,7 +21,7 @@ interface RecordingSourceOptions {
   readonly partner: Partner
   readonly key: Uint8Array
   readonly rules: OwnRules | undefined
-  /** V3 through the adapter, for comparing recorded reads and written marks. If `undefined`, no service is called. */
+  /** `undefined` if no service is called. */
   readonly v3: Pick<AdapterSide, 'ask'> | undefined
   readonly nowMs: () => number
 }
@@ -116,11 +116,10 @@ async function compareRead(
   return result.kind === 'skipped' ? toSkipped(records) : toStep(result.records, exchange)
 }
 
-/** Returns true for a refusal caused by the request itself, not by credentials or a limit. */
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 429].includes(status)
 
-/** Returns the number of records in an answer, or 0 if the answer is not a list. */
+/** Returns 0 if the answer is not a list. */
 function countRows(text: string): number {
   try {
     return readSidePage(parseJson(text)).rows.length
@@ -141,7 +140,6 @@ function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
 
 const MAX_MARKS = 50_000
 
-/** Collects the last mark of each learner and event that V2 accepted. */
 function createWrittenMarks() {
   const marks = new Map<string, FollowedMark>()
   let omitted = 0
@@ -158,7 +156,6 @@ function createWrittenMarks() {
       }
     },
     all: (): readonly FollowedMark[] => [...marks.values()],
-    /** Returns the number of marks that exceeded the limit. */
     omitted: (): number => omitted,
   }
 }

@@ -12,7 +12,7 @@ import { SEALED, sealFile } from './sealed-file.ts'
 interface StoreOptions {
   readonly folder: string
   readonly key: Uint8Array
-  /** The maximum size of all recordings in bytes. The oldest recordings are deleted first. */
+  /** The oldest recordings are deleted first. */
   readonly maxBytes: number
   readonly nowMs: () => number
 }
@@ -23,15 +23,14 @@ interface StoredRecording {
   readonly bytes: number
 }
 
-/** The name of a finished recording, such as `000042-20260907T084000Z`. The time is all that it reveals about the exchange. */
+/** Such as `000042-20260907T084000Z`. The time is all that the name reveals about the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
-/** The prefix of a recording that is still being written. */
 const DRAFT = '.draft-'
-/** The age from which a draft must be left over from a crash, since other processes finish their drafts within moments. */
+/** An older draft must be left over from a crash, since other processes finish their drafts within moments. */
 const DRAFT_MS = 3_600_000
 /** The file system allocates at least one block per file. */
 const BLOCK = 4_096
-/** Recordings are deleted after 30 days. */
+/** 30 days. */
 const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
@@ -113,7 +112,6 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
   }
 }
 
-/** The maximum number of waiting exchanges and the maximum total size of their bodies. */
 const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
 
 /**
@@ -138,7 +136,7 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
     }
   }
   return {
-    /** Queues an exchange, or drops it if the queue is full. */
+    /** Drops the exchange if the queue is full. */
     offer: (exchange: WireExchange): void => {
       const bytes = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
       if (waiting >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {

@@ -4,7 +4,6 @@ import { basename, dirname, resolve } from 'node:path'
 
 import { AdapterError, describeFileError } from '../../errors.ts'
 
-/** The file name extension of an encrypted file of a recording. */
 export const SEALED = '.sealed'
 
 const MAGIC = Buffer.from('MBREC1\n')
@@ -49,6 +48,6 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   }
 }
 
-/** Returns an identifier of the key that reveals nothing about the key. */
+/** Returns an identifier that reveals nothing about the key. */
 const idOf = (key: Uint8Array): Buffer =>
   createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

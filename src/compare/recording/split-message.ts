@@ -64,7 +64,6 @@ function addNames(names: Set<string>, text: string): void {
 
 const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
 
-/** Returns the position of the line end before the next delimiter. */
 function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
   // The blank line of the head may itself be the line end before the delimiter.
   for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {

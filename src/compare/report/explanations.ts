@@ -5,7 +5,7 @@ export interface Explanation {
   readonly remedy: string
 }
 
-/** What a difference means for a school, the gravest first. */
+/** The gravest first. */
 export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
 export type Gravity = (typeof gravities)[number]
 
@@ -357,7 +357,7 @@ const rules: Readonly<Record<string, string>> = {
   'assumed-refusal': 'V3 is assumed to refuse what V2 refused, for the same reasons',
 }
 
-/** Returns the meaning of a built-in rule, or `undefined` for a rule of the partner. */
+/** Returns `undefined` for a rule of the partner. */
 export function explainRule(rule: string): string | undefined {
   return Object.hasOwn(rules, rule) ? rules[rule] : undefined
 }

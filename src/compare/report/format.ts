@@ -1,6 +1,5 @@
 const numbers = new Intl.NumberFormat('en')
 
-/** Formats a count, such as `12,345`. */
 export function formatCount(count: number): string {
   return numbers.format(count)
 }

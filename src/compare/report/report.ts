@@ -24,35 +24,32 @@ export interface ReportedClass {
   readonly explanation: Explanation
 }
 
-/** The content of a report, independent of its format. */
 export interface Report {
-  /** The run. Counts are multiples of 5 unless `exact`, and texts have no characters that hide or reorder others. */
+  /** Counts are multiples of 5 unless `exact`, and texts have no characters that hide or reorder others. */
   readonly run: RunDocument
   readonly exact: boolean
   readonly outcome: RunOutcome
   readonly doubts: readonly RunDoubt[]
-  /** The outcome in one word and in one sentence. */
   readonly title: string
   readonly headline: string
-  /** What limits the outcome, one sentence per doubt. */
+  /** One sentence per doubt. */
   readonly limits: readonly string[]
-  /** Everything that needs an explanation, the gravest first, then the largest. */
+  /** The gravest first, then the largest. */
   readonly classes: readonly ReportedClass[]
 }
 
 export interface ReportOptions {
   readonly exact: boolean
-  /** The advice on the next step, for a live run only. */
+  /** For a live run only. */
   readonly advice?: StepAdvice
 }
 
-/** Lists the reasons why a live run is not `ready`. */
 const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly string[] =>
   kind !== 'live' || advice === undefined || advice.verdict === 'ready'
     ? []
     : [`The advice on the next step is "${advice.verdict}".`, ...advice.missing]
 
-/** Creates the report of a run. Counts are rounded unless `exact`, since a small count may point to a single child. */
+/** Rounds counts unless `exact`, since a small count may point to a single child. */
 export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
   const run = toPrintable(document, '', exact) as RunDocument
   const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]

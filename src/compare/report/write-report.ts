@@ -23,7 +23,7 @@ export function writeReport(document: RunDocument, format: ReportFormat, options
   return writers[format](createReport(document, options))
 }
 
-/** Writes a report as one JSON document in the form of docs/compare-report.schema.json. */
+/** Writes the form of docs/compare-report.schema.json. */
 function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   const { schema, ...members } = run
   const differences = run.differences.map((found) => ({ ...found, explanation: explain(found) }))
@@ -32,7 +32,7 @@ function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   return `${JSON.stringify({ ...head, ...members, differences }, undefined, 2)}\n`
 }
 
-/** One count with the columns that identify it. Columns that a section does not use are empty. */
+/** Columns that a section does not use are empty. */
 interface Row {
   readonly section: string
   readonly name?: string
@@ -47,7 +47,7 @@ interface Row {
 
 const columns = ['section', 'name', 'path', 'kind', 'v2Class', 'v3Class', 'verdict', 'count', 'note']
 
-/** Writes a report as CSV, one count per line. Cells that begin like a formula are escaped for spreadsheets. */
+/** Writes one count per line. Cells that begin like a formula are escaped for spreadsheets. */
 function toCsv(report: Report): string {
   return stringify([...rowsOf(report)], {
     header: true,
@@ -111,8 +111,8 @@ interface Problem {
 }
 
 /**
- * Writes a report as JUnit XML for CI systems: a suite per kind of difference with a failing case per class, a suite for the run (doubts
- * are errors), and a suite for the partner's own rules (expired rules fail).
+ * Writes JUnit XML for CI systems: a suite per kind of difference with a failing case per class, a suite for the run (doubts are errors),
+ * and a suite for the partner's own rules (expired rules fail).
  */
 function toJunit(report: Report): string {
   const suites = suitesOf(report)
@@ -155,7 +155,7 @@ function suitesOf({ run, headline, doubts, limits, classes }: Report): readonly 
   ]
 }
 
-/** CI systems hide a suite without cases. */
+/** Adds a case to an empty suite, because CI systems hide a suite without cases. */
 const orNone = (cases: readonly Case[]): readonly Case[] => (cases.length > 0 ? cases : [{ name: 'none' }])
 
 function totalsOf(cases: readonly Case[]): Markup {

@@ -10,11 +10,9 @@ import { splitWindow, type Window } from './windows.ts'
 
 export interface CompareWindowOptions {
   readonly sides: Readonly<Record<Window['kind'], Readonly<Record<'v2' | 'v3', ComparedSide>>>>
-  /** True to read V2 twice. */
   readonly noise: boolean
-  /** The rules of the partner, or `undefined` if there are none. */
   readonly rules: OwnRules | undefined
-  /** The maximum number of rows. A larger window is divided. */
+  /** A larger window is divided. */
   readonly maxRows: number
   readonly clock: Clock
   /** The time that a change may take to reach the other side. Differences are read again after it. */
@@ -23,13 +21,13 @@ export interface CompareWindowOptions {
   readonly learners: readonly (readonly string[])[] | undefined
 }
 
-/** The result of a window. If one side could not be read, the rows of the other side are `unknown`. */
+/** If one side could not be read, the rows of the other side are `unknown`. */
 export interface WindowResult {
   readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
   readonly readAgain: number
-  /** The reason why the window could not be compared, or `undefined` if it was compared. */
+  /** Set if the window could not be compared. */
   readonly failure: WindowFailure | undefined
 }
 
@@ -102,7 +100,6 @@ function toFailedResult(
   return { window, rows, noise: new Map(), readAgain: 0, failure: { window, side, cause } }
 }
 
-/** Returns the rows of the side that answered, as `unknown`. */
 function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
   const none = { comparison: verdictOnly('unknown'), v2: undefined, v3: undefined }
   return read.kind === 'rows' ? read.rows.map((row) => ({ ...none, [side]: row })) : []
@@ -115,7 +112,7 @@ function tooManyRows(maxRows: number): AdapterError {
   )
 }
 
-/** The maximum number of repeated reads of a window, since an interrupted read shows nothing about the records. */
+/** An interrupted read shows nothing about the records. */
 const MAX_READS = 3
 
 /**

@@ -8,10 +8,7 @@ interface WindowQueries {
   readonly v3: string
 }
 
-/**
- * Returns the raw query of a read of marks, the same for both sides: V2's names (service.md 9), times with `Z`, GUIDs without quotes
- * (service-facts 8). `learners` narrows the read.
- */
+/** Returns the same raw query for both sides: V2's names (service.md 9), times with `Z`, GUIDs without quotes (service-facts 8). */
 export function writeMarkQuery(
   { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
   learners: readonly string[] | undefined,
@@ -39,7 +36,6 @@ export function writeRegistrationQueries(learners: readonly string[] | undefined
 /** The maximum length of an encoded condition. IIS, in front of V2, by default refuses query strings over 2,048 characters. */
 const MAX_CHARACTERS = 1_700
 
-/** Divides learners into lists that each fit into one query. */
 export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
   const lists: string[][] = []
   let room = 0

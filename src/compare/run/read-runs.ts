@@ -20,9 +20,9 @@ interface RunSummary extends Pick<
 }
 
 export interface ListedRun {
-  /** The file name without its extension, which is the id of the run unless the file was renamed. */
+  /** The id of the run unless the file was renamed. */
   readonly run: string
-  /** The summary, or `undefined` if the file is not a run. */
+  /** `undefined` if the file is not a run. */
   readonly summary?: RunSummary
   readonly fault?: string
 }
@@ -30,15 +30,13 @@ export interface ListedRun {
 /** A run without a document, or one that was resumed since: it is in progress or was killed. */
 export interface UnfinishedRun {
   readonly run: string
-  /** The progress in days. */
+  /** In days. */
   readonly progress: { readonly done: number; readonly total: number }
-  /** The end of the last step in milliseconds since the epoch. */
   readonly lastStepMs: number
   /** The results so far, as the document of a stopped run. */
   readonly document: RunDocument
 }
 
-/** The form of names that `compare run` or a user may give. */
 const runId = /^[\w][\w.-]*$/
 
 /** Returns true for the name of a run. Text with a folder or a file extension is a path. */
@@ -102,7 +100,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
       }
       return found.toReversed()
     },
-    /** Reads the document of a run by its id. Throws `ADP_USAGE` if there is none. */
+    /** Throws `ADP_USAGE` if there is no such run. */
     read: (run: string): Promise<RunDocument> =>
       readRunFile(join(folder, `${run}.json`), `The run ${run}`, maxBytes),
   }

@@ -5,10 +5,10 @@ import type { Comparison } from '../verdict.ts'
 import type { WindowFailure } from './compare-window.ts'
 import { type Checkpoint, newRunName, type RunFiles } from './run-files.ts'
 
-/** The results of one step of a source: a window of days or a recorded exchange. */
+/** The results of one window of days or of one recorded exchange. */
 export interface RunStep {
   readonly records: readonly (readonly [comparison: Comparison, groups: RecordGroups])[]
-  /** Comparisons of two reads of the same records from V2. Default: no comparisons. */
+  /** Comparisons of two reads of the same records from V2. Default: none. */
   readonly noise?: Iterable<Comparison>
   readonly askedAgain?: number
   /** Records that were offered but not compared. */
@@ -51,7 +51,7 @@ export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
 }
 
 /**
- * Runs a comparison to its end or until `signal` aborts. It writes a checkpoint after each step and always writes the document. Rejects if
+ * Runs a comparison to its end or until `signal` aborts. Writes a checkpoint after each step and always writes the document. Rejects if
  * files cannot be written or the program fails.
  */
 export async function runComparison(options: RunOptions, signal: AbortSignal): Promise<RunResult> {

@@ -10,7 +10,7 @@ import { countsForm } from '../tally.ts'
 /** Names sort by the time at which the runs began. */
 const RUN = /^run-\d{8}-\d{6}-[0-9a-f]{4}$/
 
-/** Creates the name of a run that begins at a time, such as `run-20260907-063012-9f3c`. */
+/** Returns a name such as `run-20260907-063012-9f3c`. */
 export function newRunName(wallMs: number): string {
   const [day = '', time = ''] = new Date(wallMs)
     .toISOString()
@@ -19,7 +19,6 @@ export function newRunName(wallMs: number): string {
   return `run-${day}-${time}-${randomBytes(2).toString('hex')}`
 }
 
-/** Returns true for a name in the form of `newRunName`. */
 export const isRunName = (text: string): boolean => RUN.test(text)
 
 const count = z.int().nonnegative()
@@ -29,10 +28,10 @@ const checkpointForm = z.object({
   run: z.string().regex(RUN),
   startedAt: z.string(),
   partner: z.string().nullable(),
-  /** The first and the last day, `YYYY-MM-DD`. */
+  /** As `YYYY-MM-DD`. */
   from: z.string(),
   to: z.string(),
-  /** The progress in days. */
+  /** In days. */
   progress: z.object({ done: count, total: count }),
   /** The SHA-256 of the options. A resumed run must select the same records. */
   options: z.string(),
@@ -47,12 +46,11 @@ export type Checkpoint = z.infer<typeof checkpointForm>
 
 export type RunFiles = ReturnType<typeof openRunFiles>
 
-/** The file name ending of a checkpoint. */
 export const CHECKPOINT = '.checkpoint.json'
 
 /**
- * Opens the files of runs in one folder: `<run>.json` and, until the run is complete, `<run>.checkpoint.json`. Neither contains a value of
- * a record. Writing creates the folder. Throws `ADP_CONFIGURATION` if the folder cannot be used.
+ * Opens the files of runs in one folder: `<run>.json` and, until the run is complete, `<run>.checkpoint.json`. Writing creates the folder.
+ * Throws `ADP_CONFIGURATION` if the folder cannot be used.
  */
 export function openRunFiles(folder: string) {
   const write = async (name: string, text: string): Promise<string> => {

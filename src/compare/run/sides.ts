@@ -20,7 +20,6 @@ export interface ComparedSide {
   page(query: string, signal: AbortSignal): Promise<SidePage>
 }
 
-/** Opens the session of one call, with its credentials, its rate limit and its time limit. */
 export type OpenSession = (signal: AbortSignal) => Promise<ReadSession>
 
 /** Creates a side that returns pages as the service sends them: V2, and the documents that the adapter passes through. */
@@ -103,13 +102,12 @@ function brokenPage(fault: string): AdapterError {
   return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The answer ${fault}.`)
 }
 
-/** All rows of a query, `tooMany` rows, or the error that ended the read. */
 export type RowsRead =
   | { readonly kind: 'rows'; readonly rows: readonly object[] }
   | { readonly kind: 'tooMany' }
   | { readonly kind: 'failed'; readonly cause: AdapterError }
 
-/** The maximum number of empty pages in a row. Services may filter rows after they have divided them into pages. */
+/** Services may filter rows after they have divided them into pages. */
 const MAX_EMPTY_PAGES = 100
 
 /**

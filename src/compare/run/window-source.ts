@@ -17,13 +17,13 @@ interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly toMs: number
   /** True to compare registrations after the marks. */
   readonly registrations: boolean
-  /** The position of a resumed run, or `undefined` for a new run. */
+  /** `undefined` for a new run. */
   readonly resumed: Pick<Checkpoint, 'position' | 'failed'> | undefined
-  /** The maximum and the intended number of rows per window. The defaults are 50,000 and 8,000. */
+  /** The maximum and the intended number of rows per window. Default: 50,000 and 8,000. */
   readonly rows?: { readonly max: number; readonly target: number }
 }
 
-/** The number of consecutive failed windows that ends a run, since each of them takes as long as all of its retries. */
+/** Each failed window takes as long as all of its retries. */
 const MAX_FAILED_IN_A_ROW = 3
 
 /** The errors that would recur for every window. */

@@ -8,13 +8,12 @@ export function formatDay(ms: number): string {
 /** Sessions that start between `fromMs` and `toMs` (exclusive), for some learners or all. Registrations have no days. */
 export interface Window {
   readonly kind: 'marks' | 'registrations'
-  /** The index of the list of learners. */
   readonly list: number
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** The position at which a run begins or continues. All windows before it are done. */
+/** All windows before this position are done. */
 interface RunPosition {
   readonly kind: Window['kind']
   readonly list: number
@@ -27,22 +26,20 @@ interface WindowPlanOptions {
   readonly fromMs: number
   /** The first moment after the last day. */
   readonly toMs: number
-  /** The number of learner lists, which are read one after another, or 1 if all learners are read at once. */
+  /** Lists are read one after another. 1 if all learners are read at once. */
   readonly lists: number
-  /** True to add one window of registrations per list after the marks. */
   readonly registrations: boolean
   readonly targetRows: number
-  /** The position to start at, or `undefined` for the beginning. */
+  /** `undefined` for the beginning. */
   readonly start: RunPosition | undefined
 }
 
-/** The maximum number of days per read that the service allows (service-facts 1). */
+/** The number of days per read that the service allows (service-facts 1). */
 const MAX_DAYS = 90
-/** The length of the first window. With two rows per learner and day, a school has about 7,000 rows per week. */
+/** With two rows per learner and day, a school has about 7,000 rows per week. */
 const FIRST_DAYS = 7
-/** The maximum growth from one window to the next. Windows with holidays say little about the next window. */
+/** Windows with holidays say little about the next window. */
 const MAX_GROWTH = 2
-/** The smallest window, which cannot be divided. */
 const MIN_WINDOW_MS = 3_600_000
 
 /** Plans windows with about `targetRows` rows each. The service reads narrow ranges faster than wide ones (service-facts 18). */
@@ -52,7 +49,7 @@ export function planWindows(options: WindowPlanOptions) {
   const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
   let { kind, list, fromMs: from, days } = start ?? first
   return {
-    /** The number of days in all windows of marks, multiplied by the number of lists. */
+    /** Multiplied by the number of lists. */
     days: daysOfList * lists,
     daysBefore: (before: RunPosition): number =>
       before.kind === 'registrations'
@@ -72,7 +69,6 @@ export function planWindows(options: WindowPlanOptions) {
       if (kind === 'marks') [kind, list] = ['registrations', 0]
       while (list < lists) yield { kind, list: list++, fromMs: 0, toMs: 0 }
     },
-    /** Returns the position after the last yielded window. */
     position: (): RunPosition => ({ kind, list, fromMs: from, days }),
     /** Adjusts the length of the next windows to the rows of this window. */
     fit: (window: Window, rows: number): void => {

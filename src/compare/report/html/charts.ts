@@ -4,16 +4,14 @@ import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
-/** The verdicts that need attention, in the order in which charts stack them. */
+/** In the order in which charts stack these verdicts. */
 const attention: readonly Verdict[] = verdicts.slice(2)
 
 export const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
-/** Returns the records of a group that need attention, as parts of a bar. */
 export const attentionOf = ({ verdicts: counts }: CountedGroup): readonly BarPart[] =>
   attention.map((verdict) => ({ name: verdict, count: counts[verdict] }))
 
-/** A part of a bar, with the name of its style. */
 interface BarPart {
   readonly name: string
   readonly count: number
@@ -42,7 +40,6 @@ function rectangle(name: string, x: number, y: number, width: number, height: nu
   return html`<rect class="f-${name}" x="${left}" y="${top}" width="${across}" height="${down}" />`
 }
 
-/** Explains the colours of a chart. */
 export function legendOf(groups: readonly CountedGroup[]): Markup {
   const shown = attention.filter((verdict) => groups.some((group) => group.verdicts[verdict] > 0))
   return html`<ul class="legend">
@@ -83,7 +80,7 @@ function mondayOf(day: string): string {
   return new Date(time - ((new Date(time).getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10)
 }
 
-/** The height of the columns as a percentage of the chart. The rest is for the labels of the axis. */
+/** As a percentage of the chart. The rest is for the labels of the axis. */
 const HEIGHT = 88
 const BASE = 99.5
 

@@ -74,8 +74,7 @@ const sources = {
 }
 
 /**
- * Writes a report as one self-contained page without scripts or requests, with all text escaped. It fits light and dark mode, phones and A4
- * paper, and every chart also has its figures as text.
+ * Writes a report as one self-contained page without scripts or requests, with all text escaped. Every chart also has its figures as text.
  */
 export function toHtml(report: Report): string {
   const { title, outcome, headline, limits, classes, run, exact } = report

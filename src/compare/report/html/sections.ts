@@ -21,7 +21,6 @@ const MOST_LISTED = 200
 /** A column of a table. The first column heads the rows; numbers are aligned to the right. */
 type Column<Row> = readonly [heading: Content, cell: (row: Row) => Content, align?: 'number']
 
-/** Renders a table that scrolls separately from the page. */
 function table<Row>(name: string, rows: readonly Row[], columns: readonly Column<Row>[]): Markup {
   const classOf = ([, , align]: Column<Row>): Content => align !== undefined && html` class="n"`
   const cellOf = (row: Row) => (column: Column<Row>, at: number) =>
@@ -68,7 +67,6 @@ interface Counted {
 const fieldColumn: Column<Counted> = ['Field', ({ path }) => codePath(path)]
 const recordsColumn: Column<Pick<Counted, 'count'>> = ['Records', ({ count }) => formatCount(count), 'number']
 
-/** Renders all verdicts as one bar with their counts below it. */
 export function verdictSection({ verdicts: counts, compared }: Run): Markup {
   const parts = verdicts
     .map((verdict) => ({ name: verdict, count: counts[verdict] }))
@@ -91,7 +89,6 @@ export function verdictSection({ verdicts: counts, compared }: Run): Markup {
 type TrustRow = readonly [level: keyof typeof levels, name: string, value: string, text: string]
 const levels = { good: 'Good', note: 'Note', bad: 'Attention' }
 
-/** Renders the evidence behind the verdicts and its limits. */
 export function trustSection({ run, outcome, doubts }: Report): Markup {
   const { complete, offered, compared, dropped, skipped, askedAgain, noise, ownRules } = run
   const isEnough = complete && !doubts.includes('tooFewCompared') && compared > 0
@@ -135,7 +132,6 @@ export function trustSection({ run, outcome, doubts }: Report): Markup {
 
 const MOST_EXPLAINED = 10
 
-/** Renders the gravest classes of differences with their explanations, and the others as a table. */
 export function classSection({ classes, run }: Report): Markup {
   if (classes.length === 0) return section('classes', 'Differences', 'No record differs.', undefined)
   const [explained, others] = [classes.slice(0, MOST_EXPLAINED), classes.slice(MOST_EXPLAINED)]
@@ -297,7 +293,6 @@ function delayChart(delays: Run['delays']): Content {
   )
 }
 
-/** Renders a section with a table, or nothing if there are no rows. */
 const listed = <Row>(
   id: string,
   title: string,
@@ -306,7 +301,6 @@ const listed = <Row>(
   columns: readonly Column<Row>[],
 ): Content => rows.length > 0 && section(id, title, lead, table(title, rows, columns))
 
-/** Renders the rules that made records equivalent, the partner's own rules, and the noise of V2. */
 export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, noise } }: Report): Content {
   const equivalent = `${formatCount(counts.equivalent)} records differ in form only, which these rules accept. A record can need several rules.`
   return [
