@@ -2,15 +2,14 @@ import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
 import type { Overview, Trouble } from './data/port.ts'
 import type { PartnerStage } from './ports.ts'
 
-/** Something that an operator has to look at. */
 export interface Alarm {
   /** `bad`: marks may be missing, or clients get errors now. `note`: it can wait until later the same day. */
   readonly tone: 'bad' | 'note'
   readonly text: string
-  /** Milliseconds since the epoch, or `undefined` if the beginning is not known. */
+  /** `undefined` if the beginning is not known. */
   readonly sinceMs: number | undefined
   readonly remedy: string
-  /** The page with the details, or `undefined` if there is none. */
+  /** The page with the details. */
   readonly href: string | undefined
 }
 
@@ -64,7 +63,7 @@ const troubles: Readonly<
   }),
 } // prettier-ignore
 
-/** Returns the alarms that follow from the state of the system, the worst first. An empty list means that no alarm is active. */
+/** Returns the active alarms, the worst first. */
 export function alarmsOf(
   { balances, instances, index, trouble }: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'>,
   stages: readonly PartnerStage[],

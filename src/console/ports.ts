@@ -14,19 +14,18 @@ export interface ConsolePorts {
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
   /** Explains by which rules a record was translated, or returns `undefined` if there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
-  /** The sandbox beside the adapter, or `undefined` if none runs; `setFaults` replaces its faults. */
+  /** `undefined` if no sandbox runs beside the adapter; `setFaults` replaces its faults. */
   readonly sandbox:
     { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
 }
 
-/** The results of comparisons, by the functions of `markbridge compare`. */
 export interface ComparisonDesk {
   /**
    * Returns the runs in the folder, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read.
    */
   runs(): Promise<readonly ListedRun[]>
   unfinished(): Promise<readonly UnfinishedRun[]>
-  /** Returns a run of the folder by its id. Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
+  /** Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
   run(id: string): Promise<RunDocument>
   /** Returns the results of live comparison of one partner, or of all sorted by name, at their latest stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>
@@ -35,17 +34,17 @@ export interface ComparisonDesk {
 export interface LiveResult {
   readonly partner: string
   readonly document: RunDocument
-  /** The advice that is based on the document, or `undefined` if there is none. */
+  /** `undefined` if no advice is based on the document. */
   readonly advice: StepAdvice
   readonly trend: readonly TrendDay[]
 }
 
 export interface SandboxState {
-  /** The marks that the sandbox has accepted, oldest first. */
+  /** Oldest first. */
   readonly effects: readonly Readonly<
     Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
   >[]
-  /** The active faults, as the control route of the sandbox returns them. */
+  /** As the control route of the sandbox returns them. */
   readonly faults: readonly unknown[]
   /** Ids to try; `from` and `to` are the bounds of the events' times. */
   readonly school: {
@@ -58,7 +57,7 @@ export interface SandboxState {
 }
 
 export interface TriedBatch {
-  /** The size of the decompressed body in bytes. */
+  /** The size of the decompressed body. */
   readonly bytes: number
   /** False if the adapter would refuse the whole request. */
   readonly isSound: boolean
@@ -66,17 +65,14 @@ export interface TriedBatch {
   readonly isBody: boolean
   readonly records: readonly TriedRecord[]
   readonly findings: readonly TriedFinding[]
-  /** The reply, or `undefined` if the file is not a request that the adapter would answer. */
+  /** `undefined` if the file is not a request that the adapter would answer. */
   readonly reply: TriedReply | undefined
 }
 
-/** The bytes of the reply that the batch would get: `head`, the parts in their order, then `end`. */
+/** The bytes of the reply: `head`, the parts in their order, then `end`. */
 export interface TriedReply {
   readonly head: string
-  /**
-   * `ifAccepted` is the part of a record that V3 accepts, or `undefined` if the adapter refuses the record. `otherwise` is the part of a
-   * refused record.
-   */
+  /** `ifAccepted` is the part of a record that V3 accepts, or `undefined` if the adapter refuses the record. */
   readonly parts: readonly { readonly ifAccepted: string | undefined; readonly otherwise: string }[]
   readonly end: string
   /** The placeholder in the parts for the id that V3 assigns. */
@@ -84,10 +80,10 @@ export interface TriedReply {
 }
 
 export interface TriedRecord {
-  /** The number of the part, from 1. */
+  /** From 1. */
   readonly part: number
   readonly contentId: string | undefined
-  /** The body that V3 would get, or `undefined` if the adapter would refuse the record. */
+  /** `undefined` if the adapter would refuse the record. */
   readonly v3: string | undefined
 }
 
@@ -100,12 +96,11 @@ export interface TriedFinding {
   readonly offset?: number
 }
 
-/** The explanation of a record's translation to V3 and back. */
 export interface Explained {
   /** Notes on the body for V3, or why there is none, one sentence each. */
   readonly notes: readonly string[]
   readonly fields: readonly ExplainedField[]
-  /** The stored part of the reply with the members of its flat record or of its errors, or `undefined` if no part is stored. */
+  /** `undefined` if no part is stored. The members are those of its flat record or of its errors. */
   readonly reply: { readonly status: number; readonly fields: readonly ExplainedField[] } | undefined
 }
 
@@ -115,25 +110,24 @@ export interface ExplainedField {
   /** The member of the V2 record or of V3's response that it comes from, or `undefined` if there is none. */
   readonly from: string | undefined
   readonly rule: string
-  /** The value as JSON, or the form of a masked value in words. */
+  /** As JSON, or the form of a masked value in words. */
   readonly value: string
   readonly isMasked: boolean
 }
 
-/** The stages of partners, by the functions of `markbridge rollout`. Its functions reject with the errors of the rollout store. */
+/** The functions of `markbridge rollout`, which reject with the errors of the rollout store. */
 export interface StageDesk {
   list(): Promise<readonly PartnerStage[]>
-  /** Returns a partner, or `undefined` if neither the configuration nor the journal has it. */
+  /** Returns `undefined` if neither the configuration nor the journal has the partner. */
   show(partner: string): Promise<PartnerDetails | undefined>
   /** Takes a step, or with `dryRun` reports what it would do. The result also says whether the person may take the step. */
   change(actor: Actor, partner: string, step: Step): Promise<StepResult>
-  /** Returns entries of the audit trail, newest first. */
+  /** Returns the newest entry first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly AuditEntry[]>
   /** Adds an action that changes no stage to the audit trail. */
   recordAction(action: NotedAction, by: string, what: string): Promise<void>
 }
 
-/** The settings that a step to `canary` may change. */
 type Share = { readonly [Name in keyof Omit<StageSetting, 'stage'>]?: StageSetting[Name] | undefined }
 
 export type Step =
@@ -153,7 +147,7 @@ export type Step =
       readonly reason: string
     }
 
-/** The result of a step: the text of the command, and its JSON document for programs. */
+/** The text of the command, and its JSON document for programs. */
 export interface StepResult {
   /** True also if the step waits for the approval of another operator. */
   readonly isDone: boolean
@@ -164,23 +158,22 @@ export interface StepResult {
 export interface PartnerStage {
   readonly partner: string
   readonly stage: Stage | 'damaged'
-  /** The percentage of the units that V3 serves, or `undefined` if the stage is damaged. */
+  /** `undefined` if the stage is damaged. */
   readonly percent: number | undefined
   readonly source: 'file' | 'store'
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
-  /** Further notes on the stage, one sentence each. */
+  /** One sentence each. */
   readonly notes: readonly string[]
   readonly pending:
     { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
-  /** The next stage, or `undefined` if the partner is at its last stage or the stage is damaged. */
+  /** `undefined` if the partner is at its last stage or the stage is damaged. */
   readonly next: Stage | undefined
   readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
-  /** The alarm of the guards at this stage and share, or `undefined` if there is none. */
+  /** The alarm of the guards at this stage and share. */
   readonly guardAlarm: string | undefined
-  /** The results of live comparison by day, empty if there are none yet. */
   readonly trend: readonly TrendDay[]
 }
 
@@ -189,6 +182,6 @@ export interface PartnerDetails extends PartnerStage {
   readonly canary: Omit<StageSetting, 'stage'>
   /** The figures that the advice is based on, one fact in each line. */
   readonly evidence: readonly string[]
-  /** The configuration in the form of `markbridge config print`, without secrets, or `undefined` if the file does not have the partner. */
+  /** As `markbridge config print` shows it, without secrets, or `undefined` if the file does not have the partner. */
   readonly configuration: string | undefined
 }

@@ -30,16 +30,16 @@ export interface ConsoleOptions {
   readonly systemUser: string
   readonly ports: ConsolePorts
   readonly nowMs: () => number
-  /** The maximum number of connections. Default 256. */
+  /** Default: 256. */
   readonly maxConnections?: number | undefined
   readonly onError: (error: unknown) => void
 }
 
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
-/** The maximum number of fields in a form. An action on many records has a field for each record. */
+/** An action on many records has a field for each record. */
 const MAX_FIELDS = 2_000
-/** Six connections for each browser of a large team. */
+/** Six for each browser of a large team. */
 const MAX_CONNECTIONS = 256
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
@@ -53,7 +53,6 @@ export function createConsole(options: ConsoleOptions) {
     maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
   })
   return {
-    /** The server, which does not listen yet. */
     server,
     /** Returns the path of a link that signs in the user of the system once, or `undefined` if operators sign in with tokens. */
     createLink: (): string | undefined => {
@@ -97,7 +96,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   return app
 }
 
-/** Milliseconds for which all probes share one answer of the journal, since anyone may send probes. */
+/** All probes share one answer of the journal for this time, since anyone may send probes. */
 const READY_MS = 1_000
 
 /** Adds the routes for probes, which know neither the console's name nor a token. */
@@ -175,7 +174,6 @@ function expectSameSite({ headers }: Request, host: string): void {
 
 type Access = ReturnType<typeof createAccess>
 
-/** Creates the login and logout, and the check of who sends a request. */
 function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<typeof createSessions>) {
   const proxies = createAddressList(settings.trustedProxies)
   const isFromProxy = (request: Request): boolean => proxies.has(peerOf(request))
@@ -244,7 +242,7 @@ class TooManyAttempts extends AdapterError {
   }
 }
 
-/** The maximum number of stored results of actions, one for the next page of each person. */
+/** One stored result for the next page of each person. */
 const MAX_NOTICES = 500
 
 function addPages(app: Express, access: Access, ports: ConsolePorts): void {
@@ -316,7 +314,6 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   }
 }
 
-/** Returns the fields of a form, or of a JSON body. */
 function formOf({ body }: Request): URLSearchParams {
   const fields: unknown = body
   if (typeof fields !== 'object' || fields === null) return new URLSearchParams()
@@ -343,7 +340,7 @@ function ownPath(wanted: string | null): string {
   return origin === base && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
 
-/** Converts an unknown error. Errors of Express and its parsers have a status, and their messages are not shown. */
+/** Hides the messages of Express and its parsers, whose errors have a status. */
 function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined

@@ -9,16 +9,12 @@ import type { Sessions, SignedIn } from './sessions.ts'
 export const COOKIE = 'markbridge_console'
 
 interface Identified {
-  /** The person who is signed in, or `undefined` if the configuration names no such person. */
+  /** `undefined` if the configuration names no such person. */
   readonly signedIn: SignedIn | undefined
-  /** True if the request has a token that no operator has. */
   readonly isWrongToken: boolean
 }
 
-/**
- * Creates a function that finds the sender of a request: by a token in the request, else by the name that a trusted proxy sets, else by
- * the cookie.
- */
+/** Finds the sender of a request: by a token in the request, else by the name that a trusted proxy sets, else by the cookie. */
 export function createIdentify(
   sessions: Sessions,
   { identity }: Pick<ConsoleConfig, 'identity'>,
@@ -45,8 +41,7 @@ export const peerOf = ({ socket }: Pick<Request, 'socket'>): string =>
 export function clientOf(request: Request, proxies: AddressList): string {
   const peer = peerOf(request)
   const heard = (request.get('x-forwarded-for') ?? '').split(',').map((one) => plainAddress(one.trim()))
-  // Each trusted proxy appends the address of its peer. What stands before the last untrusted address is text that this client may have
-  // forged.
+  // Each trusted proxy appends the address of its peer. Anything before the last untrusted address may be forged by this client.
   const client = [...heard, peer].findLast((hop) => !proxies.has(hop)) ?? ''
   return isIP(client) === 0 ? peer : client
 }
@@ -73,10 +68,9 @@ export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'h
   }
 }
 
-/** The failed attempts that one address may make at once, and the milliseconds after which one of them no longer counts. */
+/** One address may fail this often at once. One failed attempt no longer counts after each interval. */
 const BURST = 10
 const EACH_MS = 6_000
-/** The same limits for all addresses together. */
 const TOTAL = 100
 const EACH_OF_ALL_MS = 600
 const MAX_ADDRESSES = 10_000
@@ -87,8 +81,8 @@ interface Bucket {
 }
 
 /**
- * Creates the limit of failed attempts to sign in. One address may fail 10 times at once, then once in 6 s; all addresses together may
- * fail 100 times at once, then once in 0.6 s.
+ * Creates the limit of failed attempts to sign in. One address may fail 10 times at once, then once in 6 s; all addresses together may fail
+ * 100 times at once, then once in 0.6 s.
  */
 export function createLoginLimit(nowMs: () => number) {
   const all: Bucket = { failed: 0, atMs: nowMs() }

@@ -6,26 +6,26 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 export interface SignedIn {
   readonly actor: Actor
   /**
-   * The token in every form, which each change must send back. Empty if the request itself has a token, since no other page can send such
+   * The token in every form, which each change must send back. Empty if the request itself has a token, because no other page can send such
    * a request.
    */
   readonly csrf: string
-  /** The session of the cookie, or `undefined` if a token or a proxy identifies each request. */
+  /** `undefined` if a token or a proxy identifies each request. */
   readonly session: Session | undefined
 }
 
 interface Session {
   readonly key: string
   readonly name: string
-  /** The hash of the operator's token, or `undefined` for a session from a link. The session ends when the token is replaced. */
+  /** `undefined` for a session from a link. The session ends when the operator's token is replaced. */
   readonly tokenSha256: string | undefined
   readonly untilMs: number
 }
 
 const SESSION_MS = 12 * 3_600_000
-/** More sessions than any team has. Beyond this limit the oldest session is evicted. */
+/** No team has more sessions. Beyond this limit the oldest session is evicted. */
 const MAX_SESSIONS = 500
-/** The lifetime in milliseconds of a link that is printed on a terminal and works once. */
+/** The lifetime of a link that is printed on a terminal and works once. */
 const LINK_MS = 12 * 3_600_000
 
 const newToken = (): string => randomBytes(32).toString('base64url')
@@ -44,7 +44,7 @@ export function createSessions(
   const secret = randomBytes(32)
   const csrfOf = (of: string): string => createHmac('sha256', secret).update(of).digest('base64url')
 
-  /** Returns the person from the present configuration, or `undefined` if it no longer has the person or has another token for them. */
+  /** Returns `undefined` if the configuration no longer has the person or has another token for them. */
   const actorOf = (name: string, tokenSha256?: string): Actor | undefined => {
     const list = operators()
     const system = toSystemActor(systemUser)

@@ -3,11 +3,9 @@ import { type Actor, sees } from '../../rollout/operators.ts'
 import type { Scope } from '../data/port.ts'
 import type { SignedIn } from './sessions.ts'
 
-/** One request of a person who is signed in. */
 export interface Visit {
   readonly signedIn: SignedIn
   readonly actor: Actor
-  /** The partners that the person may see. */
   readonly scope: Scope
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams

@@ -169,7 +169,7 @@ const files = {
 
 type AssetName = keyof typeof files
 
-/** Returns the path of a file with a hash of its content, so that browsers can cache the file without a time limit. */
+/** Returns a path with a hash of the file's content, so that browsers can cache the file without a time limit. */
 export const assetPath = (name: AssetName): string =>
   `/assets/${createHash('sha256').update(files[name].body).digest('hex').slice(0, 16)}/${name}`
 

@@ -6,12 +6,8 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { StateCounts } from './port.ts'
 import { type Db, type Dialect, rowsOf, tableOf } from './schema.ts'
 
-/** The maximum number of batches in one transaction. */
 const STEP = 100
-/**
- * Batches with active records are checked in each pass if they were received within this time in milliseconds, else in every `SLOW`th
- * pass.
- */
+/** Batches with active records are checked in each pass if they were received within this time, else in every `SLOW`th pass. */
 const RECENT_MS = 300_000
 const SLOW = 30
 
@@ -27,7 +23,7 @@ export const none: StateCounts = ofEachState(() => 0)
 export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
   let passes = 0
   return {
-    /** Counts the next new batches. Returns true if there may be more. */
+    /** Returns true if there may be more new batches. */
     countNew: () =>
       exclusively(async (db) => {
         const heads = await rowsOf<CountedBatch & { active: number }>(db)`
@@ -93,7 +89,6 @@ const toCounts = <Row extends StateCounts>(row: Row) => ({
   ...Object.fromEntries(recordStates.map((state) => [stateColumns[state], row[state]])),
 })
 
-/** Returns the changes of the counts at the time of receipt. */
 const changesOf = (batch: CountedBatch, before: StateCounts, now: StateCounts): readonly Counted[] =>
   recordStates.map((state) => ({
     atMs: batch.received_ms,

@@ -10,7 +10,7 @@ export interface Counted {
   readonly count: number
 }
 
-/** How long counts are kept, in seconds, by the length of their interval in seconds. */
+/** In seconds, by the length of the interval in seconds. */
 const keptFor = new Map([
   [10, 1_800],
   [60, 10_800],
@@ -18,7 +18,7 @@ const keptFor = new Map([
   [3_600, 691_200],
 ])
 
-/** The length of an interval in seconds, and the number of intervals, of each range. */
+/** Intervals in seconds, and their number. */
 const points: Readonly<Record<Range, { readonly grain: number; readonly count: number }>> = {
   live: { grain: 10, count: 60 },
   hour: { grain: 60, count: 60 },
@@ -58,7 +58,7 @@ export async function deleteOldCounts(db: Db): Promise<void> {
   }
 }
 
-/** Reads the counts of a range, oldest first. `index` counts the intervals from 0, and `words` is the name. */
+/** Returns the oldest counts first. `index` counts the intervals from 0, and `words` is the name. */
 export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
   const own = points[range]
   const grain = Math.max(own.grain, finest)

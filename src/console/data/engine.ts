@@ -24,21 +24,18 @@ export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
   /** Decrypts the stored request of a batch and the stored part for one record. The caller checks that the person may see them. */
   readKept(batch: number, position: number): ReturnType<typeof readKept>
   keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
-  /** Adds the growth of a process's metrics up to this time. */
   keepFigures(counts: readonly Omit<Counted, 'atMs'>[], atMs: number): Promise<void>
   /** Returns the milliseconds that PostgreSQL has worked on the index, which the processor time of this thread does not include. */
   servedMs(): number
   /** Does the background work that is due. Resolves true if there may be more. */
   work(): Promise<boolean>
-  /** Repeats `work` until `close` is called. */
   start(): void
   close(): Promise<void>
 }
 
-/** Milliseconds between two passes of the background work. */
 const EVERY_MS = 1_000
 const RETRY_MS = 10_000
-/** The lease in milliseconds of the instance that does the work. Another instance takes over once it has expired. */
+/** Another instance takes over the work once this lease has expired. */
 const HELD_MS = 15_000
 const SWEEP_EVERY_MS = 5_000
 const CHECK_EVERY_MS = 60_000

@@ -44,7 +44,7 @@ function readFigures(snapshot: MetricsSnapshot): Map<string, number> {
   return figures
 }
 
-/** Returns the figures of each interval of a range that has any. */
+/** Leaves out intervals without figures. */
 export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): readonly Figures[] {
   const { fromMs, stepMs, rows } = counted
   const own = rows.filter(({ words: [name] }) => name !== 'marks')

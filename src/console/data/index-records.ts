@@ -20,7 +20,7 @@ import { type RowOf, rowsOf, tableOf } from './schema.ts'
 /** The searchable parts of a stored request, as the client wrote them. */
 export interface ReadableRequest {
   readonly boundary: string | undefined
-  /** The records in the order of the batch, `undefined` for a record that cannot be read. */
+  /** In the order of the batch, `undefined` for a record that cannot be read. */
   readonly records: readonly (ReadableRecord | undefined)[]
 }
 
@@ -28,7 +28,7 @@ type ReadableRecord = Readonly<Record<'contentId' | 'learner' | 'event', string 
 
 export interface IndexOptions {
   readonly how: Unsealing
-  /** Decodes the request of a batch. Rejects with an `AdapterError` if it cannot be read. */
+  /** Rejects with an `AdapterError` if the request cannot be read. */
   readonly readRequest: (payload: Uint8Array) => Promise<ReadableRequest>
   /** Resolves when the index may start on one more batch. */
   readonly begin: () => Promise<void>
@@ -63,13 +63,12 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
 
 const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** The maximum number of batches in one round. The newest come first, since operators mostly look for recent batches. */
+/** The newest batches come first, since operators mostly look for recent batches. */
 const STEP = 50
-/** The maximum number of records in one transaction. */
 const ROWS = 1_000
-/** Milliseconds after which a batch is indexed although it is not settled. It is indexed once more when its marks are known. */
+/** A batch is then indexed although it is not settled, and once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
-/** The maximum length of a searchable text in characters, since databases limit the entries of an index. Longer texts are not found. */
+/** Databases limit the entries of an index. Longer texts are not found. */
 const MAX_TEXT = 200
 
 interface Pack {
@@ -77,7 +76,7 @@ interface Pack {
   readonly body: Uint8Array
 }
 
-/** The stored request of a batch, without a body once it has been deleted. */
+/** Without a body once the request has been deleted. */
 interface KeptRequest extends Partial<Pack> {
   readonly batch: number
   readonly owner: string
@@ -89,7 +88,7 @@ interface Todo extends KeptRequest {
   readonly indexed: number
 }
 
-/** Decrypts and decodes a request, or returns the reason why it cannot be read. */
+/** Returns the reason if the request cannot be read. */
 async function openRequest<Result>(
   { batch, owner, onV2, keyId, body }: KeptRequest,
   how: Unsealing,
@@ -114,7 +113,7 @@ interface OpenedRequest {
   readonly answer: string | undefined
 }
 
-/** Decrypts the request of one batch and the part of its reply for one record. Returns `undefined` if there is no such batch. */
+/** Returns `undefined` if there is no such batch. */
 export async function readKept(
   { db }: ConsoleDatabase,
   how: Unsealing,

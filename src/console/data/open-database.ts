@@ -19,22 +19,22 @@ export interface ConsoleDatabase {
   readonly close: () => Promise<void>
 }
 
-/** The connections to PostgreSQL: one for background work, one for queries of pages. */
+/** One for background work, one for queries of pages. */
 const CONNECTIONS = 2
 const TIMEOUT_MS = 10_000
 /** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so it has to be large. */
 const CACHE_KIB = 16_384
 
-/** The number of pages in the write-ahead log before a checkpoint. The same pages change repeatedly, so a rare checkpoint writes less. */
+/** In pages of the write-ahead log. The same pages change repeatedly, so a rare checkpoint writes less. */
 const CHECKPOINT_PAGES = 4_000
-/** The maximum number of prepared statements. Preparing most statements costs more than running them. */
+/** Preparing most statements costs more than running them. */
 const MAX_PREPARED = 200
 
 export const consoleFileOf = (path: string): string => `${path}.console`
 
 /**
- * Opens the console's tables beside an existing journal, and creates them if they are missing. With SQLite they are in a file of their
- * own, and the journal is attached read-only, so that writes here never lock the journal. Rejects with the driver's error.
+ * Opens the console's tables beside an existing journal, and creates them if they are missing. With SQLite they are in a file of their own,
+ * and the journal is attached read-only, so that writes here never lock the journal. Rejects with the driver's error.
  */
 export async function openConsoleDatabase(url: string): Promise<ConsoleDatabase> {
   const path = sqlitePathOf(url)

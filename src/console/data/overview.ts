@@ -11,7 +11,6 @@ import { readTrouble } from './trouble.ts'
 
 /** The interval in seconds at which instances store their figures. */
 export const FIGURES_S = 60
-/** The maximum number of waiting batches that are counted. */
 const MAX_COUNTED = 100_000
 
 export async function readOverview(database: ConsoleDatabase, range: Range, scope: Scope): Promise<Overview> {

@@ -1,22 +1,20 @@
 import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
- * The queries of the console's pages about the journal and all its instances. Every instance gives the same answers, since they come from
- * the shared store. The answers contain keyed hashes instead of learners, events and marks. Each query rejects with
- * `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
+ * The queries of the console's pages. Every instance gives the same answers, since they come from the shared store. The answers contain
+ * keyed hashes instead of learners, events and marks. Each query rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
  */
 export interface ConsoleData {
-  /** Returns the data of the first page: traffic, balances, instances and calls. */
   overview(range: Range, scope: Scope): Promise<Overview>
   /**
    * Hashes an id that an operator typed, so that only the hash appears in addresses, logs and the store. Accepts a guid in upper or lower
-   * case, also in braces; returns `undefined` for any other text. Throws `ADP_CONFIGURATION` for a learner or an event if the journal's
-   * key is missing.
+   * case, also in braces; returns `undefined` for any other text. Throws `ADP_CONFIGURATION` for a learner or an event if the journal's key
+   * is missing.
    */
   hash(kind: HashedKind, typed: string): Promise<string | undefined>
   /** Finds the batches or records that match all members of a search, newest first. */
   search(search: Search, scope: Scope): Promise<SearchResult>
-  /** Returns a batch without its records, or `undefined` if it is not stored or belongs to a partner outside the scope. */
+  /** Returns `undefined` if the batch is not stored or belongs to a partner outside the scope. */
   batch(batch: number, scope: Scope): Promise<BatchDetails | undefined>
   /** Returns a page of the records of a batch, in the order of the batch. */
   records(batch: number, page: RecordsPage): Promise<RecordRows>
@@ -37,7 +35,7 @@ export type Range = 'live' | 'hour' | 'day' | 'week'
 export type StateCounts = Readonly<Record<RecordState, number>>
 
 export interface Overview {
-  /** The time of the query in milliseconds since the epoch, by the clock of the store. */
+  /** By the clock of the store. */
   readonly atMs: number
   readonly traffic: Traffic
   readonly balances: readonly PartnerBalance[]
@@ -48,21 +46,18 @@ export interface Overview {
   readonly trouble: readonly Trouble[]
 }
 
-/** A failure that is happening now, or records that are waiting. */
 export interface Trouble {
   /** `denied`: V3 denied credentials of clients in the last minutes. `ownDenied`: V3 denied those of the configuration. */
   readonly kind: 'v3Fails' | 'denied' | 'ownDenied' | 'notApplied' | 'unknown' | 'parked' | 'deadLetters'
-  /** The partner, or `undefined` if the trouble concerns all partners. */
+  /** `undefined` if the trouble concerns all partners. */
   readonly partner: string | undefined
   /** The number of calls, writes or records. */
   readonly count: number
-  /** The beginning in milliseconds since the epoch. */
   readonly sinceMs: number
 }
 
 /** Marks by time of receipt and present state. In each interval, the number of received marks is the sum of the states. */
 export interface Traffic {
-  /** The start of the first interval in milliseconds since the epoch. */
   readonly fromMs: number
   readonly stepMs: number
   readonly points: number
@@ -78,7 +73,6 @@ export interface Traffic {
 export interface PartnerBalance extends Balance {
   /** False if the totals contradict the stored records, which means that the journal is damaged; `undefined` before the first check. */
   readonly holds: boolean | undefined
-  /** The time of the check in milliseconds since the epoch. */
   readonly checkedMs: number | undefined
   readonly deadLetters: number
 }
@@ -91,21 +85,20 @@ export interface Instance {
   readonly leaseUntilMs: number
   /** `live`: its lease is valid. `expired`: it has not renewed its lease. `lost`: other instances have taken over its batches. */
   readonly state: 'live' | 'expired' | 'lost'
-  /** The number of its batches with records in flight. */
   readonly openBatches: number
 }
 
 /** The figures of all instances together in one interval. */
 export interface Figures {
   readonly atMs: number
-  /** Calls to V3 by kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
+  /** By kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
   readonly calls: readonly { readonly kind: string; readonly status: string; readonly count: number }[]
   readonly refusedCalls: number
-  /** Milliseconds from a call to V3 to the head of its response. */
+  /** From a call to V3 to the head of its response. */
   readonly callMs: Percentiles
-  /** Milliseconds from a batch to its reply. */
+  /** From a batch to its reply. */
   readonly batchMs: Percentiles
-  /** Milliseconds that calls waited for the rate limit. */
+  /** The time that calls waited for the rate limit. */
   readonly queueMs: Percentiles
 }
 
@@ -123,13 +116,13 @@ export interface IndexState {
   readonly waiting: number
   /** The number of batches whose records cannot be found by learner, event, Content-ID or batch id of the client, by reason. */
   readonly unreadable: readonly { readonly reason: UnreadableReason; readonly batches: number }[]
-  /** The number of timeline steps that were dropped because the queue was full. */
+  /** Steps of timelines that were dropped because the queue was full. */
   readonly lostSteps: number
 }
 
 /**
- * Why a request cannot be read. `onV2`: V2 served it, so it is not stored. `gone`: its retention period is over. `key`: the key is
- * missing. `damaged`: it cannot be decoded.
+ * `onV2`: V2 served the request, so it is not stored. `gone`: its retention period is over. `key`: the key is missing. `damaged`: it cannot
+ * be decoded.
  */
 export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
@@ -141,19 +134,19 @@ export interface Search {
   /** The whole boundary that the client gave the batch, such as `batch_36522ad7…`. */
   readonly boundary?: string | undefined
   readonly contentId?: string | undefined
-  /** The learner as a result of `hash`, like `event` and `mark`. */
+  /** A result of `hash`, like `event` and `mark`. */
   readonly learner?: string | undefined
   readonly event?: string | undefined
   readonly mark?: string | undefined
   readonly partner?: string | undefined
-  /** The state of a record. A search for batches finds those with at least one such record. */
+  /** A search for batches finds those with at least one record in this state. */
   readonly state?: RecordState | undefined
-  /** The time of receipt in milliseconds since the epoch; `untilMs` itself is excluded. */
+  /** The time of receipt; `untilMs` itself is excluded. */
   readonly fromMs?: number | undefined
   readonly untilMs?: number | undefined
   /** The `next` of the previous page. */
   readonly after?: string | undefined
-  /** The maximum number of results. Default 50. */
+  /** Default: 50. */
   readonly limit?: number | undefined
 }
 
@@ -175,7 +168,6 @@ export interface BatchRow extends Pick<
 export interface BatchDetails extends BatchRow {
   /** The instance that may settle the batch. */
   readonly instance: number
-  /** True if the reply was written out completely. */
   readonly answered: boolean
   /** True if the request is stored, so that it can be explained and sent again. */
   readonly hasRequest: boolean
@@ -193,9 +185,9 @@ export interface RecordRow extends RecordSummary {
 }
 
 export interface RecordsPage {
-  /** The first position. Default 0. */
+  /** Default: 0. */
   readonly from?: number | undefined
-  /** The maximum number of records. Default 100. */
+  /** Default: 100. */
   readonly limit?: number | undefined
   readonly state?: RecordState | undefined
 }
@@ -209,14 +201,14 @@ export interface RecordRows {
 /**
  * An exceptional step of a batch. `replayed`: the batch came again and was answered from the journal. `joined`: it came again while it was
  * in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3. `unknown` and `parked`:
- * records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took records over from
- * another one. `recovered`: unknown or parked records reached their final state.
+ * records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took records over from another
+ * one. `recovered`: unknown or parked records reached their final state.
  */
 export interface Step {
   readonly atMs: number
   readonly kind: StepKind
   readonly instance: number | undefined
-  /** The positions of the records as ranges, empty for the whole batch. */
+  /** Empty for the whole batch. */
   readonly positions: readonly (readonly [from: number, to: number])[]
   readonly reason: string | undefined
 }
@@ -242,7 +234,7 @@ export interface WaitingFilter {
 
 export interface WaitingRows {
   readonly records: readonly RecordRow[]
-  /** The number of matching records by reason, of at most 10,000 records. */
+  /** Of at most 10,000 records. */
   readonly reasons: readonly { readonly reason: string; readonly records: number }[]
   readonly next: string | undefined
 }

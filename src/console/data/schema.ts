@@ -4,15 +4,10 @@ import { type JournalTables, readMeta, stateColumns } from '../../journal/index.
 
 export type Dialect = 'sqlite' | 'postgres'
 
-/**
- * A connection with tables of the journal and the console. Queries are written in SQL, so the types of the console's tables are not
- * declared.
- */
+/** Queries are written in SQL, so the types of the console's tables are not declared. */
 export type Db = Kysely<JournalTables>
 
-/**
- * The version of the tables. Tables of another version are dropped and derived from the journal again; only timelines and counts are lost.
- */
+/** Tables of another version are dropped and derived from the journal again; only timelines and counts are lost. */
 const VERSION = '3'
 
 const states = Object.values(stateColumns)
@@ -20,8 +15,8 @@ const states = Object.values(stateColumns)
   .join()
 
 /**
- * Returns the statements that create the console's tables, which background work derives from the journal. Learners, events and marks are
- * keyed hashes of 52 bits, never values. Times are milliseconds since the epoch.
+ * Returns the statements that create the console's tables. Learners, events and marks are keyed hashes of 52 bits, never values. Times are
+ * milliseconds since the epoch.
  */
 const tables = (dialect: Dialect): readonly string[] => [
   // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` does the

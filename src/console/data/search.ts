@@ -30,7 +30,6 @@ import { type Db, rowsOf } from './schema.ts'
 
 type Condition = RawBuilder<unknown>
 
-/** The rows of a page of search results, and of a list. */
 const [SEARCHED, LISTED] = [50, 100]
 const MAX_STEPS = 500
 const MAX_COUNTED = 10_000
@@ -49,7 +48,6 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
   return { kind: 'batches', batches: batches.slice(0, limit), next: nextOf(batches, limit) }
 }
 
-/** The batch and the position of the last row of the previous page. */
 type After = readonly [number, number] | undefined
 
 function placeIn(after = ''): After {
@@ -58,7 +56,7 @@ function placeIn(after = ''): After {
   return batch === undefined ? undefined : [Number(batch), Number(position)]
 }
 
-/** Returns the value of `after` for the next page, or `undefined` if this is the last page. */
+/** Returns `undefined` if this is the last page. */
 function nextOf(
   rows: readonly { readonly batch: number; readonly position?: number }[],
   limit: number,
@@ -92,8 +90,8 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
 }
 
 /**
- * Restricts `received_ms` of a table to a time, and the batch numbers to those received in this time. The list is ordered by these
- * numbers, so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
+ * Restricts `received_ms` of a table to a time, and the batch numbers to those received in this time. The list is ordered by these numbers,
+ * so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
  */
 function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const timeOf = (name: string): readonly Condition[] => [
@@ -249,7 +247,6 @@ function when<Value>(value: Value | undefined, condition: (value: Value) => Cond
   return value === undefined ? [] : [condition(value)]
 }
 
-/** Restricts a column to the given partner and to the scope. */
 function all(column: string, scope: Scope, partner: string | undefined): readonly Condition[] {
   const own = when(partner, (id) => sql`${sql.ref(column)} = ${id}`)
   if (scope === 'all') return own

@@ -15,9 +15,9 @@ export interface NewStep {
   readonly reason: string | undefined
 }
 
-/** The maximum number of queued steps. Steps of the same batch, kind and reason share one place. */
+/** Steps of the same batch, kind and reason share one place. */
 const MAX_WAITING = 5_000
-/** The maximum number of batches whose later settlement is recorded as a step. */
+/** Further batches get no step for their later settlement. */
 const MAX_FOLLOWED = 10_000
 
 /** Creates the bounded queue between the calls of the journal and the background work that stores steps. */
@@ -52,8 +52,8 @@ export function createStepQueue(nowMs: () => number) {
 }
 
 /**
- * Wraps a journal and records its exceptional steps; arguments and results stay the same. A call of `knownMarks` counts as a read-back,
- * since every read-back makes it before it decides.
+ * Wraps a journal and records its exceptional steps. A call of `knownMarks` counts as a read-back, since every read-back makes it before it
+ * decides.
  */
 export function observeJournal(
   journal: Journal,

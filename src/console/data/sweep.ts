@@ -7,7 +7,6 @@ import { deleteOldCounts } from './counts.ts'
 import { type ConsoleDatabase, consoleFileOf, openConsoleDatabase } from './open-database.ts'
 import { rowsOf } from './schema.ts'
 
-/** The maximum number of batches in one round. */
 const STEP = 2_000
 
 /**
@@ -43,9 +42,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   })
 }
 
-/**
- * Sweeps all batches, and rewrites the files so that no deleted content remains. Returns false if other connections prevented the rewrite.
- */
+/** Returns false if other connections prevented the rewrite of the files, after which no deleted content remains. */
 async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
@@ -54,8 +51,7 @@ async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
     await sql`vacuum full console_records`.execute(db)
     return true
   }
-  // Deleted content is overwritten in the file, but the write-ahead log still has the old pages. The log of the journal belongs to the
-  // adapter.
+  // The write-ahead log still has the old pages of deleted content. The log of the journal belongs to the adapter.
   const { rows } = await sql<{ readonly busy: number }>`pragma main.wal_checkpoint(truncate)`.execute(db)
   return rows[0]?.busy === 0
 }

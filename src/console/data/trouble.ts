@@ -5,7 +5,7 @@ import { readCounts } from './counts.ts'
 import type { Scope, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
-/** Minutes without a call to V3, or without a denial, after which the trouble is no longer reported. */
+/** After this time without a call to V3, or without a denial, the trouble is no longer reported. */
 const LATELY = 5
 const MINUTE_S = 60
 
@@ -47,7 +47,6 @@ function denials({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] 
   })
 }
 
-/** Reports unsettled records and dead letters. */
 async function readWaiting(db: Db): Promise<readonly Trouble[]> {
   interface Row {
     readonly partner: string

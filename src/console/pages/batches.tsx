@@ -5,10 +5,7 @@ import type { Page } from './page.ts'
 import { type Field, Form, Id, Pager, Section, table, Time } from './parts.tsx'
 import { BatchLink, isState, Outcomes, recordColumns, states } from './records.tsx'
 
-/**
- * The page that searches batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an
- * address.
- */
+/** Hashes the typed id of a learner, an event or a mark before it becomes part of an address. */
 export const batches: Page = {
   path: '/batches',
   isLive: true,
@@ -56,7 +53,7 @@ const allBatches = <a href="/batches">All batches</a>
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
 const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
 
-/** Returns the fields of the search form. Fields for ids are always empty. */
+/** Leaves fields for ids empty. */
 function fieldsOf(query: URLSearchParams): readonly Field[] {
   const field = (name: string, label: string, type?: string): Field => ({
     ...{ name, label, value: query.get(name) ?? '', ...(type !== undefined && { type }) },
@@ -74,7 +71,7 @@ function fieldsOf(query: URLSearchParams): readonly Field[] {
   ]
 }
 
-/** Returns the search in an address. Throws `ADP_USAGE` if a parameter is not valid. */
+/** Throws `ADP_USAGE` if a parameter is not valid. */
 function searchOf({ query }: Visit): Search {
   const names = [
     ...hashedNames,
@@ -108,7 +105,7 @@ function hashIn(text: string | undefined): string | undefined {
   )
 }
 
-/** Reads a time in an address. The form fields for a time have no time zone, and the console uses UTC. */
+/** Reads a time as UTC, because the form fields for a time have no time zone. */
 function timeIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)

@@ -14,13 +14,9 @@ import { Badge, counted, Facts, formatCount, Section, table, Time, Trend } from 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
 const MAX_RUNS = 100
-/**
- * The number of largest classes of difference in a list, on a page and in its JSON. Explaining one class takes 50 µs of the process that
- * serves clients.
- */
+/** Classes in a list, on a page and in its JSON. Explaining one class takes 50 µs of the process that serves clients. */
 const [LISTED, SHOWN, EXPLAINED] = [5, 10, 500]
 
-/** The page with the results of live comparison by partner, and the runs of `markbridge compare run`. */
 export const comparison: Page = {
   path: '/comparison',
   isLive: true,
@@ -54,7 +50,7 @@ export const comparison: Page = {
   },
 }
 
-/** Returns a document with its largest classes only, which come first in `differences`. */
+/** Keeps the largest classes, which come first in `differences`. */
 const clip = (document: RunDocument, most: number): RunDocument => ({
   ...document,
   differences: document.differences.slice(0, most),
@@ -102,7 +98,6 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   ],
 )
 
-/** A finished run of the folder, or one that is still in progress. */
 type ShownRun = ListedRun & { readonly unfinished?: UnfinishedRun }
 
 const runTable = table<ShownRun>('Runs, newest first', NO_RUN, [
@@ -134,7 +129,6 @@ const toShown = (unfinished: UnfinishedRun): ShownRun => {
   return { run: id, unfinished, summary: { ...document, outcome: outcomeOf(document) } }
 }
 
-/** The page of one run, or of `live:<partner>`: a summary and the report. */
 export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
@@ -196,7 +190,7 @@ const classTable = table<ClassOfDifference>('Largest differences', 'No record di
   ['V2 → V3', ({ v2Class, v3Class }) => `${v2Class} → ${v3Class}`],
 ])
 
-/** The page that serves the report of `markbridge compare report` unchanged. */
+/** Serves the report of `markbridge compare report` unchanged. */
 export const report: Page = {
   path: '/comparison/:run/report',
   show: async (visit, ports) => {
@@ -223,7 +217,7 @@ interface FoundRun {
 
 const LIVE = 'live:'
 
-/** Returns the run that an address names. Throws `ADP_NOT_FOUND` if there is none or the person may not see it. */
+/** Throws `ADP_NOT_FOUND` if there is no such run or the person may not see it. */
 async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePorts): Promise<FoundRun> {
   const { run: id = '' } = params
   if (id.startsWith(LIVE)) {

@@ -12,5 +12,4 @@ import { tryIt } from './try.tsx'
 
 const ofLists = [overview, partners, batches, letters, comparison, tryIt, sandbox, audit]
 
-/** All pages of the console. Any other address is not found. */
 export const pages: readonly Page[] = [...ofLists, partner, batch, record, run, report]

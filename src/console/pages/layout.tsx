@@ -12,9 +12,8 @@ export interface Notice {
   readonly text: string
 }
 
-/** The context in which a page is rendered. */
 interface Place {
-  /** The person who sees the page, or `undefined` for a page without a login, which has no navigation. */
+  /** `undefined` for a page without a login, which has no navigation. */
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
@@ -36,7 +35,6 @@ const places = [
 
 export const renderPage = ({ title, body }: Shown, place: Place): string => render(title, body, place)
 
-/** Renders the error of a request that was refused or failed. */
 export function renderError({ status, code, message }: AdapterError, signedIn: SignedIn | undefined): string {
   const isInternal = code === 'ADP_INTERNAL'
   const body = (
@@ -61,7 +59,7 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-/** Renders the page on which an operator enters a token; `to` is the path after the login. */
+/** Renders the login; `to` is the path after the login. */
 export function renderLogin(to: string, error?: string): string {
   const body = (
     <>

@@ -8,7 +8,6 @@ import { recordColumns } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
 
-/** The two kinds of lists, with their texts and their action. */
 const kinds = {
   deadLetters: {
     title: 'Dead letters',
@@ -35,7 +34,6 @@ const kinds = {
 
 const isKind = (text: string): text is Kind => Object.hasOwn(kinds, text)
 
-/** The page with dead letters, which need an operator, and with records that are retried in the background. */
 export const letters: Page = {
   path: '/letters',
   isLive: true,
@@ -101,7 +99,7 @@ function filterOf(query: URLSearchParams): WaitingFilter {
   return { kind: isKind(kind) ? kind : 'deadLetters', ...more }
 }
 
-/** Returns the records that a form selects. Throws `ADP_USAGE` if none is in the list, or if the person may not see one of them. */
+/** Throws `ADP_USAGE` if no selected record is in the list, or if the person may not see one of them. */
 async function chosenOf(
   { form, scope, actor }: Visit,
   filter: WaitingFilter,

@@ -120,7 +120,7 @@ function unitOf(stepMs: number): string {
   return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
 }
 
-/** The lines of the chart, each with the classes of status that it counts. */
+/** Each line of the chart counts some classes of status. */
 const answers = [
   [['2xx', '3xx'], 'Answered 2xx', '--confirmed'],
   [['4xx'], 'Refused 4xx', '--refused'],
@@ -175,7 +175,7 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Open batches', ({ openBatches }) => openBatches],
 ])
 
-/** A line of a chart; `color` is a custom property of the style sheet. */
+/** `color` is a custom property of the style sheet. */
 type Line<Name> = readonly [name: Name, label: string, color: string]
 
 interface ChartProps<Name> {

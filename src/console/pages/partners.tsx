@@ -21,7 +21,6 @@ export const partners: Page = {
 
 const HISTORY = 50
 
-/** The page of one partner: its stage, the evidence for its next step, and the forms for steps. */
 export const partner: Page = {
   path: '/partners/:partner',
   show: async (visit, { stages }) => {
@@ -71,7 +70,7 @@ export const partner: Page = {
   },
 }
 
-/** Returns the step in a form. Throws `ADP_USAGE` if a field is not valid. */
+/** Throws `ADP_USAGE` if a field is not valid. */
 function stepOf(visit: Visit): Step {
   const { form } = visit
   const kind = form.get('step')
@@ -184,7 +183,6 @@ const despite: readonly Field[] = [
   },
 ]
 
-/** Returns the forms of the steps that a role may take. */
 function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
   const { stage, pending, next } = details
   const back = stage === 'damaged' ? 'shadow' : backOf(stage)

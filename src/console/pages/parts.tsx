@@ -17,16 +17,13 @@ export const formatCount = (count: number): string => count.toLocaleString('en')
 export const counted = (count: number, one: string): string =>
   `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
 
-/** Formats numbers with thousands separators, and shows a dash for an empty value. */
+/** Shows a dash for an empty value. */
 const shownAs = (value: ComponentChildren): ComponentChildren =>
   typeof value === 'number' ? formatCount(value) : (value ?? '') === '' ? '–' : value
 
 export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren]
 
-/**
- * Creates a component for tables. The first column is the heading of each row, and numbers are aligned right. A wide table scrolls on its
- * own, also with the keyboard. `empty` replaces a table without rows.
- */
+/** Creates a component for tables. A wide table scrolls on its own, also with the keyboard. `empty` replaces a table without rows. */
 export function table<Row>(caption: string, empty: string, columns: readonly Column<Row>[]) {
   return (rows: readonly Row[]) => {
     if (rows.length === 0) return <p class="empty">{empty}</p>
@@ -104,12 +101,10 @@ interface SectionProps {
 
 interface TabsProps {
   readonly label: string
-  /** The parameter of the address that the tabs set. */
   readonly name: string
-  /** The tabs; an `undefined` value removes the parameter. */
+  /** An `undefined` value removes the parameter. */
   readonly tabs: readonly (readonly [value: string | undefined, text: string])[]
   readonly current?: string | undefined
-  /** Parameters that the links keep. */
   readonly query?: Readonly<Record<string, string>>
 }
 
@@ -129,7 +124,7 @@ export function Tabs({ label, name, tabs, current, query = {} }: TabsProps) {
 
 interface PagerProps {
   readonly query: URLSearchParams
-  /** The start of the next page, or `undefined` on the last page. */
+  /** `undefined` on the last page. */
   readonly next: string | number | undefined
 }
 
@@ -148,7 +143,6 @@ export const PartnerLink = ({ id }: { readonly id: string }) => (
   <a href={`/partners/${encodeURIComponent(id)}`}>{id}</a>
 )
 
-/** Shows an id, or a dash if there is none. */
 export const Id = ({ of }: { readonly of: string | undefined }) =>
   of === undefined ? <>–</> : <span class="mono">{of}</span>
 
@@ -161,16 +155,13 @@ export type Tone = 'good' | 'bad' | 'note' | 'plain'
 
 export interface FormProps {
   readonly visit: Visit
-  /** The prefix of the ids of its fields. */
+  /** The prefix of the ids of the fields. */
   readonly id: string
-  /** The text of the button. */
   readonly label: string
   readonly tone?: 'danger' | undefined
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]
-  /** Content above the fields. */
   readonly children?: ComponentChildren
-  /** Content beside the button. */
   readonly beside?: ComponentChildren
 }
 
@@ -202,14 +193,13 @@ export const Token = ({ visit }: { readonly visit: Visit }) => (
   <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
 )
 
-/** A field of a form: a choice if it has options, else an input. */
+/** A choice if the field has options, else an input. */
 export interface Field {
   readonly name: string
   readonly label: string
   readonly type?: string
   readonly value?: string | number
   readonly options?: readonly (readonly [value: string, text: string])[]
-  /** Further attributes of the input. */
   readonly more?: Readonly<Record<string, string | number | boolean>>
 }
 
@@ -245,19 +235,16 @@ export const reasonField: Field = {
   more: { required: true, maxLength: 500 },
 }
 
-/** The number of days in the small chart. */
 const SHOWN = 14
 const [HEIGHT, STEP, BAR] = [24, 8, 6]
 
-/** Formats the share of differing records over some days on one line. */
 function shareOf(days: readonly TrendDay[]): string | undefined {
   const sum = (name: 'differing' | 'compared'): number => days.reduce((all, day) => all + day[name], 0)
   return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
 }
 
 /**
- * Shows the results of live comparison on the last days: a bar for the share of each day, and the share of the last day and of the days
- * before it in words.
+ * Shows the results of the last days: a bar for the share of each day, and the share of the last day and of the days before it in words.
  */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shown = days.slice(-SHOWN)

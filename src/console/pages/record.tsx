@@ -6,7 +6,7 @@ import type { Page, Shown } from './page.ts'
 import { Facts, Form, List, reasonField, Section, table } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
-/** The page of one record: its outcome, and the rule behind each member of its V3 body and its reply. */
+/** Shows the rule behind each member of a record's V3 body and of its reply. */
 export const record: Page = {
   path: '/batches/:batch/:part',
   show: (visit, ports) => showRecord(visit, ports, false),

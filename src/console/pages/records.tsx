@@ -2,7 +2,6 @@ import { type RecordState, recordStates } from '../../journal/index.ts'
 import type { BatchRow, RecordRow } from '../data/port.ts'
 import { Badge, type Column, Id, Time, type Tone } from './parts.tsx'
 
-/** The name and the colour of each state. */
 export const states: Readonly<Record<RecordState, readonly [name: string, tone: Tone]>> = {
   open: ['in flight', 'plain'],
   confirmed: ['confirmed', 'good'],
@@ -14,7 +13,6 @@ export const states: Readonly<Record<RecordState, readonly [name: string, tone: 
 
 export const isState = (text: string): text is RecordState => Object.hasOwn(states, text)
 
-/** Returns the states of a batch's records with their counts. */
 export const countsOf = ({ states: counts }: Pick<BatchRow, 'states'>) =>
   recordStates.flatMap((state) => {
     const [name, tone] = states[state]
@@ -46,7 +44,6 @@ function State({ record: { state, superseded, deadLetter } }: { readonly record:
 
 export const BatchLink = ({ batch }: { readonly batch: number }) => <a href={`/batches/${batch}`}>{batch}</a>
 
-/** The columns of tables of records. The part and the batch link to their pages. */
 export const recordColumns = {
   part: ['Part', ({ batch, position }) => <a href={`/batches/${batch}/${position + 1}`}>{position + 1}</a>],
   batch: ['Batch', ({ batch }) => <BatchLink batch={batch} />],

@@ -3,7 +3,7 @@ import type { ConsolePorts, SandboxState } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, counted, Facts, Id, Section, table, Time, Token } from './parts.tsx'
 
-/** A named set of faults, empty for a service without faults. */
+/** Has no faults for a service without faults. */
 type Switch = readonly [name: string, label: string, effect: string, ...faults: object[]]
 
 const onV3 = { face: 'V3' }
@@ -21,7 +21,6 @@ const switches: readonly Switch[] = [
 
 const SHOWN = 50
 
-/** The page of the sandbox beside the adapter: accepted marks, faults, and ids to try. */
 export const sandbox: Page = {
   path: '/sandbox',
   isLive: true,
@@ -71,7 +70,7 @@ export const sandbox: Page = {
   },
 }
 
-/** Returns the sandbox. Throws `ADP_NOT_FOUND` if none runs beside the adapter, or if the person may not see all partners. */
+/** Throws `ADP_NOT_FOUND` if no sandbox runs beside the adapter, or if the person may not see all partners. */
 function sandboxOf({ actor }: Visit, { sandbox: own }: ConsolePorts): NonNullable<ConsolePorts['sandbox']> {
   if (own === undefined || actor.partners !== undefined) throw notFound('page')
   return own
@@ -87,7 +86,6 @@ function has(shown: unknown, wanted: unknown): boolean {
 
 interface SwitchesProps {
   readonly visit: Visit
-  /** The faults that the sandbox reports as active. */
   readonly set: unknown
 }
 

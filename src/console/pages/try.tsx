@@ -4,10 +4,10 @@ import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } 
 import type { Page } from './page.ts'
 import { Badge, counted, Form, formatCount, Id, List, Section, table } from './parts.tsx'
 
-/** The maximum size of a recording in bytes. It is decoded while the page waits. */
+/** A recording is decoded while the page waits. */
 const MAX_BYTES = 4 * 1_048_576
 
-/** The page that shows what the adapter would make of a recorded batch. Nothing is posted or stored. */
+/** Shows what the adapter would make of a recorded batch. Posts and stores nothing. */
 export const tryIt: Page = {
   path: '/try',
   takesFile: MAX_BYTES,
@@ -64,10 +64,9 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
 }
 
 const SHOWN = 500
-/** The maximum number of characters of one value, since a page of several megabytes would take long to write. */
+/** A page of several megabytes would take long to write. */
 const SHOWN_CHARACTERS = 4_096
 
-/** Returns a value, or its beginning and the number of characters that are left out. */
 function shortened(text: string): string {
   const more = text.length - SHOWN_CHARACTERS
   return more <= 0
@@ -118,7 +117,6 @@ const findingTable = (file: Buffer | undefined) =>
 
 const AROUND = 80
 
-/** Shows the text of the file around an offset, and marks the offset. */
 function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: number }) {
   const textOf = (from: number, to: number): string => file.subarray(Math.max(0, from), to).toString('utf8')
   return (
@@ -146,7 +144,6 @@ const replyNotes = [
   "Boundaries and SequenceID are new in each reply, and @odata.context has the address of the client's request.",
 ]
 
-/** Shows the reply that the client would get, and what in it depends on V3. */
 function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
   return (
     <>
@@ -175,7 +172,6 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
 
 const statusIn = (part: string): string => /^HTTP\/1\.1 (\d+)/m.exec(part)?.[1] ?? ''
 
-/** Marks every occurrence of the id that V3 assigns. */
 const marked = (part: string, id: string) =>
   shortened(part.trimEnd())
     .split(id)
