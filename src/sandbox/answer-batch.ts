@@ -13,14 +13,14 @@ import { parseJson } from './json.ts'
 interface Operation {
   /** The Content-ID or JSON id, or `undefined` if the request has none. */
   readonly id: string | undefined
-  /** The name of the changeset or atomicity group, which is applied as a whole or not at all. `undefined` if the request is in no group. */
+  /** `undefined` if the request is in no changeset or atomicity group, which is applied as a whole or not at all. */
   readonly group: string | undefined
   /** Ids of the operations and groups that must succeed before this operation runs. */
   readonly dependsOn: readonly string[]
   readonly method: string
-  /** The URL as written: absolute, an absolute path, or relative to the service root. */
+  /** As written: absolute, an absolute path, or relative to the service root. */
   readonly url: string
-  /** Header fields by name in lower case. */
+  /** By name in lower case. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
 }
@@ -147,10 +147,7 @@ interface BatchParts {
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
-/**
- * Maximum number of reply bytes, after which the reads of a batch are refused: 20,000 reads could produce gigabytes. Replies to writes are
- * small.
- */
+/** After this many reply bytes the reads of a batch are refused: 20,000 reads could produce gigabytes. Replies to writes are small. */
 const maxAnswerBytes = 33_554_432
 const repliesTooLarge = odataError(
   413,

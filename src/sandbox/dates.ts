@@ -5,7 +5,7 @@ export function dayNumber(isoDate: string): number {
   return Math.floor(Date.parse(`${isoDate.slice(0, 10)}T00:00:00Z`) / dayMs)
 }
 
-/** Returns the number of the UTC day that contains an instant in milliseconds. */
+/** Returns the number of the UTC day that contains an instant. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / dayMs)
 }
@@ -19,7 +19,6 @@ export function weekday(day: number): number {
   return (day + 3) % 7
 }
 
-/** Returns the Monday of the week that contains a day. */
 export function mondayOf(day: number): number {
   return day - weekday(day)
 }
@@ -50,7 +49,7 @@ export function formatInstant(ms: number): string {
 /** The roll state of a learner, which changes from future to current to leaver (service-facts 16). */
 type RollState = 'Current' | 'Leaver' | 'Future'
 
-/** The first and last day on roll as day numbers. Current pupils have the day on which they will leave. */
+/** Current pupils have the day on which they will leave. */
 export interface Enrolment {
   readonly admissionDay: number
   readonly leavingDay: number

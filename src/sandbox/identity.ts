@@ -1,8 +1,8 @@
 import { hashName, mix32, unmix32 } from './random.ts'
 
 /**
- * Ids that follow from the seed. The same thing has the same guid on every machine and every day. `kind` names the kind of thing
- * (`learner`, `session`, `LearnerAddress`), and ids of different kinds never coincide.
+ * Ids that follow from the seed, so that the same thing has the same guid on every machine and every day. `kind` names the kind of thing
+ * (`learner`, `session`, `LearnerAddress`). Ids of different kinds never coincide.
  */
 export interface Identities {
   /** Returns the lower-case guid of the thing with one or two 32-bit numbers. */

@@ -15,7 +15,6 @@ const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =
 // ISO 8601 with an offset, as in Edm.DateTimeOffset (OData ABNF dateTimeOffsetValue).
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Sets the error messages of a required member. */
 const required = (expected: string) => ({
   error: ({ input }: { readonly input?: unknown }): string =>
     input === undefined || input === null ? 'is required' : expected,
@@ -33,7 +32,7 @@ export const fields = {
   string: z.string('must be a string').nullish(),
   int32: z.int32('must be a 32-bit integer').nullish(),
   guid: guid.nullish(),
-  /** A date and time, converted to milliseconds since 1970. */
+  /** Converts a date and time to milliseconds since 1970. */
   instant: instant.nullish(),
 }
 
@@ -69,7 +68,6 @@ export function parseRelaxedJson(text: string): unknown {
   return strict === undefined && text.includes("'") ? parseJson(toDoubleQuotes(text)) : strict
 }
 
-/** Parses JSON, or returns `undefined` for malformed text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -13,11 +13,11 @@ const domain = z.string().refine((name) => securityDomains.includes(name), {
 
 const keys = z.array(z.string().min(1))
 const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) }))
-/** Maximum number of calls per key and second. Defaults to no limit. */
+/** Default: no limit. */
 const callsPerSecond = z.int().positive().optional()
 const port = z.int().min(0).max(65535)
 
-/** The callers that are accepted in addition to the built-in one. */
+/** In addition to the built-in caller. */
 const callers = {
   keys: keys.default([]),
   tokens: tokens.default([]),
@@ -36,9 +36,9 @@ const callers = {
 
 /** The gateway of V2 if it has a separate port. */
 const v2 = z.strictObject({
-  /** Defaults to the keys of the main port. */
+  /** Default: the keys of the main port. */
   keys: keys.optional(),
-  /** Defaults to the tokens of the main port. */
+  /** Default: the tokens of the main port. */
   tokens: tokens.optional(),
   callsPerSecond,
 })
@@ -61,12 +61,11 @@ export const sandboxFileSchema = z.strictObject({
   maxBodyBytes: bytes.prefault('32MiB'),
 })
 
-/** The options of `createSandbox`. All of them have defaults. */
 export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
 export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
-/** Validates the options and applies the defaults. Throws `ADP_USAGE` with one detail per error, worded as for a configuration file. */
+/** Throws `ADP_USAGE` with one detail per error, worded as for a configuration file. */
 export function readOptions(options: SandboxOptions): SandboxSettings {
   const { value, faults: invalid } = readValues(sandboxFileSchema, options)
   const faults = value === undefined ? invalid : conflictsOf(value)

@@ -6,7 +6,6 @@ export interface Random {
   below(bound: number): number
   /** Returns one of the items. The list must not be empty. */
   pick<Item>(items: readonly [Item, ...Item[]]): Item
-  /** Returns true with the given probability, from 0 to 1. */
   chance(probability: number): boolean
 }
 
@@ -32,7 +31,7 @@ export function hashName(name: string): number {
   return hash >>> 0
 }
 
-/** Implements SplitMix32. It is a class for speed, because a school needs hundreds of thousands of streams. */
+/** SplitMix32, as a class for speed, because a school needs hundreds of thousands of streams. */
 class Stream implements Random {
   private state: number
 
@@ -58,7 +57,7 @@ class Stream implements Random {
   }
 }
 
-/** Creates the random stream `name` of a seed. Streams with different names are independent. */
+/** Streams with different names are independent. */
 export function createRandom(seed: number, name: string): Random {
   return new Stream(mix32(seed ^ hashName(name)))
 }

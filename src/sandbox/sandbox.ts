@@ -32,11 +32,11 @@ import { createSecurity } from './security.ts'
 
 const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
-/** A stand-in service. It accepts requests after `listen`. */
+/** Accepts requests after `listen`. */
 export interface Sandbox {
   /**
-   * Starts listening. Resolves to the base URL without a trailing slash, and the port. `v2Url` is the base URL of V2, which equals `url`
-   * unless V2 has a separate port. Throws `ADP_CONFIGURATION` if it cannot listen.
+   * Resolves to the base URL without a trailing slash, and the port. `v2Url` is the base URL of V2, which equals `url` unless V2 has a
+   * separate port. Throws `ADP_CONFIGURATION` if the sandbox cannot listen.
    */
   listen(): Promise<{ url: string; port: number; v2Url: string }>
   close(): Promise<void>
@@ -150,7 +150,6 @@ export function createSandbox(
   }
 }
 
-/** The parts of the service that depend on the port. */
 interface ServicePort {
   /** Returns true if the port serves the resource. Other resources get 404. */
   readonly serves: (route: Route) => boolean
@@ -205,7 +204,7 @@ const isAttendance = (set: string): boolean =>
   serviceSets.some(({ name, securityDomain }) => name === set && securityDomain === 'Attendance')
 const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
 
-/** The model of each kind of root. Its service document lists exactly the sets that can be read below it. */
+/** The service document of each root lists exactly the sets that can be read below it. */
 const rootModels = {
   Learner: modelWith((set) => !isAttendance(set)),
   Attendance: modelWith(isAttendance),
@@ -218,7 +217,7 @@ const rootModels = {
 
 const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is available only as application/xml.')
 
-/** Answers `GET <root>/` and `GET <root>/$metadata`. Returns `undefined` for every other path. */
+/** Returns `undefined` for every path but `<root>/` and `<root>/$metadata`. */
 function answerMetadata(request: RoutedRequest): Reply | undefined {
   const { route, origin } = request
   const [name, ...rest] = route.resource

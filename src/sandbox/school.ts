@@ -48,11 +48,8 @@ export function openSchool(
     today: () => dayOf(now()),
     /** Composes the entities of a learner set on a day as they were seeded. */
     compose: (set: LearnerSet, day: number) => composeSet({ seed, ids, roster }, set, day),
-    /** How the service changes the values of a mark before it stores them. */
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
-    /** The form of V2 replies, and the treatment of batches whose ids differ. */
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),
-    /** The marks that one interface shows differently from what is stored. */
     differences: createDifferences(ids, codes),
     /** Undoes every write of a client, which restores the seeded state. */
     undoWrites: (): void => {
@@ -61,10 +58,7 @@ export function openSchool(
       if (written !== undefined)
         refillRegisters(database, source, Math.floor(written.first / 2), Math.floor(written.last / 2))
     },
-    /**
-     * Runs `work` in a transaction that is rolled back unless `work` returns true. An error rolls it back too. Returns what `work`
-     * returned.
-     */
+    /** Runs `work` in a transaction that is rolled back unless `work` returns true. Returns what `work` returned. */
     attempt: (work: () => boolean): boolean => {
       database.exec('BEGIN')
       let shouldCommit = false

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { gatewayError, rateLimitReply, type Reply } from './http/reply.ts'
 import type { SandboxSettings } from './options.ts'
 
-/** The caller of an accepted request. */
 export interface Principal {
-  /** The security domains of the token (service.md 1.1), or `undefined` if the token has all domains. */
+  /** Those of the token (service.md 1.1), or `undefined` if the token has all domains. */
   readonly domains: ReadonlySet<string> | undefined
   /** The author of the marks that this caller writes, as a guid in lower case. */
   readonly actorId: string
@@ -27,7 +26,6 @@ const invalidKey =
   'Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.'
 const invalidToken = 'Unauthorized. Access token is missing or invalid.'
 
-/** Creates the gateways and the token endpoint. `now` returns the time of the service in milliseconds since 1970. */
 export function createSecurity(settings: SandboxSettings, actorId: string, now: () => number) {
   const issued = createIssuedTokens(now)
   const gateway = (
@@ -59,17 +57,16 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
   return {
     /** The gateway of the only port, or of the V3 port if V2 has a separate one. */
     admit: gateway(keys, tokens, callsPerSecond),
-    /** The gateway of the V2 port. Its keys and tokens can differ from those of the other gateway (service-facts 10). */
+    /** The keys and tokens of V2 can differ from those of the other gateway (service-facts 10). */
     admitV2: gateway(v2?.keys ?? keys, v2?.tokens ?? tokens, v2?.callsPerSecond),
-    /** Answers `POST …/connect/token`. */
     issueToken: (contentType: string | undefined, body: string): Reply =>
       answerTokenCall([{ id: builtIn, secret: builtIn }, ...clients], issued, contentType, body),
   }
 }
 
 /**
- * Creates a rate limit over a sliding window of one second per subscription key, by the clock of the machine. The function returns the
- * seconds to wait if a call exceeds the limit, or `undefined` otherwise. A refused call is not counted.
+ * Limits the calls in a sliding window of one second per subscription key, by the clock of the machine. Returns the seconds to wait if a
+ * call exceeds the limit. A refused call is not counted.
  */
 function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) => number | undefined {
   const calls = new Map<string, number[]>()
@@ -87,10 +84,10 @@ function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) =
   }
 }
 
-/** The security domains of a token, or `undefined` if it has all domains. */
+/** `undefined` if the token has all domains. */
 type Domains = ReadonlySet<string> | undefined
 
-/** One hour (service-facts 11). */
+/** An hour (service-facts 11). */
 const lifetimeSeconds = 3600
 
 function createIssuedTokens(now: () => number) {
@@ -115,8 +112,7 @@ function createIssuedTokens(now: () => number) {
 
 /**
  * Answers a call of the stand-in token endpoint (service-facts 11; RFC 6749 4.4 and 5). The call is form-encoded, with the grant type
- * `client_credentials`, a `scope`, and the organisation in `acr_values`. The reply is a token that is valid for an hour, or an error of RFC
- * 6749 5.2.
+ * `client_credentials`, a `scope`, and the organisation in `acr_values`. The reply is a token, or an error of RFC 6749 5.2.
  */
 function answerTokenCall(
   clients: readonly (Pick<SandboxSettings['clients'][number], 'id' | 'secret'> &

@@ -23,7 +23,7 @@ const listedSet = (name: string, type: string, entities: readonly Entity[]): Ser
   rows: listedRows(entities),
 })
 
-/** Creates the V3 attendance service, which answers every path below `…/Attendance/V3` except `$batch` and `$metadata`. */
+/** Answers every path below `…/Attendance/V3` except `$batch` and `$metadata`. */
 export function createAttendanceService(
   school: School,
   queryContext: () => QueryContext,
@@ -94,9 +94,8 @@ const startDateRequired = odataError(
 )
 
 /**
- * Reads the `startDate` parameter of `SIMS.Changes`, in milliseconds since 1970. The documentation does not show its type, so a plain date
- * is accepted too. An alias is replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or
- * has another form.
+ * Reads the `startDate` parameter of `SIMS.Changes`. The documentation does not show its type, so a plain date is accepted too. An alias is
+ * replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or has another form.
  */
 function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest): number | undefined {
   const [parameter, ...more] = parameters

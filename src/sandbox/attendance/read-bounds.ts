@@ -4,11 +4,11 @@ import { odataError, type Reply } from '../http/reply.ts'
 
 /** The rows that a filter can match. A kind of id that is absent does not restrict the rows. */
 export interface ReadBounds {
-  /** Ids in lower case. */
+  /** In lower case. */
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** Limits of the session start in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
+  /** The start of the session, both limits inclusive. Infinite if the filter sets no limit. */
   readonly from: number
   readonly to: number
 }
@@ -77,7 +77,6 @@ function bound(path: string, operator: CompareNode['operator'], value: Scalar): 
 const common = (one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlySet<string> =>
   new Set([...one].filter((id) => other.has(id)))
 
-/** Combines the bounds of two conditions that must both hold. */
 function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
@@ -88,7 +87,7 @@ function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   return { ...Object.fromEntries(ids), ...span }
 }
 
-/** Combines the bounds of two alternatives. An id field stays restricted only if both alternatives restrict it. */
+/** Keeps an id field restricted only if both alternatives restrict it. */
 function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
   const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
@@ -100,8 +99,7 @@ function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
 
 /**
  * Refuses a read of attendance that is too wide (service.md 4, 4.1 and 8; service-facts 1 and 2). A filter with a date range may span at
- * most `maxDays` days. A filter without one must name one learner, an event or a record. Returns the error reply, or `undefined` if the
- * read is allowed.
+ * most `maxDays` days. A filter without one must name one learner, an event or a record. Returns `undefined` if the read is allowed.
  */
 export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | undefined {
   const { from, to, learners, events, records } = bounds

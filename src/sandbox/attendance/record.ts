@@ -10,7 +10,7 @@ export interface RecordView {
   readonly externalId: string
   readonly present: boolean
   readonly absent: boolean
-  /** Milliseconds since 1970, or null for a session without a mark. */
+  /** Null for a session without a mark. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
   /** The start of the session as the service writes it. */
@@ -32,7 +32,7 @@ export interface MarkWrite extends Omit<
   /** `undefined` if the attendance code decides. */
   readonly present: boolean | undefined
   readonly absent: boolean | undefined
-  /** Milliseconds since 1970, or `undefined` for the current time. */
+  /** `undefined` for the current time. */
   readonly recordedOn: number | undefined
   readonly recordedBy: string
 }
@@ -54,7 +54,7 @@ interface RecordTypes {
 const { Attendee, Event, AttendanceCode } = referenceTypes
 const documentedTypes: RecordTypes = { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] }
 
-/** Converts a record to the JSON that the service returns, with its fields in the order of service.md 2.10. */
+/** Keeps the order of the fields in service.md 2.10. */
 export function toRecordEntity(view: RecordView, types = documentedTypes): Record<string, Json> {
   const by = view.recordedBy
   return {

@@ -17,7 +17,7 @@ export interface RowPosition {
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
-  /** The number of the effect that wrote the mark, or 0 for the seeded history. `undefined` if the session has no recorded mark. */
+  /** 0 for the seeded history. `undefined` if the session has no recorded mark. */
   readonly seq: number | undefined
 }
 
@@ -37,7 +37,7 @@ export function recordedRow(school: School, learner: Pupil, session: Session, ma
   }
 }
 
-/** Builds the row of a stored mark, or returns `undefined` if its session is outside the calendar. */
+/** Returns `undefined` if the session of the mark is outside the calendar. */
 export function rowOf(school: School, mark: Mark): Row | undefined {
   const learner = school.roster.byNumber(mark.learner)
   const session = school.calendar.byNumber(mark.session)
@@ -46,14 +46,13 @@ export function rowOf(school: School, mark: Mark): Row | undefined {
     : recordedRow(school, learner, session, mark)
 }
 
-/** Selects the rows to read, the point in time at which to read them, and the interface that shows them. */
 interface RowQuery {
   readonly bounds: ReadBounds
   /** The interface whose configured differences apply. If absent, rows are read as they are stored. */
   readonly face?: Face
   /** Reading starts after this row. */
   readonly after?: RowPosition | undefined
-  /** The number of the last effect to take into account. Later writes are invisible. */
+  /** Later writes than this effect are invisible. */
   readonly asOf?: number | undefined
   /** True to omit sessions without a recorded mark, as V2 does. */
   readonly recordedOnly?: boolean
@@ -108,11 +107,10 @@ function placeOfRecord(
 interface SessionSpan {
   readonly first: number
   readonly last: number
-  /** Restricts the span to these sessions. `undefined` if all sessions from first to last are included. */
+  /** `undefined` if all sessions from first to last are included. */
   readonly only: ReadonlySet<number> | undefined
 }
 
-/** Returns the sessions within the bounds, or `undefined` if there are none. */
 function sessionSpan(school: School, bounds: ReadBounds): SessionSpan | undefined {
   const { calendar } = school
   const { sessions } = calendar
@@ -176,7 +174,7 @@ function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   }
 }
 
-/** Finds the row with an id in lower case, or returns `undefined` if the interface shows no such row. */
+/** Returns `undefined` if the interface shows no row with this id, which is in lower case. */
 export function rowById(
   school: School,
   externalId: string,

@@ -11,9 +11,8 @@ import { boundsOf, filterRequired, refuseWideRange, unbounded } from './read-bou
 import { type RecordView, toRecordEntity } from './record.ts'
 import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition } from './rows.ts'
 
-/** How V2 or V3 represents and accepts attendance records. */
 export interface RecordFace {
-  /** The interface. V2 omits sessions without a mark (service.md 1.2). */
+  /** V2 omits sessions without a mark (service.md 1.2). */
   readonly name: Face
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
@@ -21,8 +20,8 @@ export interface RecordFace {
 }
 
 /**
- * Creates the set of attendance records of an interface. A read needs a `$filter` that is narrow enough. Rows are read in order of learner
- * and time, and only within the bounds of the filter. Reads ignore effects after number `asOf` if it is given.
+ * Creates the set of attendance records of an interface. A read needs a `$filter` that is narrow enough, and reads rows only within its
+ * bounds, in order of learner and time. Reads ignore effects after number `asOf` if it is given.
  */
 export function recordSet(school: School, face: RecordFace, asOf: number | undefined): ServedSet {
   const { name, toEntity } = face
@@ -43,7 +42,7 @@ export function recordSet(school: School, face: RecordFace, asOf: number | undef
   }
 }
 
-/** Creates the collection of `SIMS.Changes` since an instant in milliseconds. Reading it needs no filter. */
+/** Creates the collection of `SIMS.Changes`, which can be read without a filter. */
 export function changedRecords(school: School, face: RecordFace, since: number): Collection {
   return {
     typeName: face.typeName,
@@ -101,7 +100,7 @@ export function codeEntities({ codes, ids }: School): Entity[] {
 
 /**
  * Lists the audit of changes (service-facts 4): the states that writes replaced and the states that they created, in the order of the
- * writes. Writes before `since` (milliseconds) are excluded.
+ * writes.
  */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {
@@ -112,9 +111,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/**
- * Returns the successive states of the mark's session as V2 shows them, the oldest write first. Writes after effect `asOf` are excluded.
- */
+/** Returns the successive states of the mark's session as V2 shows them, oldest first. Excludes writes after effect `asOf`. */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []

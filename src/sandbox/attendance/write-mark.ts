@@ -10,7 +10,6 @@ import type { Face } from '../store/marks.ts'
 import { type MarkWrite, readRecordBody, type RecordView, toRecordEntity } from './record.ts'
 import { recordedRow } from './rows.ts'
 
-/** The written mark as the reply shows it, the ids that do not exist, or a conflict with an existing mark. */
 type MarkOutcome =
   | { readonly kind: 'written'; readonly view: RecordView }
   | { readonly kind: 'unknownIds'; readonly faults: readonly ErrorDetail[] }
@@ -21,7 +20,7 @@ const conflicts = {
   idTaken: 'The ExternalID belongs to the mark of another session. Nothing was stored.',
 }
 
-/** Validates the three ids of a mark and records it. All invalid ids are reported together. */
+/** Validates the three ids of a mark and records it. Reports all invalid ids together. */
 export function writeMark(school: School, face: Face, write: MarkWrite): MarkOutcome {
   const learner = school.roster.byId(write.learner)
   const session = school.calendar.byId(write.event)
@@ -58,8 +57,8 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
 }
 
 /**
- * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4). The status is 201 with the stored record, 204 if the client prefers no
- * body, 400 with all errors, or 409 if the session may not be marked again.
+ * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4): 201 with the stored record, 204 if the client prefers no body, 400 with
+ * all errors, or 409 if the session may not be marked again.
  */
 export function postRecord(school: School, request: RoutedRequest): Reply {
   const contentType = request.header('content-type') ?? ''

@@ -10,9 +10,9 @@ type Kind = (typeof kinds)[number]
 
 const id = z.guid().toLowerCase()
 const schema = z.strictObject({
-  /** The interface that shows the differences. The other interface shows the stored values. */
+  /** The other interface shows the stored values. */
   face: z.enum(['V2', 'V3']),
-  /** The marks that differ. A mark can occur with several kinds. */
+  /** A mark can occur with several kinds. */
   rows: z
     .array(z.strictObject({ learner: id, event: id, kind: z.enum(kinds) }))
     .max(10_000)
@@ -25,13 +25,12 @@ const schema = z.strictObject({
     .default([...kinds]),
 })
 
-/** The marks that one interface shows differently from what is stored. */
 type DifferencePlan = z.output<typeof schema>
 
-/** The kind of the ids that the difference `id` gives to marks. A read by such an id finds the mark. */
+/** A read by such an id finds the mark. */
 export const otherIdKind = 'otherMark'
 
-/** Creates the differences, with none configured. They affect only reads of marks. */
+/** Starts without differences. They affect only reads of marks. */
 export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
@@ -71,7 +70,6 @@ export function createDifferences(ids: Identities, codes: CodeTable) {
   }
   return {
     ...setting,
-    /** Returns the marks as an interface shows them. */
     show: (face: Face | undefined, marks: readonly Mark[]): readonly Mark[] => {
       if (plan === null || plan.face !== face) return marks
       const shown = plan

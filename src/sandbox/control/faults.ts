@@ -4,16 +4,15 @@ import { faceOf } from '../http/request.ts'
 import type { Random } from '../random.ts'
 import { readBody, type Setting } from './setting.ts'
 
-/** The requests that a fault applies to, and how often. */
 const scope = {
-  /** The method in any case. Defaults to all methods. */
+  /** In any case. Default: all methods. */
   method: z.string().optional(),
-  /** Text that the path contains, in any case. Defaults to all paths. */
+  /** Text that the path contains, in any case. Default: all paths. */
   path: z.string().optional(),
   face: z.enum(['V2', 'V3']).optional(),
   /** Number of matching requests that pass before the fault takes effect. */
   skip: z.int().min(0).default(0),
-  /** Maximum number of requests that the fault affects. Defaults to no limit. */
+  /** Maximum number of requests that the fault affects. Default: no limit. */
   count: z.int().min(1).optional(),
   /** Probability that a matching request is affected, drawn from the seed of the sandbox. */
   probability: z.number().min(0).max(1).default(1),
@@ -45,8 +44,8 @@ const schema = z.discriminatedUnion('kind', [
     resetAfterMs: z.int().min(0).max(600_000).optional(),
   }),
   /**
-   * Hides from reads the writes of the last `lagMs` milliseconds by the clock of the service. Without `lagMs`, hides the writes made since
-   * the fault was set.
+   * Hides from reads the writes of the last `lagMs` milliseconds by the clock of the service. Default: the writes made since the fault was
+   * set.
    */
   z.strictObject({ ...scope, kind: z.literal('staleRead'), lagMs: z.int().min(0).optional() }),
 ])
@@ -62,9 +61,8 @@ type Fault = z.output<typeof schema>
 /** The combined effect of all faults that apply to one request. */
 export interface Disturbance {
   readonly latencyMs: number
-  /** The reply to send instead of handling the request. */
   readonly reply?: Reply
-  /** Resets the connection or never replies, and `apply` says whether the request is applied first. */
+  /** `apply` says whether the request is applied first. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
   /** The number of the last effect that a read sees. */
   readonly asOf?: number
@@ -72,9 +70,9 @@ export interface Disturbance {
   readonly truncateAt?: number
   readonly brokenGzip?: boolean
   readonly bytesPerSecond?: number
-  /** The delay before each request of a V3 batch in milliseconds. */
+  /** The delay before each request of a V3 batch. */
   readonly paceMs?: number
-  /** The connection is reset after this number of milliseconds, while the service continues. */
+  /** The connection is reset after this time, while the service continues. */
   readonly resetAfterMs?: number | undefined
 }
 
@@ -129,7 +127,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
         return { asOf: fault.lagMs === undefined ? seqWhenSet : lastSeq(fault.lagMs) }
     }
   }
-  /** If two faults exclude each other, the later one applies. */
+  /** Combines faults. Of two faults that exclude each other, the later one applies. */
   const join = (struck: readonly Counted[]): Disturbance =>
     struck.reduce<Disturbance>((joined, { fault }) => ({ ...joined, ...effectOf(fault, joined) }), {
       latencyMs: 0,
@@ -153,7 +151,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
   }
   return {
     ...setting,
-    /** Returns the combined effect of the faults that apply to a request, or `undefined` if none does. Counts each of them. */
+    /** Returns `undefined` if no fault applies to the request. Counts each fault that applies. */
     strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)

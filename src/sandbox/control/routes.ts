@@ -12,13 +12,13 @@ import type { Setting } from './setting.ts'
 
 interface ControlParts {
   readonly school: School
-  /** The settings by the path of their route. */
+  /** By the path of their route. */
   readonly settings: Readonly<Record<string, Setting>>
   /** Undoes every write and restores the defaults of all settings except the clock. */
   readonly reset: () => void
 }
 
-/** Creates the routes under `/_sandbox` that inspect and control the sandbox. They need no credentials and accept local callers only. */
+/** Creates the routes under `/_sandbox`. They need no credentials and accept local callers only. */
 export function createControlRoutes({ school, settings, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {
@@ -88,7 +88,6 @@ export interface EffectEntry extends Omit<Effect, 'learner' | 'session' | 'code'
   readonly code: string
 }
 
-/** Lists the accepted writes after number `since`, in order. */
 function listEffects({ marks, ids }: School, since: number): EffectEntry[] {
   return marks.effects(since).map(({ seq, face, learner, session, code, ...rest }) => ({
     ...{ seq, face },

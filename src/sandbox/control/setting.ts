@@ -3,14 +3,13 @@ import { AdapterError } from '../../errors.ts'
 
 /** A setting that can be changed while the sandbox runs, through its own route below `/_sandbox`. */
 export interface Setting<Shown = unknown> {
-  /** Returns the value that GET shows. */
   current(): Shown
-  /** Replaces the value with the body of a PUT. Throws `ADP_USAGE` with every validation error. */
+  /** Throws `ADP_USAGE` with every validation error of the new value. */
   put(body: unknown): void
   clear(): void
 }
 
-/** Creates a setting that starts with the defaults of the schema. `what` names the setting in errors. */
+/** Creates a setting with the defaults of the schema. `what` names the setting in errors. */
 export function createSetting<Value>(schema: z.ZodType<Value>, what: string): Setting<Value> {
   let value = schema.parse({})
   return {

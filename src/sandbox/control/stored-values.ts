@@ -13,7 +13,7 @@ export const valueRulesSchema = z.strictObject({
     .default('keep'),
   /** The source of `RecordedOn`: the client's time if it sent one, or always the time of the service. */
   clock: z.enum(['client', 'server']).default('client'),
-  /** How far the clock of the service is ahead (positive) or behind (negative), in milliseconds. */
+  /** How far the clock of the service is ahead (positive) or behind (negative). */
   offsetMs: z.int().min(-864_000_000).max(864_000_000).default(0),
   /** Rules for comments, applied in this order. `cut` keeps this number of UTF-16 code units. */
   comments: z.array(commentRule).default([]),
@@ -22,23 +22,21 @@ export const valueRulesSchema = z.strictObject({
   echo: z.enum(['stored', 'posted']).default('stored'),
 })
 
-/** How the service changes the values of a write before it stores them. */
 export type ValueRules = z.output<typeof valueRulesSchema>
 
 /** The values of a mark that a service may store differently from how they were posted. */
 interface MarkValues {
   readonly minutesLate: number | null
   readonly comment: string | null
-  /** Milliseconds since 1970. */
   readonly recordedOn: number
 }
 
-/** The values as a client sent them. Without `recordedOn` the time of the service applies. */
+/** Without `recordedOn` the time of the service applies. */
 interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
 
-/** Returns the values to store, and the values that the reply shows. `now` is the time of the sandbox in milliseconds since 1970. */
+/** Returns the values to store, and the values that the reply shows. */
 export function storeValues(
   rules: ValueRules,
   { minutesLate, comment, recordedOn }: PostedValues,

@@ -13,7 +13,7 @@ export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): s
 
 const odataHeaders = { 'Content-Type': jsonMediaType(), 'OData-Version': '4.0' }
 
-/** Builds a JSON reply of the data service. `body` is JSON text. */
+/** Builds a JSON reply; `body` is JSON text. */
 export function jsonReply(
   status: number,
   body: string,
@@ -24,7 +24,7 @@ export function jsonReply(
 
 /**
  * Builds an error reply in the OData form (OData JSON format 21.1), which service-facts 12 expects of V3. Only the codes ATT_VAL_2 and
- * ATT_VAL_3 are known from the service. All others are specific to this sandbox.
+ * ATT_VAL_3 are known from the service.
  */
 export function odataError(
   status: number,
@@ -55,20 +55,17 @@ export function rateLimitReply(retryAfterSeconds: number): Reply {
   return gatewayError(429, message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
-/** The reply if no resource has the path, or no entity has the key. */
+/** Also for a path to an entity that does not exist. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
 
-/** Builds the reply to a method that the resource does not support. HEAD is allowed wherever GET is. */
+/** Builds the 405 reply. HEAD is allowed wherever GET is. */
 export function methodNotAllowed(...methods: string[]): Reply {
   const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
   const reply = odataError(405, 'MethodNotAllowed', `The resource allows ${allowed}.`)
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/**
- * Returns the gateway's refusal of a valid token that lacks a security domain (service-facts 12), or `undefined` if the token has the
- * domain.
- */
+/** Returns the gateway's refusal of a valid token that lacks a security domain (service-facts 12). */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,

@@ -2,22 +2,22 @@ import type { Principal } from '../security.ts'
 import type { Face } from '../store/marks.ts'
 import type { Reply } from './reply.ts'
 
-/** A request to the data service, sent alone or as part of a batch. */
+/** A request that was sent alone or as part of a batch. */
 export interface ServiceRequest {
   readonly method: string
-  /** The path as sent, without the query. */
+  /** As sent, without the query. */
   readonly path: string
   /** The percent-encoded text after `?`. Empty if there is no query. */
   readonly query: string
-  /** Returns the value of a header field by its name in lower case. */
+  /** Returns the value of a header field; `name` is in lower case. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
   /** The scheme and authority that the client used. Links in replies begin with it. */
   readonly origin: string
   readonly principal: Principal
-  /** Reads ignore writes after this effect number (a stale read). `undefined` if reads see everything. */
+  /** Reads ignore writes after this effect (a stale read). `undefined` if reads see everything. */
   readonly asOf: number | undefined
-  /** The delay before each request of a V3 batch in milliseconds, or `undefined` for no delay. */
+  /** The delay before each request of a V3 batch. */
   readonly paceMs?: number | undefined
 }
 
@@ -27,13 +27,12 @@ export type Service = (request: ServiceRequest) => Reply
 /** Answers one request, or the requests of a batch one after another. */
 export type PortService = (request: ServiceRequest) => Reply | Promise<Reply>
 
-/** The parts of a path: area, version, service root and resource. */
 export interface Route {
   readonly area: 'Learner' | 'Attendance'
   readonly version: 1 | 2 | 3
-  /** The path up to the resource, as sent: the service root. */
+  /** The path up to the resource, as sent. */
   readonly root: string
-  /** The decoded path segments after the root. */
+  /** Decoded. */
   readonly resource: readonly string[]
   /** True for the root of the lookups, such as `/V1/Lookup/Learner` (service-facts 13). */
   readonly isLookup?: true
@@ -44,9 +43,7 @@ export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
-/**
- * Returns the port that serves a path if V2 has a separate port. The port of V2 serves the obsolete interface and the registrations at V2.
- */
+/** Returns the port that serves a path if V2 has a separate port. That port serves the obsolete interface and the registrations at V2. */
 export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }

@@ -25,7 +25,7 @@ export interface PortParts {
 
 const maxFormBytes = 16_384
 
-/** Builds the Express application: health and control routes first, then the gateway and the data service for all other paths. */
+/** Orders the routes: health and control first, then the gateway and the data service for all other paths. */
 function createApp(parts: PortParts): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -142,7 +142,6 @@ export function sendReply(response: ServerResponse, reply: Reply): void {
   response.end(reply.body)
 }
 
-/** Sends a reply with the damage that the faults ask for. */
 function sendDisturbed(response: ServerResponse, reply: Reply, disturbance: Disturbance): void {
   const damaged = disturbance.brokenGzip ? breakGzip(reply) : reply
   const { truncateAt, bytesPerSecond } = disturbance
@@ -187,7 +186,7 @@ function sendSlowly(response: ServerResponse, body: Buffer, bytesPerSecond: numb
   response.once('close', () => clearInterval(timer))
 }
 
-/** Leaves the client without a reply: the connection is reset, or stays open until the client gives up. */
+/** Resets the connection, or keeps it open until the client gives up. */
 function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
   if (how === 'reset') response.socket?.resetAndDestroy()
 }
@@ -208,9 +207,7 @@ export function createHttpPort(
   const server = createOrderedServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
   return {
-    /**
-     * Starts listening. Resolves to the base URL without a trailing slash, and the port. Throws `ADP_CONFIGURATION` if it cannot listen.
-     */
+    /** Resolves to the base URL without a trailing slash, and the port. Throws `ADP_CONFIGURATION` if the port cannot listen. */
     listen: async () => {
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }

@@ -23,7 +23,7 @@ import {
 } from './samples.ts'
 
 export interface LearnerEntity {
-  /** The number of the learner. 0 for groups and lookups. */
+  /** 0 for groups and lookups. */
   readonly learner: number
   readonly entity: Record<string, Json>
 }
@@ -58,7 +58,6 @@ export function composeSet(
   })
 }
 
-/** Builds an entity or complex value with an id, all its fields and all its collections. */
 function structure(typeName: string, subject: Subject, id: string): Record<string, Json> {
   const made: Record<string, Json> = {}
   const about = { ...subject, draw: subject.random.below(10 ** 9) }
@@ -95,7 +94,7 @@ function valueOf(owner: string, { name, type, collection }: Property, subject: S
   return type.startsWith('Edm.') ? null : complexValue(typeName, subject)
 }
 
-/** Builds a complex value: a reference to a person, a reference to a listed value, or a structure. */
+/** Builds a reference to a person, a reference to a listed value, or a structure. */
 function complexValue(typeName: string, subject: Subject): Json {
   const { ids, pupil, contact } = subject
   if (typeName === 'LearnerContactDetail' && contact !== undefined)
@@ -119,7 +118,6 @@ function items(collection: string, subject: Subject): Subject[] {
   return Array.from({ length: count }, (_, index) => ({ ...subject, index }))
 }
 
-/** Invents the one or two adult contacts of a learner. */
 function contactsOf(seed: number, ids: Identities, pupil: Pupil): Contact[] {
   const random = createRandom(seed, `contacts ${pupil.number}`)
   const count = random.chance(0.75) ? 2 : 1

@@ -19,10 +19,7 @@ import type { School } from '../school.ts'
 /** The sets of learners and contacts. The links of LearnerGroup have the names of the sets that they lead to (service.md 2.2). */
 const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-/**
- * Creates a function that returns the entities of a learner set. A set is composed once and cached until a client changes an entity or the
- * day changes.
- */
+/** Composes a set once and caches it until a client changes an entity or the day changes. */
 function createLearnerEntities(school: School): (set: string) => readonly LearnerEntity[] {
   const cache = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
   const all = (name: string): readonly LearnerEntity[] => {
@@ -60,7 +57,6 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
 const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
 
-/** Creates the service of the learner domains, for every form of their paths. */
 export function createLearnerService(
   school: School,
   queryContext: () => QueryContext,
@@ -150,7 +146,7 @@ function patchPersonal(
   return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }
 
-/** The properties of a LearnerPersonal that can be changed. A key in the body is ignored (OData protocol 11.4.3). */
+/** A key in the body is ignored (OData protocol 11.4.3). */
 const changesSchema = z.strictObject(
   Object.fromEntries(learnerPersonal.properties.map(({ name, type }) => [name, changeable(name, type)])),
 )

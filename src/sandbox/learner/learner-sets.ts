@@ -1,7 +1,6 @@
 import { type ServiceSet, serviceSets } from '../../model/service-model.ts'
 import { lookupSets } from './samples.ts'
 
-/** The kind of person or thing that the entities of a set describe. */
 type SetSubject = 'learner' | 'contact' | 'group' | 'lookup'
 
 export interface LearnerSet extends ServiceSet {
@@ -30,7 +29,7 @@ export const securityDomains: readonly string[] = [
   ...new Set(serviceSets.map(({ securityDomain }) => securityDomain)),
 ]
 
-/** Finds the set with a name in any case and any spelling that the interface uses, or returns `undefined`. */
+/** Accepts any case and any spelling that the interface uses. */
 export function findLearnerSet(name: string): LearnerSet | undefined {
   const wanted = name.toLowerCase()
   return learnerSets.find((set) =>
@@ -38,10 +37,7 @@ export function findLearnerSet(name: string): LearnerSet | undefined {
   )
 }
 
-/**
- * Finds the lookup with a LookupType in any case, as in `/V1/Lookup/Learner/Ethnicity`, and the set that contains it. Returns `undefined`
- * if there is none.
- */
+/** Finds the lookup with a LookupType in any case, as in `/V1/Lookup/Learner/Ethnicity`, and the set that contains it. */
 export function findLookup(name: string): { readonly set: LearnerSet; readonly type: string } | undefined {
   for (const [setName, types] of Object.entries(lookupSets)) {
     const type = Object.keys(types).find((one) => one.toLowerCase() === name.toLowerCase())

@@ -31,12 +31,11 @@ export interface Subject {
   readonly yearStart: number
   readonly pupil: Pupil
   readonly contacts: readonly Contact[]
-  /** The contact that the entity describes or belongs to. `undefined` for entities about the learner alone. */
+  /** `undefined` for entities about the learner alone. */
   readonly contact: Contact | undefined
-  /** Position in its collection, counted from 0. */
+  /** From 0. */
   readonly index: number
   readonly random: Random
-  /** Returns a new id for a nested entity. */
   readonly nextId: (type: string) => string
   /** A random number of up to nine digits, drawn for each structure. */
   readonly draw: number
@@ -47,9 +46,7 @@ interface ListedValue {
   readonly description: string
 }
 
-/**
- * The values of the model's reference types. Each line has type names, then `CODE=Description` pairs. The first value is the most common.
- */
+/** The values of the model's reference types. Each line has type names, then `CODE=Description` pairs, with the most common value first. */
 const lists = `
 TitleRef: MR=Mr; MRS=Mrs; MS=Ms; MISS=Miss; DR=Dr
 GenderRef: F=Female; M=Male
@@ -117,7 +114,6 @@ PersonalEducationPlanContributor: SW=Social worker; TEA=Class teacher; CAR=Carer
 LearnerSENNeedTypeNote SENProvisionAttachment EHCPNote SENEventNote Notes PersonalEducationPlanDocument: NOTE=Discussed with the family
 `
 
-/** The values by the name of each type that uses them. */
 export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedValue[]]> = new Map(
   lists
     .trim()
@@ -133,7 +129,7 @@ export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedVal
     }),
 )
 
-/** The lookups of the learner and SEN areas by entity set and LookupType. */
+/** By entity set and LookupType. */
 export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   LearnerLookups: {
     Ethnicity: 'EthnicityRef',
@@ -151,7 +147,7 @@ export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>
   },
 }
 
-/** Picks a value of a list. The first value is chosen in at least half of all cases. Returns `undefined` if there is no such list. */
+/** Picks the first value in at least half of all cases. Returns `undefined` if there is no such list. */
 export function pickListed(list: string, random: Random): ListedValue | undefined {
   const values = valueLists.get(list)
   return values === undefined || random.chance(0.5) ? values?.[0] : random.pick(values)
@@ -306,10 +302,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   EnglishAsAdditional: [false, false, true],
 }
 
-/**
- * The group types of the service (service-facts 15), with functions for the names of a pupil's group. `shortName` returns `undefined` if
- * the pupil has no such group.
- */
+/** The group types of the service (service-facts 15). `shortName` returns `undefined` if the pupil has no such group. */
 const groupTypes = {
   YearGroup: {
     shortName: (pupil: Pupil, day: number) => String(yearGroupOn(pupil, day)),
@@ -319,7 +312,7 @@ const groupTypes = {
   House: { shortName: ({ house }: Pupil) => house, fullName: (name: string) => `${name} House` },
 } as const
 
-/** Builds the reference to a learner's group, or returns null if the learner is not on roll or has no such group. */
+/** Returns null if the learner is not on roll or has no such group. */
 function groupOf({ ids, pupil, day }: Subject, type: keyof typeof groupTypes): Json {
   const name = isOnRoll(pupil, day) ? groupTypes[type].shortName(pupil, day) : undefined
   if (name === undefined) return null
@@ -327,7 +320,6 @@ function groupOf({ ids, pupil, day }: Subject, type: keyof typeof groupTypes): J
   return { Description, ExternalID: groupId(ids, name), Type: `PastoralGroup.Definition.${type}` }
 }
 
-/** A group with the numbers of its current members. */
 interface Group {
   readonly entity: Record<string, Json> & { readonly ExternalID: string }
   readonly members: ReadonlySet<number>

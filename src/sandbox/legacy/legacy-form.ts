@@ -13,7 +13,7 @@ export const legacyFormSchema = z.strictObject({
   msgtypeResponse: z.boolean().default(false),
   /** Whether the records of a batch whose ids differ are applied. The reply is the same in both cases. */
   mismatch: z.enum(['post', 'drop']).default('post'),
-  /** Error messages by error code, which replace those of the sandbox. */
+  /** Replace the messages of the sandbox, by error code. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 
@@ -26,7 +26,7 @@ export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceReques
   return namesVersion || /\bmultipart\/mixed\b/i.test(header('accept') ?? '') ? 'nested' : 'flat'
 }
 
-/** Converts the reply to a read. Counts and raw values get no envelope. */
+/** Counts and raw values get no envelope. */
 export function toLegacyForm(reply: Reply, { dataEnvelope }: LegacyForm): Reply {
   const isJson = reply.headers['Content-Type']?.startsWith('application/json') === true
   if (!dataEnvelope || reply.status !== 200 || !isJson) return reply

@@ -91,7 +91,7 @@ interface FlatWriter {
   readonly school: School
   readonly actorId: string
   readonly context: string
-  /** The URL of the records, from which `Location` is built. */
+  /** `Location` is built from this URL. */
   readonly recordsUrl: string
 }
 
@@ -113,7 +113,7 @@ const unknownIds: Readonly<Record<string, string>> = {
 
 /**
  * Writes one flat record. Returns a status with the stored record, or with the array of all its errors (service.md 7), as JSON on one line.
- * Members that are not part of the write form are ignored.
+ * Ignores members that are not part of the write form.
  */
 function writeFlat(
   writer: FlatWriter,
@@ -160,7 +160,6 @@ function writeFlat(
   )
 }
 
-/** Converts a record to the flat form of the legacy interface (service.md 9.3). */
 function toFlatReply(view: RecordView): FlatReply {
   return {
     ExternalID: view.externalId,

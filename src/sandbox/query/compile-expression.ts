@@ -52,10 +52,7 @@ function order(left: Scalar, right: Scalar): number {
   return orderScalars(left, right)
 }
 
-/**
- * Compiles checked `$orderby` items to a comparison function for a stable sort of entities in JSON form. `budget` has the same meaning as
- * in `compilePredicate`.
- */
+/** Compiles checked `$orderby` items to a comparison function for a stable sort. `budget` has the same meaning as in `compilePredicate`. */
 export function compileComparator(
   items: readonly TypedOrderBy[],
   index: ModelIndex,
@@ -74,7 +71,7 @@ export function compileComparator(
   }
 }
 
-/** A compiled expression. It takes the JSON values of the variables by number and returns the value of the expression. */
+/** Takes the JSON values of the variables by number. */
 type Evaluate = (variables: unknown[]) => Scalar
 
 /**
@@ -90,7 +87,7 @@ type Compile = (node: TypedExpr) => Evaluate
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/** Follows a path through JSON. Returns `undefined` if a step meets null or a missing member. */
+/** Returns `undefined` if a step meets null or a missing member. */
 function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
   return (variables) => {
     let value = variables[variable]
@@ -253,7 +250,7 @@ function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudg
   return compile(root)
 }
 
-/** Reads the JSON value of a property. Returns null for null, absent and unreadable values. */
+/** Returns null for null, absent and unreadable values. */
 type ReadScalar = (raw: unknown) => Scalar
 
 const readText =
@@ -268,7 +265,6 @@ function readNumber(raw: unknown): Scalar {
   return parseNumber(raw) ?? null
 }
 
-/** Returns the function that reads values of a type from the JSON of an entity. */
 function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
   switch (type.family) {
     case 'boolean':

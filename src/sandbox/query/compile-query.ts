@@ -16,15 +16,14 @@ import { compileComparator, compilePredicate, type VisitBudget } from './compile
 
 export interface QueryContext {
   readonly index: ModelIndex
-  /** The value of `now()` in milliseconds since 1970. */
+  /** The value of `now()`. */
   readonly now: number
-  /** Maximum number of rows in a reply. */
   readonly pageSize: number
 }
 
 /** A query that is ready to run, for a request or for an expanded collection. */
 export interface CompiledQuery {
-  /** The checked filter, or `undefined` if every entity matches. */
+  /** `undefined` if every entity matches. */
   readonly filter: TypedExpr | undefined
   readonly matches: (entity: Entity) => boolean
   /** Compares entities for `$orderby`. `undefined` for the order of the service. */
@@ -37,12 +36,11 @@ export interface CompiledQuery {
   readonly count: boolean
 }
 
-/** Maximum number of collection items that the conditions of one query may visit in total. It is dozens of times what a school needs. */
+/** The maximum for all conditions of one query in total. It is dozens of times what a school needs. */
 const maxVisits = 200_000
 
 /**
- * Checks and compiles query options against an entity type. At the level `full` each entity includes its type. Throws `QueryError` with the
- * option and position.
+ * Checks and compiles query options. At the level `full` each entity includes its type. Throws `QueryError` with the option and position.
  */
 export function compileQuery(
   options: QueryOptions,

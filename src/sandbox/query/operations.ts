@@ -109,7 +109,7 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
   }
 }
 
-/** A built-in function. Its arguments are not null and belong to the families that the check accepted. */
+/** Implements a built-in function. The arguments are not null and belong to the families that the check accepted. */
 type Implementation = (first: Scalar, second?: Scalar, third?: Scalar) => Scalar
 
 const lengthOf = (text: string): number => Array.from(text).length
@@ -188,7 +188,7 @@ const implementations: Readonly<Record<string, Implementation>> = {
   ceiling: onNumber(Math.ceil),
 }
 
-/** Returns the implementation of a built-in function. The result is null if an argument is null (OData URL conventions 5.1.1.4). */
+/** Returns null if an argument is null (OData URL conventions 5.1.1.4). */
 export function implementCall({ name }: CallNode): (...values: readonly Scalar[]) => Scalar {
   const implementation = implementations[name]
   return (...values) => {

@@ -4,10 +4,7 @@ import { jsonMediaType, jsonReply, type Reply } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
 import type { Entity, Json } from '../json.ts'
 
-/**
- * The service root and the metadata level of a reply (OData JSON format 3.1). The level `full` adds the type of each entity, but nothing
- * that a client can compute from `$metadata`.
- */
+/** The level `full` adds the type of each entity, but nothing that a client can compute from `$metadata` (OData JSON format 3.1). */
 interface Presentation {
   readonly root: string
   readonly level: MetadataLevel
@@ -23,8 +20,8 @@ export function presentationOf({ format }: QueryOptions, request: RoutedRequest)
 }
 
 /**
- * Builds the reply with a collection (OData JSON format 12): the context URL, the count if requested, the rows and the link to the next
- * page. `context` is the text after `$metadata#`.
+ * Builds a page (OData JSON format 12): the context URL, the count if requested, the rows and the link to the next page. `context` is the
+ * text after `$metadata#`.
  */
 export function collectionReply(
   { root, level }: Presentation,
@@ -53,7 +50,7 @@ export function entityReply(
   return jsonReply(status, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** Builds a plain text reply with a raw value or a count (OData protocol 11.2.4.1, 11.2.10). */
+/** Returns a raw value or a count (OData protocol 11.2.4.1, 11.2.10). */
 export function plainText(text: string): Reply {
   return jsonReply(200, text, { 'Content-Type': 'text/plain' })
 }

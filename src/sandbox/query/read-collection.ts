@@ -11,7 +11,7 @@ import type { Entity } from '../json.ts'
 import { type CompiledQuery, compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
-/** An entity of a collection, and the token of a page that starts after it. */
+/** The token of a page that starts after this entity. */
 export interface CollectionRow {
   readonly entity: Entity
   readonly token: () => string
@@ -91,8 +91,7 @@ export function readCollection(
 }
 
 /**
- * Answers `/$count` of a collection: the number of matching entities, regardless of paging and order (OData protocol 11.2.10). Throws
- * `QueryError` for invalid query options.
+ * Answers `/$count` of a collection regardless of paging and order (OData protocol 11.2.10). Throws `QueryError` for invalid query options.
  */
 export function countCollection(
   { typeName, rows, refuse }: Collection,
@@ -117,14 +116,14 @@ function readOffset(token: string | undefined): number {
   return Number(token)
 }
 
-/** The maximum number of rows in this reply, and the number that `$top` leaves for later pages. */
+/** `rest` is the number that `$top` leaves for later pages. */
 interface PageSize {
   readonly size: number
   /** `undefined` if the client gave no `$top`. */
   readonly rest: number | undefined
 }
 
-/** Computes the page size, which is the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+/** Returns the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
 function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryOptions): PageSize {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(header('prefer') ?? '')?.[1]
   const limit = wanted === undefined ? serverSize : Math.min(serverSize, Math.max(1, Number(wanted)))
@@ -137,7 +136,7 @@ interface Page<Row> {
   readonly more: boolean
 }
 
-/** Takes a page of rows after skipping `skip` rows. It reads at most one row beyond the page. */
+/** Reads at most one row beyond the page. */
 function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSize): Page<Row> {
   const taken: Row[] = []
   let left = skip

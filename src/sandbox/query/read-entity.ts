@@ -103,7 +103,6 @@ function readValue(
 
 const noContent: Reply = { status: 204, headers: { 'OData-Version': '4.0' }, body: '' }
 
-/** Finds the entity with a key, or returns `undefined` if there is none. */
 export function findByKey(
   entities: readonly Entity[],
   parts: readonly KeyPart[],

@@ -14,7 +14,6 @@ export interface ServedSet extends Collection {
   readonly patch?: (entity: Entity, request: RoutedRequest) => Reply
 }
 
-/** A resource path: an entity set, the key of an entity, and the rest of the path. */
 interface Resource {
   readonly set: string
   readonly key: readonly KeyPart[] | undefined
@@ -28,8 +27,7 @@ interface Resource {
  * `Set(key)/Property/$value`. Returns `undefined` for any other form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser accepts blanks and tabs because clients write them in queries. Names in a path are not surrounded by blanks, and a path
-  // contains no tabs.
+  // The parser accepts blanks and tabs because clients write them in queries. A path has neither around its names.
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'
@@ -46,7 +44,7 @@ export function readResource(segments: readonly string[]): Resource | undefined 
   }
 }
 
-/** Answers a request for a set, an entity of the set or a resource below it. Throws `QueryError` for invalid query options. */
+/** Throws `QueryError` for invalid query options. */
 export function answerSet(
   set: ServedSet,
   resource: Resource,

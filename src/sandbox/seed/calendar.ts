@@ -60,7 +60,7 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** A cache of the school years by their first calendar year. */
+/** By their first calendar year. */
 const schoolYears = new Map<number, SchoolYear>()
 
 export function dayKindOf(day: number): DayKind {
@@ -74,21 +74,19 @@ export function dayKindOf(day: number): DayKind {
   return closures.has(day) ? 'closure' : 'school'
 }
 
-/** Returns the last school day on or before a day. */
 export function schoolDayBefore(day: number): number {
   let found = day
   while (dayKindOf(found) !== 'school') found -= 1
   return found
 }
 
-/** Returns the first school day after a day. */
 export function schoolDayAfter(day: number): number {
   let found = day + 1
   while (dayKindOf(found) !== 'school') found += 1
   return found
 }
 
-/** Returns the last school days of the `count` terms that ended before a day, with the latest first. */
+/** Returns the last school days of the `count` terms that ended before a day, latest first. */
 export function lastDaysOfTerms(day: number, count: number): number[] {
   const year = schoolYearOf(day)
   return [year, year - 1]
@@ -111,9 +109,9 @@ export interface Session {
   readonly day: number
   readonly half: 'AM' | 'PM'
   readonly externalId: string
-  /** Start in milliseconds: 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
+  /** 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
   readonly start: number
-  /** The start as the service writes it, computed once because every row of a read shows it. */
+  /** Computed once because every row of a read shows it. */
   readonly startText: string
   readonly kind: DayKind
 }
@@ -147,7 +145,7 @@ export function createCalendar(ids: Identities, now: number, firstYear: number) 
   const base = first * 2
   return {
     sessions,
-    /** Finds the session with a number, or returns `undefined` outside the calendar. */
+    /** Returns `undefined` outside the calendar. */
     byNumber: (number: number): Session | undefined => sessions[number - base],
     /** Finds the session with a guid in lower case. */
     byId: (externalId: string): Session | undefined => byGuid.get(externalId),

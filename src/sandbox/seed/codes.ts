@@ -2,10 +2,9 @@ import { AdapterError } from '../../errors.ts'
 import type { Identities } from '../identity.ts'
 import type { DayKind } from './calendar.ts'
 
-/** What a code says about a session. */
 type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
-/** A code of the register, in the order of the lookup. */
+/** In the order of the lookup. */
 interface CodeDefinition {
   readonly code: string
   readonly description: string
@@ -91,7 +90,7 @@ export const codeDefinitions: readonly CodeDefinition[] = [
 ]
 
 export interface AttendanceCode extends CodeDefinition {
-  /** Position in the lookup, counted from 1. */
+  /** Position in the lookup, from 1. */
   readonly number: number
   readonly externalId: string
   readonly statutoryId: string
@@ -99,7 +98,6 @@ export interface AttendanceCode extends CodeDefinition {
 
 export type CodeTable = ReturnType<typeof createCodeTable>
 
-/** Creates the lookup of attendance codes and assigns their ids. */
 export function createCodeTable(ids: Identities) {
   const codes = codeDefinitions.map((definition, index): AttendanceCode => ({
     ...definition,
@@ -131,7 +129,7 @@ export function createCodeTable(ids: Identities) {
     byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
     /** Returns the code that an unmarked session on such a day shows. */
     forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],
-    /** Returns the code with this text. Throws `ADP_INTERNAL` if it is not defined. */
+    /** Throws `ADP_INTERNAL` if no code has this text. */
     named,
     /** Returns the number of the next visible code of the same category, so that Present and Absent still agree with the code. */
     another: (number: number): number => {

@@ -22,7 +22,7 @@ export const boys = names(`
   Yusuf, Ibrahim, Luca, Dylan, Rhys, Kofi, Jakub, Arjun, Seán
 `)
 
-/** The family names. Some of them exercise escaping, accents and length. */
+/** Some of these names exercise escaping, accents and length. */
 export const surnames = names(`
   Smith, Jones, Taylor, Brown, Williams, Wilson, Johnson, Davies, Patel, Robinson, Wright, Thompson, Evans,
   Walker, White, Roberts, Green, Hall, Wood, Jackson, Clarke, O'Neill, Khan, Hughes, Ahmed, Begum,
@@ -36,18 +36,18 @@ export const streets = names(`
   Kingfisher Way, Chapel Hill, Meadow Rise, Canal Walk, Old Forge Court
 `)
 
-/** The size of the seeded data: one class for tests and demonstrations, or a whole school with its history. */
+/** One class for tests and demonstrations, or a whole school with its history. */
 type Scale = 'class' | 'school'
 
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
 
 export interface Pupil extends Enrolment {
-  /** Counted from 1. All other fields follow from this number and the seed. */
+  /** From 1. All other fields follow from this number and the seed. */
   readonly number: number
   readonly externalId: string
   /** Calendar year of the September in which the learner's year group started Year 1. */
   readonly entryYear: number
-  /** Letter of the class, A to D. */
+  /** A to D. */
   readonly form: string
   readonly forename: string
   readonly middleName: string | null
@@ -59,13 +59,11 @@ export interface Pupil extends Enrolment {
   readonly house: (typeof houses)[number] | undefined
 }
 
-/** The learners, which can be looked up by number or id because every write names one. */
 export type Roster = ReturnType<typeof createRoster>
 
 const forms = ['B', 'A', 'C', 'D'] as const
 const yearGroups = [4, 1, 2, 3, 5, 6] as const
 const classSize = 30
-/** Share of pupils who joined after the first day of Year 1. */
 const lateJoiners = 0.2
 
 const firstSeptember = (year: number): number => dayNumber(`${year}-09-01`)
@@ -152,7 +150,7 @@ function inventPerson(seed: number, number: number, entryYear: number) {
   } as const
 }
 
-/** Returns the class of a learner on a day, such as `4B`. */
+/** Returns a class such as `4B`. */
 export function classNameOn(pupil: Pupil, day: number): string {
   return `${yearGroupOn(pupil, day)}${pupil.form}`
 }

@@ -28,10 +28,7 @@ const patterns: readonly (readonly [am: string, pm: string, perThousand: number]
   ['/', 'N', 1],
 ]
 
-/**
- * Creates a function that draws the marks of a learner for one day. `minutesLate` belongs to the morning and is null unless its code means
- * late.
- */
+/** Draws the marks of a learner for one day. `minutesLate` belongs to the morning and is null unless its code means late. */
 function createRegister(codes: CodeTable) {
   const late = codes.named('L').number
   const afterClose = codes.named('U').number
@@ -104,7 +101,6 @@ function fillRegisters(
   database.exec('DROP TABLE temp.register')
 }
 
-/** Writes the sessions to be filled to a temporary table. */
 function createRegisterTable(
   database: DatabaseSync,
   sessions: readonly Session[],
@@ -115,7 +111,6 @@ function createRegisterTable(
   for (const { number, half, start } of sessions) open.run(number, usual[half].number, start + registerMs)
 }
 
-/** Number of staff who take the seeded registers. */
 const staffCount = 24
 
 /** Seeds an empty database in one transaction: staff, and registers up to the day before `today`. */

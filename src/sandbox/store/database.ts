@@ -6,9 +6,9 @@ import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
 import { AdapterError } from '../../errors.ts'
 
 /**
- * The tables of the sandbox. Marks are clustered by learner and session, the order in which they are read. Ids that follow from the seed
- * are not stored, so a seeded mark takes about 25 bytes. `mark_history` keeps replaced marks for the audit of changes, for stale reads and
- * for the return to the seeded state. `patch` holds the LearnerPersonals that clients changed.
+ * Marks are clustered by learner and session, the order in which they are read. Ids that follow from the seed are not stored, so a seeded
+ * mark takes about 25 bytes. `mark_history` keeps replaced marks for the audit of changes, for stale reads and for the return to the seeded
+ * state. `patch` holds the LearnerPersonals that clients changed.
  */
 const schemaStatements = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -37,20 +37,20 @@ CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
 /**
- * Increment this version whenever the seeded content changes. Changes of the tables are detected separately. A file with another version is
+ * Increment this version whenever the seeded content changes. A change of the tables is detected without it. A file with another version is
  * refused.
  */
 const SEED_VERSION = '4'
 
-/** An open database. `fresh` is true if its tables were just created and still need the seed. */
+/** `fresh` is true if the tables were just created and still need the seed. */
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly fresh: boolean
 }
 
 /**
- * Opens the SQLite database of the sandbox, and creates its tables if the file is new. `content` describes the seed. Throws `ADP_USAGE` if
- * the file cannot be opened, has another seed or is only partly seeded.
+ * Creates the tables if the file is new. `content` describes the seed. Throws `ADP_USAGE` if the file cannot be opened, has another seed or
+ * is only partly seeded.
  */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = openFile(location)
@@ -89,7 +89,9 @@ function openFile(location: string): { database: DatabaseSync; tables: Record<st
   }
 }
 
-/** Facts about the seed: its content (stored once it is complete), the day that the school was planned for, and the last day with marks. */
+/**
+ * `content` is stored once the seed is complete. `planned` is the day that the school was planned for, `marked` the last day with marks.
+ */
 type SeedFact = 'content' | 'planned' | 'marked'
 
 function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
@@ -97,7 +99,6 @@ function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Reads a stored day number, or returns `undefined` if there is none. */
 export function readDay(database: DatabaseSync, name: Exclude<SeedFact, 'content'>): number | undefined {
   const value = readFact(database, name)
   return value === undefined ? undefined : Number(value)
@@ -124,7 +125,7 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
   }
 }
 
-/** Returns the value that identifies the version and content of a database file. */
+/** Identifies the version and content of a database file. */
 export function contentMark(content: string): string {
   const tables = createHash('sha256').update(schemaStatements).digest('hex').slice(0, 12)
   return `${SEED_VERSION} ${tables} ${content}`
@@ -166,7 +167,6 @@ export function textOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : text(row, column)
 }
 
-/** Loads the actors of a database, and adds new actors as they appear. */
 export function createActors(database: DatabaseSync) {
   const select = database.prepare('SELECT no, external_id FROM actor ORDER BY no')
   let ids: string[] = []
@@ -179,7 +179,7 @@ export function createActors(database: DatabaseSync) {
   reload()
   const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
   return {
-    /** Returns the number of an actor, and assigns one to a new actor. `externalId` is in lower case. */
+    /** Assigns a number to a new actor. `externalId` is in lower case. */
     number: (externalId: string): number => {
       const known = numbers.get(externalId)
       if (known !== undefined) return known
@@ -217,7 +217,7 @@ export function createPatches(database: DatabaseSync) {
       database.exec('DELETE FROM patch')
       reload()
     },
-    /** Returns a number that changes with every write, so that callers know when their caches are stale. */
+    /** Changes with every write, so that callers know when their caches are stale. */
     version: (): number => version,
     /** Discards cached data of writes that were rolled back. */
     reload,

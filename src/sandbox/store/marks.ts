@@ -4,7 +4,7 @@ import { type Identities, zeroGuid } from '../identity.ts'
 import type { SandboxSettings } from '../options.ts'
 import { integer, integerOrNull, type Row, storedText, text, textOrNull, transact } from './database.ts'
 
-/** A recorded mark. Learner, session, code and actor are internal numbers, which are converted to ids in replies. */
+/** Learner, session, code and actor are internal numbers, which are converted to ids in replies. */
 export interface Mark {
   readonly learner: number
   readonly session: number
@@ -20,7 +20,7 @@ export interface Mark {
   readonly actor: number
   readonly changeProcessName: string | null
   readonly externalId: string
-  /** The number of the effect that wrote the mark, or 0 for the seeded history. */
+  /** The effect that wrote the mark, or 0 for the seeded history. */
   readonly seq: number
 }
 
@@ -56,7 +56,7 @@ function readMark(ids: Identities, row: Row): Mark {
 
 export type Face = 'V2' | 'V3'
 
-/** An accepted write in the effect log. Only a reset removes effects, and nothing changes them. */
+/** Only a reset removes accepted writes from the effect log, and nothing changes them. */
 export interface Effect extends Omit<Mark, 'copy' | 'recordedOn' | 'actor' | 'changeProcessName'> {
   readonly face: Face
 }
@@ -67,20 +67,17 @@ const readEffect = (row: Row): Effect => ({
   externalId: text(row, 'external_id'),
 })
 
-/** The stored mark, or the reason for refusing the write. */
 type WriteResult = { readonly mark: Mark } | { readonly conflict: 'marked' | 'idTaken' }
 
 /** A state of a mark, and the write that created or replaced it. */
 export interface MarkChange {
   readonly mark: Mark
-  /** The number of the effect. */
   readonly changedBy: number
 }
 
 const columns =
   'learner, session, copy, code, flags, minutes_late, comment, recorded_on, actor, process, external_id, seq'
 
-/** Creates the store of marks, of the log of accepted writes and of the marks that writes replaced. */
 export function createMarkStore(database: DatabaseSync, ids: Identities) {
   const prepare = (sql: string) => database.prepare(sql)
   const copies = prepare(`SELECT ${columns} FROM mark WHERE learner = ? AND session = ? ORDER BY copy`)
@@ -140,14 +137,14 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       posted,
       onExisting,
     }: {
-      /** The id that the client sent. The all-zero guid asks the store to assign an id. */
+      /** The client's id. The all-zero guid asks the store to assign an id. */
       readonly externalId: string
       readonly face: Face
-      /** The time of the service in milliseconds since 1970, which can differ from `recordedOn`. */
+      /** The time of the service, which can differ from `recordedOn`. */
       readonly writtenAt: number
-      /** The values that the client sent. The log keeps these values even if the service stores others. */
+      /** The log keeps the client's values even if the service stores others. */
       readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
-      /** What to do if the session has a mark already. The behaviour of the real service is unknown (service-facts 20). */
+      /** The behaviour of the real service on an existing mark is unknown (service-facts 20). */
       readonly onExisting: SandboxSettings['onExisting']
     },
   ): WriteResult => {
@@ -183,12 +180,12 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
   return {
     /** Applies a write and logs it in one transaction. */
     write,
-    /** Finds the mark with an id in lower case. */
+    /** The id is in lower case. */
     byId,
     /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    /** Returns the current marks that were written at or after an instant, in order of writing. The seeded history is excluded. */
+    /** Excludes the seeded history. The marks are in order of writing. */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
     /** Returns the states that writes at or after an instant created or replaced, in the order of those writes. */
     history: (ms: number): MarkChange[] => {
@@ -207,18 +204,14 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)
     },
-    /** Lists the accepted writes after number `after`, in order. */
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /** Returns the number of the last effect, or of the last effect at an instant in milliseconds. 0 if there is none. */
+    /** Returns the last effect, or the last effect at an instant. 0 if there is none. */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
     /** Discards cached data of writes that were rolled back. */
     reload: (): void => {
       seq = loadSeq()
     },
-    /**
-     * Undoes every accepted write: restores the seeded history and empties the log. Returns the first and last session that was written to,
-     * or `undefined` if there were no writes.
-     */
+    /** Undoes every accepted write. Returns the first and last session that was written to, or `undefined` if there were no writes. */
     reset: () => {
       const written = sessionsWritten.get() ?? {}
       const [first, last] = [integerOrNull(written, 'first'), integerOrNull(written, 'last')]
