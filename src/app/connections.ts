@@ -14,7 +14,7 @@ import { createPassThrough } from '../proxy/pass-through.ts'
 import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
-/** Longer than the idle timeout of common load balancers, which could otherwise reuse a closing connection and repeat a batch. */
+/** This is longer than the idle timeout of common load balancers, which could otherwise reuse a closing connection and repeat a batch. */
 const CLIENT_IDLE_MS = 75_000
 /** The longest time for a whole request. The minimum rate ends slow requests earlier. */
 const REQUEST_MS = 300_000

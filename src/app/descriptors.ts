@@ -1,8 +1,8 @@
 import type { Config } from '../config/index.ts'
 
-/** For the files, threads, journal and log of a process. */
+/** Reserved for the files, threads, journal and log of a process. */
 const OWN = 64
-/** For relays to V2 and separate reads of V2. */
+/** Reserved for relays to V2 and separate reads of V2. */
 const V2 = 128
 const MAX_CONSOLE = 256
 /** If fewer descriptors are left for clients, the adapter logs a warning. */

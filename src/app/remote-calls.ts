@@ -8,7 +8,7 @@ type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => u
 
 /** The connection to another thread or process. Calls arrive in order. */
 export interface Remote<Calls extends Callable<Calls>> {
-  /** Rejects with `AdapterError`. */
+  /** Calls a function of the other side. Rejects with `AdapterError`. */
   readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>

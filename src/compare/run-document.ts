@@ -72,13 +72,16 @@ const form = z
         .readonly(),
       MAX_GROUPS,
     ),
-    /** Such as `marks`, `registrations` or `batch`. */
+    /** Kinds of requests or records, such as `marks`, `registrations` or `batch`. */
     kinds: groups,
     /** `code:present`, `code:absent` or `code:neither`, from the booleans of V2, or of V3 if V2 lacks the record. */
     codeClasses: groups,
-    /** By day of the session, oldest first. In a run of kind `live`, by the day of the comparison, so that a fix becomes visible. */
+    /**
+     * Counts by day of the session, oldest first. In a run of kind `live`, the day is that of the comparison, so that a fix becomes
+     * visible.
+     */
     days: groups,
-    /** By the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
+    /** Counts by the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
     hours: groups.default([]),
     /** The time until marks became visible on the other side; empty if not measured. `upToMs` is null in the last, unbounded bucket. */
     delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),

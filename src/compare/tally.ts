@@ -38,9 +38,9 @@ type Section = (typeof sections)[number]
 export type Counted = readonly [section: Section, names: readonly string[], count: number]
 
 export interface RecordGroups {
-  /** `marks`, `registrations`, `batch`, … */
+  /** A kind such as `marks`, `registrations` or `batch`. */
   readonly kind: string
-  /** As `YYYY-MM-DD`, or `undefined` if the day is unknown. */
+  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day?: string | undefined
   readonly codeClass?: string | undefined
 }
@@ -113,7 +113,7 @@ export const countsForm: z.ZodType<readonly Counted[]> = z.array(
   z.tuple([z.enum(sections), z.array(z.string().max(2000)).max(4), z.int().nonnegative()]),
 )
 
-/** In milliseconds. The last bucket, `null`, has no upper bound. */
+/** The upper bounds of the delay buckets in milliseconds. The last bucket, `null`, has no upper bound. */
 export const delayBounds = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, null] as const
 
 export type RunHeader = Pick<

@@ -6,7 +6,7 @@ import type { Partner } from '../partners/partner.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
 export interface WireMessage {
-  /** As alternating names and values. */
+  /** The header fields as alternating names and values. */
   readonly fields: readonly string[]
   /** `undefined` if the body was too large to copy or could not be read. */
   readonly body: Buffer | undefined

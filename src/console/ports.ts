@@ -40,11 +40,11 @@ export interface LiveResult {
 }
 
 export interface SandboxState {
-  /** Oldest first. */
+  /** The marks that the sandbox has accepted, oldest first. */
   readonly effects: readonly Readonly<
     Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
   >[]
-  /** As the control route of the sandbox returns them. */
+  /** The active faults, as the control route of the sandbox returns them. */
   readonly faults: readonly unknown[]
   /** Ids to try; `from` and `to` are the bounds of the events' times. */
   readonly school: {
@@ -80,7 +80,7 @@ export interface TriedReply {
 }
 
 export interface TriedRecord {
-  /** From 1. */
+  /** The number of the part, from 1. */
   readonly part: number
   readonly contentId: string | undefined
   /** `undefined` if the adapter would refuse the record. */
@@ -110,7 +110,7 @@ export interface ExplainedField {
   /** The member of the V2 record or of V3's response that it comes from, or `undefined` if there is none. */
   readonly from: string | undefined
   readonly rule: string
-  /** As JSON, or the form of a masked value in words. */
+  /** The value as JSON, or the form of a masked value in words. */
   readonly value: string
   readonly isMasked: boolean
 }
@@ -165,7 +165,7 @@ export interface PartnerStage {
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
-  /** One sentence each. */
+  /** Further notes on the stage, one sentence each. */
   readonly notes: readonly string[]
   readonly pending:
     { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
@@ -182,6 +182,6 @@ export interface PartnerDetails extends PartnerStage {
   readonly canary: Omit<StageSetting, 'stage'>
   /** The figures that the advice is based on, one fact in each line. */
   readonly evidence: readonly string[]
-  /** As `markbridge config print` shows it, without secrets, or `undefined` if the file does not have the partner. */
+  /** The configuration as `markbridge config print` shows it, without secrets, or `undefined` if the file does not have the partner. */
   readonly configuration: string | undefined
 }

@@ -87,7 +87,7 @@ interface GuardFinding {
 export interface WritesFailing {
   readonly partner: string
   readonly batches: number
-  /** In all of these batches. */
+  /** The number of records that were not applied, in all of these batches. */
   readonly notApplied: number
   readonly unknown: number
   readonly reason?: string

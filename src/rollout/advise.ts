@@ -76,7 +76,7 @@ export interface AdviceInput {
   readonly quietUntilMs: number
   readonly credentials: SeenNote['credentials']
   readonly load: {
-    /** On both sides together, in any minute. */
+    /** The highest rate in any minute, on both sides together. */
     readonly peakRecordsPerSecond: number
     /** `undefined` if V3 has no limit. */
     readonly callsPerSecond: number | undefined

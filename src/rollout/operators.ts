@@ -12,7 +12,7 @@ export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
 export interface ListedOperator {
   readonly name: string
-  /** In lower-case hexadecimal. */
+  /** The hash in lower-case hexadecimal. */
   readonly tokenSha256: string
   readonly role: OperatorRole
   /** The only partners that the operator sees and changes, or `undefined` for all partners. */
@@ -25,7 +25,7 @@ export interface Actor {
   /** The name in the audit trail. A user of the operating system appears as `os:<user>`. */
   readonly name: string
   readonly role: OperatorRole
-  /** `undefined` for all partners. */
+  /** The partners that the actor sees, or `undefined` for all partners. */
   readonly partners: readonly string[] | undefined
   readonly reveal: boolean
 }

@@ -21,7 +21,7 @@ export type RequestKind = (typeof requestKinds)[number]
 
 export interface StageSetting {
   readonly stage: Stage
-  /** From 0 to 100. */
+  /** The share of the units that V3 serves at `canary`, from 0 to 100. */
   readonly percent: number
   /** The units that V3 serves at `canary` whatever the percentage is. */
   readonly always: readonly string[]

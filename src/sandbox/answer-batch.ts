@@ -18,9 +18,9 @@ interface Operation {
   /** Ids of the operations and groups that must succeed before this operation runs. */
   readonly dependsOn: readonly string[]
   readonly method: string
-  /** As written: absolute, an absolute path, or relative to the service root. */
+  /** The URL as written: absolute, an absolute path, or relative to the service root. */
   readonly url: string
-  /** By name in lower case. */
+  /** The header fields by name in lower case. */
   readonly headers: ReadonlyMap<string, string>
   readonly body: Buffer
 }

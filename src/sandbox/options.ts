@@ -17,7 +17,7 @@ const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.arr
 const callsPerSecond = z.int().positive().optional()
 const port = z.int().min(0).max(65535)
 
-/** In addition to the built-in caller. */
+/** The sandbox accepts these callers in addition to the built-in one. */
 const callers = {
   keys: keys.default([]),
   tokens: tokens.default([]),

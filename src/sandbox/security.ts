@@ -3,7 +3,7 @@ import { gatewayError, rateLimitReply, type Reply } from './http/reply.ts'
 import type { SandboxSettings } from './options.ts'
 
 export interface Principal {
-  /** Those of the token (service.md 1.1), or `undefined` if the token has all domains. */
+  /** The security domains of the token (service.md 1.1), or `undefined` if the token has all domains. */
   readonly domains: ReadonlySet<string> | undefined
   /** The author of the marks that this caller writes, as a guid in lower case. */
   readonly actorId: string
@@ -87,7 +87,7 @@ function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) =
 /** `undefined` if the token has all domains. */
 type Domains = ReadonlySet<string> | undefined
 
-/** An hour (service-facts 11). */
+/** Tokens are valid for an hour (service-facts 11). */
 const lifetimeSeconds = 3600
 
 function createIssuedTokens(now: () => number) {

@@ -9,7 +9,7 @@ import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
 interface ThreadOptions {
   readonly config: Config
   readonly start: Omit<ThreadStart, 'config' | 'aheadMs' | 'nice'>
-  /** On Linux. Default: 19, the lowest priority. */
+  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice: number | undefined
   readonly nowMs: () => number
   readonly calls: MainCalls
@@ -106,7 +106,7 @@ export function createBackgroundThread(options: ThreadOptions) {
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
 /** The heap limit exceeds the need of all concurrent work. Beyond it the thread ends, and the adapter continues. */
 const HEAP_MIB = 384
-/** As for the thread that serves clients. By default V8 would use 192 MiB for short-lived objects (docs/limits.md). */
+/** The same limit as for the thread that serves clients. By default V8 would use 192 MiB for short-lived objects (docs/limits.md). */
 const YOUNG_MIB = 48
 
 /** Starts the thread, which does not keep the process alive. Calls `onEnd` once, with the error that ended the thread if there was one. */

@@ -51,7 +51,7 @@ interface BackgroundParts {
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
   readonly onCompared: OnCompared | undefined
-  /** On Linux. Default: 19, the lowest priority. */
+  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice?: number | undefined
   readonly traceWork?: Tracing['work'] | undefined
   readonly clock?: Clock

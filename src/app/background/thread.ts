@@ -48,7 +48,7 @@ import {
 
 // The event loop and heap of this thread keep its work and its garbage collection from delaying clients.
 
-/** In addition to the connections for clients. */
+/** These connections come in addition to those for clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 

@@ -36,7 +36,7 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
 interface CompareLearnOptions extends Target {
   /** Folder of recordings to read instead of the counts of a running adapter. */
   readonly recording?: string
-  /** `env:NAME` or `file:path`. */
+  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
 }
 

@@ -52,11 +52,11 @@ Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
 interface Flags extends SideFlags {
-  /** As `YYYY-MM-DD`. */
+  /** The first day, as `YYYY-MM-DD`. */
   readonly since?: string
   readonly until?: string
   readonly recording?: string
-  /** `env:NAME` or `file:path`. */
+  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
   readonly learners?: string
   readonly registrations?: boolean

@@ -55,7 +55,7 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
 interface RecordOptions {
   readonly v2: URL
   readonly out: string
-  /** `env:NAME` or `file:path`. */
+  /** The source of the key: `env:NAME` or `file:path`. */
   readonly key: string
   readonly host: string
   readonly port: number

@@ -16,7 +16,7 @@ type RowOrder = 'unasked' | 'asked' | 'free'
 export interface Pair extends MarkOptions {
   /** `marks` are flat marks, those of V3 as the adapter returns them. `registrations` are documents as either service returns them. */
   readonly kind: 'marks' | 'registrations'
-  /** At most `MAX_PAIR_ROWS` on each side. */
+  /** The rows, at most `MAX_PAIR_ROWS` on each side. */
   readonly v2: readonly unknown[]
   readonly v3: readonly unknown[]
   /** Default: `unasked`. */

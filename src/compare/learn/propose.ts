@@ -19,7 +19,7 @@ interface Observation {
 }
 
 interface Proposal {
-  /** Such as `quirks.dataEnvelope`. */
+  /** A configuration key such as `quirks.dataEnvelope`. */
   readonly path: string
   readonly current: string | boolean
   /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. Otherwise nothing can be proposed. */

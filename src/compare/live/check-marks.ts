@@ -21,7 +21,7 @@ export interface CheckOptions {
   readonly stopped: AbortSignal
 }
 
-/** In addition to the time for replication. */
+/** This time is in addition to the time for replication. */
 const CALLS_MS = 60_000
 
 /** Members that clients do not send. If the reply has no record either, there is nothing to compare them with. */

@@ -24,7 +24,7 @@ export type CheckKind = 'reply' | 'visible' | 'readBack' | 'answers'
 /** Contains ids, so the record is hashed before it is stored and never logged. */
 export interface ComparedRecord extends Comparison {
   readonly learner: string | undefined
-  /** As `YYYY-MM-DD`, or `undefined` if the day is unknown. */
+  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day: string | undefined
   /** The id or the letter of the attendance code. */
   readonly code: string | undefined

@@ -10,7 +10,7 @@ import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
-  /** As the serving side returned the mark, or as the client sent it. */
+  /** The mark as the serving side returned it, or as the client sent it. */
   readonly mark: Members
   readonly place: MarkPlace
 }
@@ -20,9 +20,9 @@ export type AskMarks = (filter: string) => Promise<SideAnswer>
 
 interface ServingSide {
   readonly ask: AskMarks
-  /** By the clock of the comparison. */
+  /** Measured by the clock of the comparison. */
   readonly receivedMs: number
-  /** By how many milliseconds the stored time of a mark may exceed that in the reply without proving a newer write. */
+  /** The time by which the stored time of a mark may exceed that in the reply without proving a newer write. */
   readonly storedWithinMs: number
   /** Returns false if the shown mark has the same content, so that its later time alone does not prove another write. */
   readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean

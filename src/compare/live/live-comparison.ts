@@ -77,7 +77,7 @@ interface Job {
   readonly run: () => Promise<CheckResult>
 }
 
-/** Per partner, and for all jobs. */
+/** The jobs of one partner, and the memory of all jobs. */
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
 /** The measured memory of a followed mark on both sides, and of each state in its history. */

@@ -15,7 +15,7 @@ const noteForm = z.object({
   durationMs: z.number(),
 })
 
-/** By name, before encryption. */
+/** The files of a recording by name, before encryption. */
 export type RecordingFiles = ReadonlyMap<string, Buffer>
 
 /** Converts an exchange to `request.http`, `response.http` (without its framing) and `recording.json` (the facts that neither contains). */

@@ -23,14 +23,14 @@ interface StoredRecording {
   readonly bytes: number
 }
 
-/** Such as `000042-20260907T084000Z`. The time is all that the name reveals about the exchange. */
+/** The form of a name such as `000042-20260907T084000Z`. The time is all that the name reveals about the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 const DRAFT = '.draft-'
 /** An older draft must be left over from a crash, since other processes finish their drafts within moments. */
 const DRAFT_MS = 3_600_000
 /** The file system allocates at least one block per file. */
 const BLOCK = 4_096
-/** 30 days. */
+/** Recordings are deleted after 30 days. */
 const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>

@@ -5,7 +5,7 @@ export interface Explanation {
   readonly remedy: string
 }
 
-/** The gravest first. */
+/** What a difference means for a school, the gravest first. */
 export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
 export type Gravity = (typeof gravities)[number]
 

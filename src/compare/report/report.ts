@@ -32,7 +32,7 @@ export interface Report {
   readonly doubts: readonly RunDoubt[]
   readonly title: string
   readonly headline: string
-  /** One sentence per doubt. */
+  /** What limits the outcome, one sentence per doubt. */
   readonly limits: readonly string[]
   /** The gravest first, then the largest. */
   readonly classes: readonly ReportedClass[]
@@ -40,7 +40,7 @@ export interface Report {
 
 export interface ReportOptions {
   readonly exact: boolean
-  /** For a live run only. */
+  /** The advice on the next step, for a live run only. */
   readonly advice?: StepAdvice
 }
 

@@ -30,7 +30,7 @@ export interface ListedRun {
 /** A run without a document, or one that was resumed since: it is in progress or was killed. */
 export interface UnfinishedRun {
   readonly run: string
-  /** In days. */
+  /** The progress in days. */
   readonly progress: { readonly done: number; readonly total: number }
   readonly lastStepMs: number
   /** The results so far, as the document of a stopped run. */

@@ -28,10 +28,10 @@ const checkpointForm = z.object({
   run: z.string().regex(RUN),
   startedAt: z.string(),
   partner: z.string().nullable(),
-  /** As `YYYY-MM-DD`. */
+  /** The first and the last day, as `YYYY-MM-DD`. */
   from: z.string(),
   to: z.string(),
-  /** In days. */
+  /** The progress in days. */
   progress: z.object({ done: count, total: count }),
   /** The SHA-256 of the options. A resumed run must select the same records. */
   options: z.string(),

@@ -30,7 +30,7 @@ interface WindowPlanOptions {
   readonly lists: number
   readonly registrations: boolean
   readonly targetRows: number
-  /** `undefined` for the beginning. */
+  /** The position to start at. `undefined` starts at the beginning. */
   readonly start: RunPosition | undefined
 }
 

@@ -10,7 +10,7 @@ export interface Counted {
   readonly count: number
 }
 
-/** In seconds, by the length of the interval in seconds. */
+/** The time for which counts are kept, in seconds, by the length of their interval in seconds. */
 const keptFor = new Map([
   [10, 1_800],
   [60, 10_800],

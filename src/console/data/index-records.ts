@@ -20,7 +20,7 @@ import { type RowOf, rowsOf, tableOf } from './schema.ts'
 /** The searchable parts of a stored request, as the client wrote them. */
 export interface ReadableRequest {
   readonly boundary: string | undefined
-  /** In the order of the batch, `undefined` for a record that cannot be read. */
+  /** The records in the order of the batch, with `undefined` for a record that cannot be read. */
   readonly records: readonly (ReadableRecord | undefined)[]
 }
 

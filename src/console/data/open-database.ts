@@ -25,7 +25,7 @@ const TIMEOUT_MS = 10_000
 /** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so it has to be large. */
 const CACHE_KIB = 16_384
 
-/** In pages of the write-ahead log. The same pages change repeatedly, so a rare checkpoint writes less. */
+/** The number of pages in the write-ahead log before a checkpoint. The same pages change repeatedly, so a rare checkpoint writes less. */
 const CHECKPOINT_PAGES = 4_000
 /** Preparing most statements costs more than running them. */
 const MAX_PREPARED = 200

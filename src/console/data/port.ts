@@ -35,7 +35,7 @@ export type Range = 'live' | 'hour' | 'day' | 'week'
 export type StateCounts = Readonly<Record<RecordState, number>>
 
 export interface Overview {
-  /** By the clock of the store. */
+  /** The time of the query by the clock of the store. */
   readonly atMs: number
   readonly traffic: Traffic
   readonly balances: readonly PartnerBalance[]
@@ -91,12 +91,12 @@ export interface Instance {
 /** The figures of all instances together in one interval. */
 export interface Figures {
   readonly atMs: number
-  /** By kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
+  /** Calls to V3 by kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
   readonly calls: readonly { readonly kind: string; readonly status: string; readonly count: number }[]
   readonly refusedCalls: number
-  /** From a call to V3 to the head of its response. */
+  /** The time from a call to V3 to the head of its response. */
   readonly callMs: Percentiles
-  /** From a batch to its reply. */
+  /** The time from a batch to its reply. */
   readonly batchMs: Percentiles
   /** The time that calls waited for the rate limit. */
   readonly queueMs: Percentiles
@@ -234,7 +234,7 @@ export interface WaitingFilter {
 
 export interface WaitingRows {
   readonly records: readonly RecordRow[]
-  /** Of at most 10,000 records. */
+  /** The number of matching records by reason, of at most 10,000 records. */
   readonly reasons: readonly { readonly reason: string; readonly records: number }[]
   readonly next: string | undefined
 }

@@ -21,7 +21,7 @@ export interface Done {
 }
 
 export interface Page {
-  /** A pattern of Express. */
+  /** The path as a pattern of Express. */
   readonly path: string
   /** True if the sections of the page are refreshed while it is open. */
   readonly isLive?: true

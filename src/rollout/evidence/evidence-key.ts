@@ -3,9 +3,9 @@ import { createHmac } from 'node:crypto'
 /** The secret of a period with its days, for as long as the secret exists. */
 export interface PeriodKey {
   readonly period: number
-  /** By the clock of the database, `YYYY-MM-DD`. */
+  /** Today as `YYYY-MM-DD`, by the clock of the database. */
   readonly today: string
-  /** By the same clock (UTC), `00` to `23`. */
+  /** The hour (UTC) by the same clock, `00` to `23`. */
   readonly hour: string
   /** The days of the records that the period counts, `YYYY-MM-DD`: from the first up to but not including the second. */
   readonly days: readonly [from: string, until: string]

@@ -53,7 +53,7 @@ const ROOM_TO_DIFFER = 5_000
 const MAX_REQUESTS = 50_000
 /** More distinct written records in one period than any step requires. */
 export const MAX_WRITTEN = 10_000
-/** For each group and period. The group is the name up to the first space. */
+/** The limit for each group and period. The group is the name up to the first space. */
 export const MAX_NAMES = 2_500
 /** SQLite takes 32,766 values in one statement. */
 const MAX_ROWS = 1_000

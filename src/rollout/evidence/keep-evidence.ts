@@ -25,7 +25,7 @@ interface EvidenceKeeperOptions {
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
-/** Also the longest time that ids stay in memory. */
+/** The interval between two groups, which is also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
 /** The first run is early, because many processes end within an hour. */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]

@@ -22,7 +22,7 @@ const MAX_SCHOOLS = 2_000
 const count = z.int().nonnegative()
 const pairCounts = z.strictObject({
   pairs: count,
-  /** In any check. */
+  /** The number of pairs that differed in any check. */
   differing: count,
   /** For each bit, the number of hashes with this bit in each school, largest first. */
   schools: z.array(z.array(count)).length(BITS),
@@ -32,7 +32,7 @@ type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
 export interface CountedEvidence {
   readonly scope: EvidenceScope
-  /** By the clock of the database. */
+  /** The time of the first evidence, by the clock of the database. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts

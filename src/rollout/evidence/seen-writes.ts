@@ -19,7 +19,7 @@ export interface SeenNote {
   readonly peakPerMinute: number
 }
 
-/** For this number of minutes instances may still add to a minute. */
+/** Instances may still add to a minute for this number of minutes. */
 const OPEN_MINUTES = 3
 
 const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
@@ -164,7 +164,7 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
 
 /** Creates the function that builds the entry of a write: counts, and each record that this instance has not yet added to the period. */
 function createWritten() {
-  /** By partner and side. */
+  /** The added hashes by partner and side. */
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,

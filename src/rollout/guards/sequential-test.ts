@@ -44,7 +44,7 @@ export type LogEvidence = z.output<typeof logs>
 const schema = z.object({
   version: z.literal(VERSION),
   revision: count,
-  /** From 1: how often the evidence was restarted. */
+  /** Counts how often the evidence was restarted, from 1. */
   episode: z.int().min(1),
   counted: z.strictObject({ v2: count, v3: count }),
   windows: count,
@@ -103,10 +103,10 @@ function addRecent(before: CountedSides, trials: readonly CountedTrial[]): Count
 }
 
 interface Counts {
-  /** On V3. */
+  /** The counts on V3. */
   readonly trials: number
   readonly bad: number
-  /** On V2. */
+  /** The counts on V2. */
   readonly controlTrials: number
   readonly controlBad: number
 }

@@ -19,7 +19,7 @@ export interface HeldMetrics {
 interface HeldWritesOptions {
   readonly clock: Clock
   readonly max: number
-  /** From the arrival of the write. */
+  /** How long a write waits for each reason, from its arrival. */
   readonly limitsMs: Readonly<Record<Wait, number>>
   readonly metrics: HeldMetrics
 }

@@ -76,7 +76,7 @@ type Obstacle =
 /** Other transactions that change stages wait until this one ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
-  /** By the clock of the database. */
+  /** The time by the clock of the database. */
   readonly nowMs: number
   /** False if this change repaired the end of the trail. */
   readonly wasSound: boolean

@@ -41,7 +41,7 @@ export interface RolloutSnapshot {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** Partners whose row was altered or lost. Their stage is unknown, and the configuration file does not count. */
   readonly damaged: ReadonlySet<string>
-  /** Those of the requested partners that have no V3 record that is open or due. */
+  /** The requested partners that have no V3 record that is open or due. */
   readonly settled: ReadonlySet<string>
   /** The instances with a live lease. A commit does not wait for other instances, so these cannot rely on this snapshot. */
   readonly liveInstances: readonly number[]

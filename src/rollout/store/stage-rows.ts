@@ -38,7 +38,7 @@ export interface PendingChange extends StageSetting {
   readonly revision: number
   readonly by: string
   readonly reason: string
-  /** By the clock of the database. */
+  /** The time of expiry by the clock of the database. */
   readonly expiresMs: number
   /** The time that the change had left when it was stored. */
   readonly forMs: number

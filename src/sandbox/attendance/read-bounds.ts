@@ -4,7 +4,7 @@ import { odataError, type Reply } from '../http/reply.ts'
 
 /** The rows that a filter can match. A kind of id that is absent does not restrict the rows. */
 export interface ReadBounds {
-  /** In lower case. */
+  /** All ids are in lower case. */
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>

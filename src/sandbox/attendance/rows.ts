@@ -52,7 +52,7 @@ interface RowQuery {
   readonly face?: Face
   /** Reading starts after this row. */
   readonly after?: RowPosition | undefined
-  /** Later writes than this effect are invisible. */
+  /** The last effect to take into account. Later writes are invisible. */
   readonly asOf?: number | undefined
   /** True to omit sessions without a recorded mark, as V2 does. */
   readonly recordedOnly?: boolean

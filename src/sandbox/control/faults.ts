@@ -5,7 +5,7 @@ import type { Random } from '../random.ts'
 import { readBody, type Setting } from './setting.ts'
 
 const scope = {
-  /** In any case. Default: all methods. */
+  /** The method in any case. Default: all methods. */
   method: z.string().optional(),
   /** Text that the path contains, in any case. Default: all paths. */
   path: z.string().optional(),

@@ -12,7 +12,7 @@ import type { Setting } from './setting.ts'
 
 interface ControlParts {
   readonly school: School
-  /** By the path of their route. */
+  /** The settings by the path of their route. */
   readonly settings: Readonly<Record<string, Setting>>
   /** Undoes every write and restores the defaults of all settings except the clock. */
   readonly reset: () => void

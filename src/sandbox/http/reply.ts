@@ -55,7 +55,7 @@ export function rateLimitReply(retryAfterSeconds: number): Reply {
   return gatewayError(429, message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
-/** Also for a path to an entity that does not exist. */
+/** This reply is also for a path to an entity that does not exist. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
 
 /** Builds the 405 reply. HEAD is allowed wherever GET is. */

@@ -5,7 +5,7 @@ import type { Reply } from './reply.ts'
 /** A request that was sent alone or as part of a batch. */
 export interface ServiceRequest {
   readonly method: string
-  /** As sent, without the query. */
+  /** The path as sent, without the query. */
   readonly path: string
   /** The percent-encoded text after `?`. Empty if there is no query. */
   readonly query: string
@@ -32,7 +32,7 @@ export interface Route {
   readonly version: 1 | 2 | 3
   /** The path up to the resource, as sent. */
   readonly root: string
-  /** Decoded. */
+  /** The decoded path segments after the root. */
   readonly resource: readonly string[]
   /** True for the root of the lookups, such as `/V1/Lookup/Learner` (service-facts 13). */
   readonly isLookup?: true

@@ -33,7 +33,7 @@ export interface Subject {
   readonly contacts: readonly Contact[]
   /** `undefined` for entities about the learner alone. */
   readonly contact: Contact | undefined
-  /** From 0. */
+  /** The position in the collection, from 0. */
   readonly index: number
   readonly random: Random
   readonly nextId: (type: string) => string
@@ -129,7 +129,7 @@ export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedVal
     }),
 )
 
-/** By entity set and LookupType. */
+/** The lookups by entity set and LookupType. */
 export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   LearnerLookups: {
     Ethnicity: 'EthnicityRef',

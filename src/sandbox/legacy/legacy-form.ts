@@ -13,7 +13,7 @@ export const legacyFormSchema = z.strictObject({
   msgtypeResponse: z.boolean().default(false),
   /** Whether the records of a batch whose ids differ are applied. The reply is the same in both cases. */
   mismatch: z.enum(['post', 'drop']).default('post'),
-  /** Replace the messages of the sandbox, by error code. */
+  /** Messages by error code, which replace those of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 

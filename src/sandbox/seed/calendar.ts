@@ -60,7 +60,7 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** By their first calendar year. */
+/** The school years by their first calendar year. */
 const schoolYears = new Map<number, SchoolYear>()
 
 export function dayKindOf(day: number): DayKind {

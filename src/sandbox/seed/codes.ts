@@ -4,7 +4,7 @@ import type { DayKind } from './calendar.ts'
 
 type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
-/** In the order of the lookup. */
+/** A code of the register, in the order of the lookup. */
 interface CodeDefinition {
   readonly code: string
   readonly description: string

@@ -42,12 +42,12 @@ type Scale = 'class' | 'school'
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
 
 export interface Pupil extends Enrolment {
-  /** From 1. All other fields follow from this number and the seed. */
+  /** The number of the learner, from 1. All other fields follow from this number and the seed. */
   readonly number: number
   readonly externalId: string
   /** Calendar year of the September in which the learner's year group started Year 1. */
   readonly entryYear: number
-  /** A to D. */
+  /** The letter of the class, A to D. */
   readonly form: string
   readonly forename: string
   readonly middleName: string | null

@@ -4,7 +4,7 @@ import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
-/** In the order in which charts stack these verdicts. */
+/** The verdicts that need attention, in the order in which charts stack them. */
 const attention: readonly Verdict[] = verdicts.slice(2)
 
 export const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
@@ -80,7 +80,7 @@ function mondayOf(day: string): string {
   return new Date(time - ((new Date(time).getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10)
 }
 
-/** As a percentage of the chart. The rest is for the labels of the axis. */
+/** The height of the columns as a percentage of the chart. The rest is for the labels of the axis. */
 const HEIGHT = 88
 const BASE = 99.5
 
