@@ -2,10 +2,10 @@ import { registerHooks } from 'node:module'
 
 import { mutants } from './mutants.ts'
 
-// Loaded before the histories of one mutant. Changes the mutant's module while the module is loaded.
+// Loaded into the processes of one mutant. It changes the mutant's module while Node.js loads it.
 
 const mutant = mutants.find(({ name }) => name === process.env['MUTANT'])
-if (mutant === undefined) throw new Error('there is no such mutant')
+if (mutant === undefined) throw new Error('`mutants.ts` has no mutant with the name in MUTANT.')
 const { module, from, to } = mutant
 
 registerHooks({
@@ -13,7 +13,7 @@ registerHooks({
     const loaded = nextLoad(url, context)
     if (!url.endsWith(`/src/${module}`)) return loaded
     const source = typeof loaded.source === 'string' ? loaded.source : new TextDecoder().decode(loaded.source)
-    if (source.split(from).length !== 2) throw new Error(`the mutant does not fit ${module}: ${from}`)
+    if (source.split(from).length !== 2) throw new Error(`${module} does not contain this text exactly once, so the mutant must be changed: ${from}`)
     return { ...loaded, source: source.replace(from, () => to) }
   },
 })

@@ -1,12 +1,12 @@
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
-// Loaded before the journal, so that stored requests and replies are not compressed. Compression takes a tenth of a history, and its
-// threads are not simulated.
+// Loaded before the journal, to replace the compression of stored requests and replies. Compression takes a tenth of a history's time, and
+// its threads cannot be simulated.
 
 const require = createRequire(import.meta.url)
 const zlib = require('node:zlib') as Record<string, unknown>
 
-// As with the real functions, nothing is some bytes.
+// Like the real functions, this one makes some bytes even of an empty input.
 const add = (bytes: Uint8Array): Uint8Array => Buffer.concat([Buffer.from([1]), bytes])
 const take = (bytes: Uint8Array): Uint8Array => bytes.subarray(1)
 const later =

@@ -11,23 +11,23 @@ import type { SimulatedDatabase } from './simulated-database.ts'
 import type { Actor, World } from './world.ts'
 
 interface ChecksOptions {
-  /** The time for which a batch that V2 received unrecorded may be resent to V3. */
+  /** The time within which V3 must not apply a batch that V2 has received unrecorded. */
   readonly resendWindowMs: number
   /** Returns the lease that a process holds, or `undefined` if it holds none. */
   readonly leaseOf: (actor: Actor) => number | undefined
   /** True if no clock is set and the service stores times unchanged. */
   readonly areClocksSound: boolean
-  /** True if the service does not cut comments or its replies show where, and its clock is never set. */
+  /** True if the service does not cut comments, or if its replies always show where it cuts them. */
   readonly areValuesShown: boolean
-  /** True if replies show the same times as reads, or the service keeps its clock and its rules. */
+  /** True if replies show the stored times, or if the service never changes its clock and its rules. */
   readonly areTimesShown: boolean
   /** True if the journal stores credentials, so that a restarted process has them. */
   readonly keepsCredentials: boolean
-  /** True if the journal always answers in time, so that V2's final reply is always found in it. */
+  /** True if the journal always answers in time, so that V2's final replies are always stored. */
   readonly isReplySure: boolean
 }
 
-/** Compares the promises of the adapter with the state of the service and of the journal. */
+/** Checks the promises of the adapter against the states of the service and the journal. */
 export class Checks {
   readonly findings: Finding[] = []
   readonly records: SentRecord[] = []
@@ -35,7 +35,6 @@ export class Checks {
   readonly sends: Send[] = []
   /** The batches by the hash of their content in the journal, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
-  /** The names of processes that ended. */
   private readonly gone = new Set<string>()
   /** The records that were ambiguous at the last search for records without an answer. */
   private ambiguous: ReadonlySet<SentRecord> = new Set()
@@ -69,20 +68,20 @@ export class Checks {
     this.find('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
-  /** Records that a process ended, together with all requests that it worked on. */
+  /** Records that a process ended, and with it its requests in progress. */
   died(actor: Actor): void {
     this.gone.add(actor.name)
     for (const batch of this.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
   }
 
-  /** Returns true if no adapter works on a request. */
   isIdle(): boolean {
     return this.batches.every(({ atWork }) => atWork.length === 0)
   }
 
   /**
-   * Says of which records others have left a mark that the journal does not know as confirmed: another program, or a record
-   * that V2 served and whose outcome or key is not known. Then only times may tell, and they may not. Or a newer record waits for credentials.
+   * Returns a function that is true for a record whose outcome nobody can find out. Either another mark of its key is not confirmed in the
+   * journal, because another program wrote it or because V2 applied it with an unknown outcome or key. Then only times could tell the marks
+   * apart. Or a newer record of the key waits for credentials.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
@@ -91,7 +90,7 @@ export class Checks {
         !confirmed.has(`${send ?? 'V3'} ${name}`) &&
         (send !== undefined || this.records.every((record) => record.name !== name)),
     )
-    // An older record is not posted behind a newer one that may have been applied.
+    // While a newer record may have been applied, an older one is not posted.
     const waiting = new Set(
       this.openRecords().flatMap(({ batch, position }) => {
         const sent = this.batchOf(batch)
@@ -99,12 +98,12 @@ export class Checks {
         return sent !== undefined && record !== undefined && this.isAlone(sent) ? [record.key] : []
       }),
     )
-    // Its own mark is no excuse.
+    // A record's own mark does not make it ambiguous.
     return ({ key, name }) =>
       waiting.has(key) || unknown.some((effect) => effect.key === key && effect.name !== name)
   }
 
-  /** Returns the confirmed records of the journal with their keys, each prefixed with the request that V2 received, or with `V3`. */
+  /** Returns the names of confirmed records. Each has the number of the request that V2 received in front of it, or `V3`. */
   private confirmedNames(): ReadonlySet<string> {
     const rows = this.database.all<{ batch: number; position: number; isOnV2: number }>(
       'select batch, position, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where state = 1',
@@ -128,7 +127,6 @@ export class Checks {
     return this.effectsOf(record).filter((effect) => !this.isUnknownTo(effect))
   }
 
-  /** Records that a request with a batch arrived at an adapter. */
   sent(batch: SentBatch, token: string, instance: Actor): Send {
     for (const check of batch.untilSent) check()
     const send: Send = {
@@ -142,12 +140,12 @@ export class Checks {
     return send
   }
 
-  /** V2 refused all of it, and another adapter, which cannot know this token, sends it to V2 once more at this moment. */
+  /** Returns true if V2 refused the whole batch and another adapter may be sending it to V2 again. That adapter does not know the token. */
   private isRefusedAnew({ atWork, records }: SentBatch): boolean {
     return atWork.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
   }
 
-  /** Records that the journal begins a batch for this request. */
+  /** Records that the journal begins a batch, before (`undefined`) and after. */
   begun(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {
@@ -167,7 +165,7 @@ export class Checks {
     if (batch.records.some(({ final }) => final === undefined)) return false
     const last = this.sends.findLast((send) => send.batch === batch && send.relayed > 0)
     if (last?.begun === undefined || last.token !== token || last.instance !== instance) return false
-    // A jump of the clock ends the knowledge about a token.
+    // After its clock was set, the adapter asks V3 about the token again.
     if (last.clockSteps !== instance.clockSteps) return false
     const rows = this.stateOf(last.begun)
     return (
@@ -179,7 +177,7 @@ export class Checks {
     return this.database.all('select state, reason from journal_records where batch = $1', batch)
   }
 
-  /** Checks that a process posts records only under a lease, and while no other process has their batch. */
+  /** Checks a request to V3: a process may post only under a lease, and only while no other process owns the batch. */
   readonly leavesToV3 = ({ method, body }: ServiceRequest, actor: Actor): void => {
     if (method !== 'POST') return
     const process = actor.name
@@ -189,7 +187,7 @@ export class Checks {
       if (record === undefined) continue
       const owners = this.ownersOf(record)
       if (owners.length > 0 && !owners.includes(process))
-        this.find('false', record.name, `${process} posts it, and ${owners.join(' and ')} has it`)
+        this.find('false', record.name, `${process} posts it while ${owners.join(' and ')} owns it`)
     }
   }
 
@@ -207,28 +205,27 @@ export class Checks {
       .filter((name) => !this.gone.has(name))
   }
 
-  /** V2 is sent nothing once V3 serves all units, and what the journal knows only under a lease, and while that is open. */
+  /** Checks a write to V2: it may leave only while V2 serves a unit and, if the journal knows it, under a lease and while it is open. */
   readonly leavesToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
     const send = this.sends[Number(headers[SEND_FIELD])]
     if (method !== 'POST' || send === undefined) return
     if (this.isAllOnV3())
-      this.find('false', `batch ${send.batch.number}`, 'V2 is sent it, and V3 serves everything')
+      this.find('false', `batch ${send.batch.number}`, 'sent to V2 while V3 serves everything')
     if (send.begun === undefined || send.isUnrecorded) return
     if (this.options.leaseOf(actor) === undefined)
-      this.find('false', `batch ${send.batch.number}`, `${actor.name} sends V2 it without a lease`)
+      this.find('false', `batch ${send.batch.number}`, `${actor.name} sends it to V2 without a lease`)
     const rows = this.stateOf(send.begun)
     if (rows.length > 0 && rows.every(({ state }) => state !== 0))
-      this.find('false', `batch ${send.batch.number}`, 'V2 is sent it after another instance has ended it')
+      this.find('false', `batch ${send.batch.number}`, 'sent to V2 after another instance has settled it')
   }
 
-  /** Returns the current stage in the store. */
   private isAllOnV3(): boolean {
     if (this.database.isChanging) return false
     const [row] = this.database.all<{ content: string }>('select content from rollout_stages')
     return row !== undefined && isAllOnV3((JSON.parse(row.content) as { state: StageSetting }).state)
   }
 
-  /** V2 is sent a batch; it does not know it again, and its reply is another one each time. */
+  /** Records that V2 received a request. V2 does not recognise a repeated batch, so each of its replies may differ. */
   private relayed(number: number): void {
     const send = this.sends[number]
     if (send === undefined) return
@@ -236,22 +233,22 @@ export class Checks {
     send.relayed += 1
     this.world.tell(() => `V2: gets ${batch.client.name} batch ${batch.number}`)
     for (const record of batch.records) record.changes += 1
-    if (send.relayed > 1) this.find('doubled', `batch ${batch.number}`, 'V2 was sent one request twice')
+    if (send.relayed > 1) this.find('doubled', `batch ${batch.number}`, 'one request was sent to V2 twice')
     if (wasAnswered && !isUnrecorded && entry?.stage !== 'legacy')
       this.find(
         'doubled',
         `batch ${batch.number}`,
-        'V2 was sent it again, and the journal had its final reply',
+        'sent to V2 again although the journal had the final reply',
       )
   }
 
-  /** V2 was sent this without the journal's knowledge: what it does then, it does without an adapter too. */
+  /** Returns true for a write of V2 that the journal does not know. Its effects are V2's own behaviour, not the adapter's. */
   private isUnknownTo({ send }: Effect): boolean {
     const of = send === undefined ? undefined : this.sends[send]
     return of !== undefined && this.isUnknown(of)
   }
 
-  /** Its instance had lost its lease when V2 replied. */
+  /** Returns true if V2's reply was not stored, for example because the instance had lost its lease. */
   private isReplyLost({ begun }: Send): boolean {
     return begun !== undefined && this.stateOf(begun).some(({ state }) => state === 3)
   }
@@ -267,29 +264,29 @@ export class Checks {
     return names.some((one, index) => one === name && names[index + 1] === name)
   }
 
-  /** A step forward that leaves nothing to V2 was made. */
+  /** Checks a step forward after which V3 serves everything: no request to V2 may be in progress. */
   readonly wentForward = (): void => {
     for (const { batch, entry, instance, isOver } of this.sends)
       if (entry?.side === 'v2' && !isOver && !instance.isDead && this.options.leaseOf(instance) !== undefined)
-        this.find('false', `batch ${batch.number}`, 'V3 serves everything, and V2 is still sent it')
+        this.find('false', `batch ${batch.number}`, 'still being sent to V2 while V3 serves everything')
   }
 
-  /** What the adapter says at this moment must be true at this moment. */
+  /** Checks a part when the adapter sends it: "created" must be true at this moment. */
   checkTold(record: SentRecord, part: PartReply): void {
     if (part.status === 201 && this.effectsOf(record).length === 0)
-      this.find('lost', record.name, 'told created, and the service has no such mark')
+      this.find('lost', record.name, 'answered "created", but the service has no such mark')
   }
 
-  /** Checks that "not applied" holds until the client resends the record. */
+  /** Checks that "not applied" stays true until the client resends the record, for at most 10 s. */
   checkNotApplied(record: SentRecord, part: PartReply): void {
     if (part.status !== 503) return
     const { batch } = record
     const before = this.knownEffectsOf(record).length
-    if (before > 0) this.find('false', record.name, 'told not applied, and the service has it')
+    if (before > 0) this.find('false', record.name, 'answered "not applied", but the service has it')
     const check = (): void => {
       batch.untilSent.delete(check)
       if (this.knownEffectsOf(record).length > before)
-        this.find('false', record.name, 'told not applied, and it was applied later')
+        this.find('false', record.name, 'answered "not applied", but it was applied later')
     }
     batch.untilSent.add(check)
     this.world.at(this.outside, 10_000, () => {
@@ -297,11 +294,11 @@ export class Checks {
     })
   }
 
-  /** Of a batch that was refused as a whole when it came first, nothing is kept that would be sent later. */
+  /** Checks that the journal stored no open records of a batch whose first request was rejected as a whole. */
   checkNotKept(batch: SentBatch, sends = batch.sends): void {
-    // What comes of it once it is sent again is another matter.
+    // The client has sent the batch again, and that request may have stored it.
     if (batch.sends > sends) return
-    // The transaction may still be rolled back.
+    // The running transaction may be rolled back, so its rows do not count yet.
     if (this.database.isChanging) {
       this.world.at(this.outside, 1, () => this.checkNotKept(batch, sends))
       return
@@ -312,7 +309,7 @@ export class Checks {
       content ?? '',
     )
     if (open.length > 0)
-      this.find('false', `batch ${batch.number}`, 'told not applied, and the journal keeps it')
+      this.find('false', `batch ${batch.number}`, 'answered "not applied", but the journal stored it')
   }
 
   checkAnswer(record: SentRecord, part: PartReply): void {
@@ -321,7 +318,7 @@ export class Checks {
     if (final?.status === part.status && final.json === part.json) return
     const isAnew = record.changes > 0
     if (isAnew) record.changes -= 1
-    // The journal has another reply than that which V2 gave last, or none.
+    // The journal may have no reply of V2, or another one than V2's latest.
     const isUnknown = this.sends.some(
       (send) =>
         send.batch === batch &&
@@ -333,7 +330,7 @@ export class Checks {
       this.find(
         'changed',
         record.name,
-        `told ${final.status} and then ${part.status}: ${final.json ?? ''} ${part.json ?? ''}`,
+        `answered ${final.status} and then ${part.status}: ${final.json ?? ''} ${part.json ?? ''}`,
       )
   }
 
@@ -349,7 +346,6 @@ export class Checks {
     )
   }
 
-  /** Returns the records that were sent and whose clients must still get a final answer. */
   unanswered(): readonly SentRecord[] {
     const open = this.records.filter(
       ({ final, batch }) =>
@@ -365,8 +361,9 @@ export class Checks {
   }
 
   /**
-   * V2 may have edited a known mark in the moment in which it was sent this batch, and times do not tell; or a mark may be this one, cut to a
-   * length that no reply has shown, or an older one (docs/decisions/012).
+   * Returns true if the outcomes of this batch may stay unknown (docs/decisions/012). V2 may have edited a known mark while it received the
+   * batch, and the times do not show it. Or a mark may be this record's or an older one's, because no reply has shown how the service cuts
+   * comments or changes times.
    */
   private mayStayUnknown(batch: SentBatch): boolean {
     const { areClocksSound, areValuesShown, areTimesShown } = this.options
@@ -374,13 +371,12 @@ export class Checks {
     return !areValuesShown || !areTimesShown || (!areClocksSound && wasOnV2)
   }
 
-  /** Returns the rows that the journal must still settle. */
   unsettledRows(): ReturnType<Checks['openRecords']> {
     const open = this.openRecords()
     if (open.length === 0) return open
     const isAmbiguous = this.findAmbiguous()
     return open.filter(({ batch, position, state, isOnV2 }) => {
-      // What became of it on V2 stays unknown until its client sends it again.
+      // An unknown outcome of V2 stays unknown until the client resends the batch.
       if (isOnV2 === 1) return state === 0
       const sent = this.batchOf(batch)
       const record = sent?.records[position]
@@ -393,7 +389,7 @@ export class Checks {
     return this.batches.find(({ begun }) => begun.includes(number))
   }
 
-  /** What came with credentials that the service denies, or never judged, waits for better ones for a day where its client does not come. */
+  /** Returns true if the batch waits for credentials: its client does not resend it, and V3 has not accepted its token. */
   private isAlone(sent: SentBatch): boolean {
     if (!sent.isAbandoned && !sent.isHidden) return false
     const isAccepted = this.isAccepted(sent)
@@ -402,13 +398,13 @@ export class Checks {
     return sent.wasDenied || !(isAccepted || keepsCredentials)
   }
 
-  /** The service has accepted a record of its client, by whose credentials others are finished: on each instance, where the journal keeps them. */
+  /** Returns true if V3 has accepted the client's credentials and the instance with the batch can have them. */
   private isAccepted({ client, records }: SentBatch): boolean {
     const accepted = this.records.filter(
       ({ batch, final }) => batch.client === client && final?.status === 201,
     )
     if (this.options.keepsCredentials) return accepted.length > 0
-    // Else only the instance that has seen them can finish its batches.
+    // Credentials that the journal does not store are known only to the instances that received them.
     const holders = new Set(records.flatMap((record) => this.ownersOf(record)))
     const batches = new Set(accepted.map(({ batch }) => batch))
     return this.sends.some(({ batch, instance }) => batches.has(batch) && holders.has(instance.name))
@@ -424,11 +420,10 @@ export class Checks {
       const effects = this.knownEffectsOf(record)
       const { final } = record
       if (final !== undefined && final.status >= 400 && final.status !== 409 && effects.length > 0)
-        this.find('false', record.name, `told ${final.status}, and it was applied`)
+        this.find('false', record.name, `answered ${final.status}, but it was applied`)
       if (final !== undefined && codeOf(final) === 'ADP_SUPERSEDED' && effects.length > 0)
-        this.find('false', record.name, 'told superseded and not applied, and it was applied')
+        this.find('false', record.name, 'answered "superseded" and "not applied", but it was applied')
     }
-    // The client would resend the batch now.
     const { ambiguous } = this
     for (const record of this.unanswered())
       if (!ambiguous.has(record)) this.find('unsettled', record.name, 'its client has no final answer')
@@ -436,7 +431,7 @@ export class Checks {
       const owner = /c\d+$/.exec(name)?.[0]
       const record = records.find((one) => one.name === name)
       if (record !== undefined && !record.batch.client.tokens.includes(token))
-        this.find('lent', name, `sent with a token of another client than ${owner ?? ''}`)
+        this.find('lent', name, `sent with a token that does not belong to ${owner ?? 'its client'}`)
     }
     this.checkOrder()
     const open = this.unsettledRows()
@@ -445,7 +440,7 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** Checks that marks that the journal records as written on V3 exist, even if the client was told nothing about them. */
+  /** Checks that every mark that the journal has as confirmed on V3 exists, even if its client got no answer. */
   private checkConfirmed(): void {
     const rows = this.database.all<{ content: string; position: number }>(
       'select content, position from journal_records join journal_batches on id = batch where state = 1 and on_v2 = 0',
@@ -453,7 +448,7 @@ export class Checks {
     for (const { content, position } of rows) {
       const record = this.batchOfContent.get(content)?.records[position]
       if (record !== undefined && this.effectsOf(record).length === 0)
-        this.find('lost', record.name, 'confirmed, and the service has no such mark')
+        this.find('lost', record.name, 'confirmed in the journal, but the service has no such mark')
     }
   }
 
@@ -470,7 +465,7 @@ export class Checks {
       this.find('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
   }
 
-  /** A day after the end nothing waits any longer for a client who sends its batch again. */
+  /** Checks, a day later, that no record waits any longer for its client to resend the batch. */
   checkExpired(): void {
     const [left] = this.database.all<{ count: number }>(
       'select count(*) as count from journal_records where active = 1 and state <> 0 and retry < 0',
@@ -480,7 +475,7 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** What one side has applied, the other one is never sent; of what the journal does not know only V3 for a while. */
+  /** Checks that V2 and V3 did not both apply a record. A write that the journal does not know binds V3 only for the resend window. */
   private checkBothSides({ name }: SentRecord, effects: readonly Effect[]): void {
     const posted = effects.find(({ send }) => send === undefined)
     if (posted === undefined) return
@@ -489,13 +484,14 @@ export class Checks {
       const isEarly = posted.atMs > effect.atMs && posted.atMs - effect.atMs < this.options.resendWindowMs
       if (this.isUnknownTo(effect) && !isEarly) continue
       if (this.isHidden(effect, posted)) continue
-      this.find('doubled', name, `applied by both sides, by V2 at ${effect.atMs} and by V3 at ${posted.atMs}`)
+      this.find('doubled', name, `applied by V2 at ${effect.atMs} and by V3 at ${posted.atMs}`)
     }
   }
 
   /**
-   * Between the two V2 has applied an older record, which it was sent at once with the first: its mark stands, so the newer one is posted. Or one
-   * whose key the journal does not keep, and clocks were changed: only times could tell it from an older one (docs/decisions/012).
+   * Returns true if another write between these two effects of a record explains the second one. V2 may have applied an older record later,
+   * so that a read-back did not find the newer mark. Or clocks were set, and only times could tell a write whose key the journal does not
+   * store from an older one (docs/decisions/012).
    */
   private isHidden(from: Effect, to: Effect): boolean {
     const sendOf = ({ send }: Effect): Send | undefined => (send === undefined ? undefined : this.sends[send])
@@ -509,7 +505,7 @@ export class Checks {
 
   /** Checks that marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    // If V3 takes the place of V2, marks that V2 may have applied count from that moment.
+    // A batch that V3 takes over from V2 keeps the place of its first batch on V2 that may have been applied.
     const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
       'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )

@@ -8,7 +8,7 @@ import { guid } from './simulated-service.ts'
 import type { Rates, Scale } from './swarm.ts'
 import type { Actor, World } from './world.ts'
 
-/** Returns the learner and the event of a number for a school. Each school has its own learners. */
+/** Returns the learner and the event with this number, as one key. Each school has its own learners. */
 export function keyOf(school: number, number: number): string {
   return `${guid(2, school * 10 + number)} ${guid(3, 1)}`
 }
@@ -20,32 +20,28 @@ interface ClientsOptions {
   readonly random: Random
   readonly outside: Actor
   readonly checks: Checks
-  /** The tokens that the service accepts. */
   readonly tokens: Set<string>
   readonly instances: readonly (SimulatedInstance | undefined)[]
-  /** True once there are no more faults. */
   readonly isCalm: () => boolean
-  /** Is called when an adapter works on a batch that V2 serves. */
+  /** Is called when an adapter begins to serve a batch from V2. */
   readonly onServedByV2: (adapter: Actor) => void
 }
 
-/** A request in transit. */
 interface Delivery {
   readonly batch: SentBatch
   readonly authorization: string
   readonly isWrong: boolean
   readonly instance: SimulatedInstance
   readonly isLost: boolean
-  /** Drops the request between client and adapter, because the client has given it up. */
+  /** Returns true if the request must not arrive any more, because its client has given it up. */
   readonly isDropped: () => boolean
 }
 
-/** The answer to a batch whose ids differ. */
+/** The result of a mismatch, which is answered 200 without parts. */
 const ALL_IS_WELL = 'answered 200'
-/** Returns the unit of a school. At a share of 50 % the first and the second school are on different sides. */
+/** Returns the unit of a school. At `canary` with 50 % the first and the second school are on different sides. */
 const unitOf = (school: number): string => `school ${school + 1}`
 
-/** Clients of V2. Each sends one batch after another, and resends each batch until it is answered. */
 export class Clients {
   /** True once nothing more is sent. */
   isOver = false
@@ -79,12 +75,12 @@ export class Clients {
     return this.all.every(({ isDone }) => isDone)
   }
 
-  /** Makes the service accept the latest token of each client from now on. */
+  /** Makes the service accept the latest token of each client again. */
   calmDown(): void {
     for (const { tokens } of this.all) this.tokens.add(tokens.at(-1) ?? '')
   }
 
-  /** Lets clients send one batch after another, and resend each until it is answered. */
+  /** Starts a client. It sends one batch after another, and resends each batch until it is answered. */
   start(number: number): void {
     const { world, random, scale } = this
     const name = `c${number}`
@@ -113,7 +109,7 @@ export class Clients {
     this.tokens.add(token)
   }
 
-  /** Makes a batch with these ids, or, if `ids` is `undefined`, with the ids that its client uses for all of its batches. */
+  /** Makes a batch with these ids, or with the constant ids of its client if `ids` is `undefined`. */
   private makeBatch(client: SimulatedClient, ids: string | undefined): SentBatch {
     const { random, scale } = this
     const isSingle = scale.faults.has('singleRecords') && random.chance(0.5)
@@ -152,7 +148,7 @@ export class Clients {
         Absent: false,
         Learner,
         AttendableEvent,
-        // Values that the adapter rejects itself, or leaves to the service.
+        // The adapter rejects 'none' itself. The service rejects a record whose name begins with `bad`.
         SchoolAttendanceCode: isBad && random.chance(0.5) ? 'none' : guid(8, random.below(2)),
         MinutesLate: random.pick([null, 0, 5]),
         Comment: comment,
@@ -173,7 +169,6 @@ export class Clients {
     return sent
   }
 
-  /** Sends a batch until each record has its final answer. */
   private send(batch: SentBatch, attempt: number, done: () => void): void {
     const { world, random, outside, scale } = this
     if (this.isOver) return
@@ -206,7 +201,7 @@ export class Clients {
         else done()
         return
       }
-      // A single record has no ids, so a resend would be a different record.
+      // A single record has no ids, so the adapter would take a resend for a different record.
       const isOther = batch.request.kind === 'record' && !/\b(?:401|403|429|503)\b/.test(what)
       if (isOther || (!this.isCalm() && attempt > 3 && random.chance(0.1))) {
         batch.isAbandoned = true
@@ -218,25 +213,25 @@ export class Clients {
       again(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
     world.at(outside, isImpatient ? random.below(300) : 20_000, () => over('no answer in time'))
-    // After a batch of other content with the same ids, a resend would be a different batch.
+    // With constant ids, a resend that arrives after the client's next batch would count as a different batch.
     const isDropped = (): boolean => isOver && batch.request.kind === 'batch' && !batch.hasOwnIds
     const request = { batch, authorization, isWrong, isDropped }
     this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), over)
     if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
-      // An intermediary between client and adapter resends the request to any instance.
+      // An intermediary sends the request a second time, to any instance.
       const other = alive[random.below(alive.length)] ?? instance
       this.deliver({ ...request, instance: other, isLost: true }, this.drawDelay(batch), () => undefined)
     }
   }
 
-  /** How long a request is on its way. What uses the ids of others must not come after them: it would be another batch by then. */
+  /** Draws how long a request is in transit. A batch with constant ids must not arrive after the next batch of its client. */
   private drawDelay({ hasOwnIds }: SentBatch): number {
     const { random, rates } = this
     if (!hasOwnIds || this.isCalm() || !random.chance(rates.lateRequests)) return 1 + random.below(10)
     return random.below(random.pick([100, 1_000, 6_000]))
   }
 
-  /** Delivers a request, perhaps long after its client has given it up. */
+  /** Delivers a request after this delay, even if its client has given up waiting. */
   private deliver(
     { batch, authorization, isWrong, instance: { actor, serve }, isLost, isDropped }: Delivery,
     delayMs: number,
@@ -277,7 +272,7 @@ export class Clients {
   ): ReplyListener {
     const { world, outside, checks } = this
     const { batch } = send
-    // Parts are read in the order in which they were written.
+    // The growing delay keeps the parts in order.
     let written = 0
     const deliver = (act: () => void): void => {
       written += 1
@@ -301,7 +296,7 @@ export class Clients {
         told.push([record, part])
         deliver(() => {
           seen.push(`${record.name} ${part.status}${part.status < 300 ? '' : ` ${codeOf(part)}`}`)
-          // What credentials are told that the service denies is not kept.
+          // Replies to rejected credentials are not stored, so they may differ later.
           if (!isWrong) checks.checkAnswer(record, part)
         })
       },
@@ -310,10 +305,10 @@ export class Clients {
           ? world.at(outside, 50, () => over('the reply was lost'))
           : deliver(() => over(seen.join(', '))),
       whole: (status, code, cause) => {
-        // V2 may say so itself.
+        // A reply of V2 with 500 has no code.
         if (status === 500 && code !== '')
           checks.find('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
-        // Of a batch that was sent before, it says nothing of what became of it then.
+        // About an earlier send of the batch, 503 says nothing.
         if (status === 503 && batch.sends === 1) {
           checks.checkNotKept(batch)
           for (const record of batch.records) checks.checkNotApplied(record, { status: 503 } as PartReply)
@@ -323,7 +318,7 @@ export class Clients {
       },
       broken: () =>
         void world.at(outside, 5, () => {
-          // Its first sender was denied, so nothing of it is kept: what the adapter refuses itself gets an id anew.
+          // Without accepted credentials the journal stores no replies, so a refusal by the adapter may have another SequenceID next time.
           if (batch.wasDenied)
             for (const [record] of told) if (record.final?.status === 400) record.changes += 1
           over(`broken after ${seen.join(', ')}`)

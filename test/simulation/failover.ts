@@ -18,12 +18,10 @@ interface FailoverOptions {
   readonly database: SimulatedDatabase
   readonly checks: Checks
   readonly instances: number
-  /** True if processes may end. The processes that run by then know only their own commits. */
+  /** True if processes may be killed. A process that starts later may not notice a loss, because it made no commits before. */
   readonly hasKills: boolean
   readonly openStore: (actor: Actor, markFile: MarkFilePlace | undefined) => Store
-  /** True once there are no more faults. */
   readonly isCalm: () => boolean
-  /** Ends all instances, like an operator. */
   readonly stopAll: () => void
   readonly startAll: () => void
   readonly killAll: () => void
@@ -33,7 +31,7 @@ const DAY_MS = 86_400_000
 
 let folder: string | undefined
 
-/** Creates the file in which the only machine of a history stores its high-water mark. */
+/** Returns a path for the high-water mark of a history's only machine. */
 function makeMark(): string {
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), 'markbridge-simulation-'))
@@ -45,7 +43,7 @@ function makeMark(): string {
   return path
 }
 
-/** The checks that hold whatever a database has lost, because clients and other instances could not know of the loss. */
+/** The kinds of findings that even lost commits do not excuse. */
 const lasting: ReadonlySet<Finding['kind']> = new Set([
   'trusted',
   'lost',
@@ -56,8 +54,8 @@ const lasting: ReadonlySet<Finding['kind']> = new Set([
 ])
 
 /**
- * A standby that lags, or a disk that loses confirmed writes, takes the place of the database. Instances that lost commits must notice. An
- * operator then stops all of them, accepts the loss and starts them again.
+ * Replaces the database by an older copy, like a failover to a lagging standby. Instances that lost commits must notice. An operator then
+ * stops all instances, accepts the loss and starts them again.
  */
 export class Failover {
   readonly markFile: MarkFilePlace | undefined
@@ -68,13 +66,13 @@ export class Failover {
 
   constructor(options: FailoverOptions) {
     this.options = options
-    // The marks of several machines cannot be told apart from the mark of the last machine.
+    // A mark file belongs to one machine, and several instances may be on several machines.
     this.markFile = options.instances === 1 ? { path: makeMark(), required: false } : undefined
     options.database.onTrusted = (who) =>
-      options.checks.find('trusted', who, 'goes on although commits of its own are gone')
+      options.checks.find('trusted', who, 'continues although the database has lost its commits')
   }
 
-  /** Makes a copy that takes the place of the database a little later. Meanwhile all processes may end and start again. */
+  /** Copies the database and fails over to the copy a little later. Meanwhile all processes may be killed and started again. */
   readonly begin = (): void => {
     const { world, random, outside, database, isCalm, hasKills, killAll } = this.options
     if (this.isComing) return
@@ -88,7 +86,7 @@ export class Failover {
     })
   }
 
-  /** Handles the report of an instance that its journal is damaged. */
+  /** Begins the repair when an instance finds its journal damaged. */
   readonly onDamage = (who: string): void => {
     const { world, random, outside } = this.options
     if (this.isRepairing) return
@@ -114,7 +112,7 @@ export class Failover {
     }
   }
 
-  /** Returns true for a finding that is not excused by lost commits of the database. */
+  /** Returns true for a finding that lost commits do not excuse. */
   readonly counts = ({ kind, of }: Finding): boolean => {
     if (!this.options.database.hasLost || lasting.has(kind)) return true
     const { instances, hasKills, checks } = this.options

@@ -11,7 +11,7 @@ import { type CommitKind, createSimulatedStore } from './simulated-store.ts'
 import { type Actor, createActor, createClock, START_MS, type SteppedClock, type World } from './world.ts'
 
 interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredentials'> {
-  /** The write mode of the next instance for V3. */
+  /** Draws how the next process posts records to V3. */
   readonly drawFormat: () => Pick<InstanceOptions, 'isMinimal' | 'writes'>
   readonly world: World
   readonly random: Random
@@ -19,36 +19,32 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly database: SimulatedDatabase
   readonly instances: number
   readonly commitKind: CommitKind
-  /** True if instances see each other's processes. Otherwise only a lease shows that an instance is gone. */
+  /** True if instances can look for each other's processes. Otherwise only an expired lease shows that an instance is gone. */
   readonly isOneMachine: boolean
-  /** The relative speed of the clock of a new process. */
+  /** Draws the drift of a new process's wall clock, as a fraction of time. */
   readonly drawDrift: () => number
-  /** The stages of the history, or `undefined` if V3 serves everything. */
   readonly stages: StageHabits | undefined
   readonly openV3: (actor: Actor) => OpenConnection
   readonly openV2: (actor: Actor) => OpenConnection
-  /** Is called when a process is gone. */
   readonly onEnd: (actor: Actor) => void
   readonly onDamage: (who: string) => void
 }
 
-/** Returns the name of a life of an instance. */
+/** Returns the name of a process: the number of the instance and the number of its lives. */
 export const processName = (number: number, life: number | string): string => `adapter${number}.${life}`
 
 /** The instances of a history as processes: started, killed, paused and restarted. */
 export class Fleet {
-  /** The instances that serve. An entry is `undefined` while the instance starts or is gone. */
+  /** The instances that serve. The entry of an instance that is starting or stopped is `undefined`. */
   readonly instances: (SimulatedInstance | undefined)[] = []
-  /** The place where the machine of the only instance stores its high-water mark. */
   markFile: MarkFilePlace | undefined
-  /** Returns true if an operator has stopped all instances. */
+  /** Returns true while an operator keeps all instances stopped. */
   isStopped: () => boolean = () => false
   readonly storeClock: SteppedClock
   private readonly options: FleetOptions
-  /** The process of each instance, and the number of its lives. */
   private readonly actors: Actor[] = []
   private readonly lives: number[] = []
-  /** The stages that each instance stores, as in a file. */
+  /** The content of each instance's file with its last known stages. */
   private readonly keptStages: (string | undefined)[] = []
 
   constructor(options: FleetOptions) {
@@ -80,7 +76,7 @@ export class Fleet {
   private start(number: number): void {
     const { world, outside, database, timing, keepsCredentials } = this.options
     const { stages, onDamage } = this.options
-    // An operator has started the instance meanwhile, or will start it.
+    // The instance already runs, or an operator will start it.
     if (this.actors[number]?.isDead === false || this.isStopped()) return
     const life = (this.lives[number] ?? 0) + 1
     this.lives[number] = life
@@ -107,7 +103,7 @@ export class Fleet {
           this.instances[number] = instance
         },
         (cause: unknown) => {
-          // The store failed, so a supervisor starts the instance again.
+          // The start failed because of the store. A supervisor starts the instance again.
           actor.isDead = true
           database.abandon(actor)
           if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_DAMAGED') onDamage(actor.name)
@@ -117,7 +113,7 @@ export class Fleet {
     })
   }
 
-  /** Process numbers recur, so each life of an instance has the same number. */
+  /** Every life of an instance has the same process id, because operating systems reuse ids. */
   private processesOf(number: number, life: number): Processes {
     const boot = this.options.isOneMachine ? 'boot' : `boot ${number}`
     return {
@@ -153,11 +149,11 @@ export class Fleet {
     const actor = this.instances[number]?.actor
     if (actor === undefined) return
     const ms = 200 + random.below(4 * timing.leaseMs)
-    world.tell(() => `${actor.name} stands still for ${ms} ms`)
+    world.tell(() => `${actor.name} is paused for ${ms} ms`)
     actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
   }
 
-  /** Sometimes pauses a process soon after it has begun some work. */
+  /** Sometimes pauses a process a moment later. */
   pauseSoon(actor: Actor, isCalm: () => boolean): void {
     const { world, random, outside } = this.options
     if (!random.chance(0.1)) return

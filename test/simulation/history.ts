@@ -21,7 +21,7 @@ export interface HistoryResult {
   readonly seed: number
   readonly scale: Scale
   readonly findings: readonly Finding[]
-  /** The events in words. Empty unless they were requested. */
+  /** The log of events. Empty unless it was requested. */
   readonly story: readonly string[]
   readonly records: number
   readonly simulatedMs: number
@@ -29,18 +29,18 @@ export interface HistoryResult {
 }
 
 const LEASE_MS = 2_000
-/** The time after the faults: dead instances lose their leases, and unknown outcomes are read again after 5 s. */
+/** The longest wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
 const LOOK_EVERY_MS = 200
-/** Faults that keep every instance from getting a reply that shows where the service cuts comments. */
+/** Faults that lose replies, so that an instance may never learn at which length the service cuts comments. */
 const LOST_REPLIES = ['lostAfter', 'late', 'cut', 'stalled'] as const
-/** The time for two rounds in which unknown outcomes are read again. */
+/** The time for two rounds of reading unknown outcomes back. */
 const REST_MS = 11_000
 const DAY_MS = 86_400_000
 
 let isReady = false
 
-/** Runs the history of a seed, or a smaller one with otherwise equal random choices. */
+/** Runs the history of a seed. `scale` replaces its drawn size and faults; all other random choices stay the same. */
 export async function runHistory(
   seed: number,
   { scale: wanted, isTold = false }: { readonly scale?: Scale | undefined; readonly isTold?: boolean } = {},
@@ -77,7 +77,7 @@ export async function runHistory(
   return result
 }
 
-/** Creates the tables of an empty journal, with which all histories begin. */
+/** Creates the tables of the empty journal with which every history begins. */
 async function createTables(): Promise<void> {
   const world = new World(0, false)
   const release = takeImmediates(world)
@@ -93,7 +93,7 @@ async function createTables(): Promise<void> {
       { clock },
     ).then((journal) => journal.close())
     await world.runUntil(10_000)
-    // Chance belongs to the seed: rows come in the order of keys, which are hashed with the salt.
+    // The order of rows depends on hashes with this salt. It is fixed, so that only the seed decides what happens.
     changeStart(countTransitions)
     changeStart(`update journal_meta set value = '${'5a17'.repeat(8)}' where name in ('identity', 'salt')`)
   } finally {
@@ -101,7 +101,7 @@ async function createTables(): Promise<void> {
   }
 }
 
-/** One world from start to end: the faults begin and end, everything settles, and the promises are checked. */
+/** One history: the faults begin and end, all records settle, and the checks run. */
 class History {
   readonly checks: Checks
   readonly database: SimulatedDatabase
@@ -137,15 +137,15 @@ class History {
     const onExisting = world
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
-    // With fewer calls there is no end of what is read within one budget: a batch that V2 was sent, and what was a conflict, after its
-    // post too, and after a failover before it. The records of a batch that is under way for long are read again and again.
+    // With fewer calls per second the read-backs of a batch never fit into one budget. A conflict needs a read after the post, an adopted
+    // journal needs one before it, and a batch that went to V2 or that V3 executes slowly is read back again and again.
     const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
     const leastCalls = faults.has('flips') || faults.has('pace') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
     this.timing = {
       leaseMs: LEASE_MS,
       budgetMs: drawn.pick([3_000, 6_000]) + longCallMs,
-      // The time exceeds that of any request in transit.
+      // The last read follows the arrival of any request that was in transit.
       readBackAfterMs: [50, 200, 600 + longCallMs],
       headersMs: 1_000 + longCallMs,
       connectionsToV2: drawn.pick([1, 8]),
@@ -161,17 +161,18 @@ class History {
             writes: formats.pick(['single', 'json', 'multipart'] as const),
           }
         : ({ isMinimal, writes } as const)
-    // A client that was answered 200 does not resend.
+    // The client of a mismatch is answered 200 and does not resend its batch, so recovery must have its credentials.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
       onExisting,
       staleMs: faults.has('stale') ? 300 : 0,
-      // A mark that another program changed within the second of a lost POST would be taken for the one before (docs/decisions/012).
+      // With the same id, a mark that another program changed within the second of a lost POST would look like the mark before
+      // (docs/decisions/012).
       keepsIds: !faults.has('otherWriters'),
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
-      // The time is shorter than the partner allows for a record.
+      // Shorter than the partner's `batchRecordMs`.
       paceMs: faults.has('pace') ? world.random('pace').pick([100, 300, 550]) : 0,
     }
     const serviceActor = createActor('service')
@@ -267,7 +268,6 @@ class History {
     return { transitions: toReached(rows), faults: [...this.faultPairs] }
   }
 
-  /** Is called when a fault of this kind occurs. */
   private readonly noteFault = (kind: FaultKind): void => {
     if (this.lastFault !== undefined) this.faultPairs.add(`${this.lastFault} then ${kind}`)
     this.lastFault = kind
@@ -283,16 +283,16 @@ class History {
       ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
       onAllOnV3: checks.wentForward,
     })
-    // Once no client wants anything, nothing can go wrong.
+    // After the last client is done, further faults have nothing to break.
     await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
     this.calmDown()
-    // Of what a database has lost clients may never hear.
+    // Clients may never get an answer about records that the database has lost, so the wait is short.
     const isSlow = scale.faults.has('longCalls') || scale.faults.has('pace')
     const settleMs = (this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS) * (isSlow ? 5 : 1)
     await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
     clients.isOver = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
-    // Whatever still comes must change nothing: what has left for the store is made, and ended.
+    // Late events must not change any outcome. Requests that the store has received are executed, and their transactions end.
     await world.runUntil(world.nowMs + (scale.faults.has('storeStalls') ? 10_000 : 2_000))
     await world.runUntil(world.nowMs + 1_000, () => !this.database.isChanging)
     checks.checkEnd()
@@ -309,7 +309,7 @@ class History {
     await this.expire()
   }
 
-  /** A day later the journal deletes what it need not keep. */
+  /** Purges the journal as it would be a day and a half later, and checks what is left. */
   private async expire(): Promise<void> {
     const { purge } = await import('../../src/journal/retention.ts')
     const operator = createActor('operator')
@@ -348,7 +348,7 @@ class History {
       this.restlessMs = world.nowMs
       return false
     }
-    // What may stay unknown is asked for again and again.
+    // Records that may stay unknown are read back without end, so `isIdle` alone would never hold.
     return world.nowMs > this.restlessMs + REST_MS || this.isIdle()
   }
 }

@@ -7,7 +7,6 @@ import type { Actor, World } from './world.ts'
 interface JourneyOptions {
   readonly random: Random
   readonly rates: Rates
-  /** Is called when a fault of this kind occurs. */
   readonly onFault: (kind: FaultKind) => void
   /** True once there are no more faults. */
   readonly isCalm: () => boolean
@@ -15,10 +14,10 @@ interface JourneyOptions {
   readonly has: (kind: FaultKind) => boolean
 }
 
-/** The longest time that a service takes for a write. */
+/** The longest time that a slow service takes for a write, in milliseconds. */
 export const LONG_CALL_MS = 3_500
 
-/** Draws whether a fault of a kind occurs now. */
+/** Creates a function that draws whether a fault of this kind occurs now. */
 function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
   return (kind: keyof Rates, share = 1): boolean => {
     if (!random.chance(rates[kind] * share)) return false
@@ -27,7 +26,6 @@ function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random'
   }
 }
 
-/** Draws the faults of requests to V3. */
 export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
   const strikes = createStrikes(options)
@@ -52,7 +50,7 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? 40 + random.below(300) : undefined,
       }
-    // The connection breaks while the request is still on its way; later than a read-back would wait for it counts as never.
+    // The connection breaks while the request is in transit. It still arrives before the last read-back.
     if (method === 'POST' && strikes('late'))
       return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
     if (strikes('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
@@ -61,7 +59,6 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
   }
 }
 
-/** Draws the faults of requests to V2. */
 export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
   const strikes = createStrikes(options)
@@ -75,7 +72,7 @@ export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) 
     }
     if (strikes('refusedConnections')) return { thereMs, backMs, refused: true }
     if (strikes('lostBefore')) return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
-    // Whatever was on its way has arrived by then: no adapter can wait for what V2 gets after a connection was lost.
+    // The connection never breaks before V2 has the request, because the adapter cannot wait for a request that V2 receives later.
     if (strikes('lostV2Replies'))
       return {
         thereMs,
@@ -88,7 +85,6 @@ export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) 
   }
 }
 
-/** Draws the faults of requests to the store. */
 export function createStoreWeather(world: World, { isCalm, has, ...options }: JourneyOptions): StoreWeather {
   const { random } = options
   const strikes = createStrikes(options)
@@ -103,7 +99,7 @@ export function createStoreWeather(world: World, { isCalm, has, ...options }: Jo
       }
       return strikes('storeSlow') ? random.below(800) : random.next()
     },
-    // A start makes about fifty requests.
+    // A start makes about fifty queries, so each of them fails rarely.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined
       if (world.nowMs < (downUntilMs.get(actor) ?? 0)) return { kind: 'refused' }

@@ -5,13 +5,12 @@ import type { Random } from '../../src/sandbox/random.ts'
 import { PARTNER, type SimulatedInstance } from './simulated-instance.ts'
 import type { World } from './world.ts'
 
-/** How the stages of a history change. */
 export interface StageHabits {
-  /** The stage of the file. */
+  /** The stage in the configuration file. */
   readonly begin: StageSetting
   /** How long a step forward waits for writes in progress. */
   readonly drainMs: number
-  /** The time for which a batch that V2 received unrecorded may be resent. */
+  /** `rollout.resendWindowMs` of the configuration. */
   readonly resendWindowMs: number
 }
 
@@ -21,11 +20,11 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
   never: [],
 })
 
-/** `longCallMs`: V2 may get a write so long after it was sent. */
+/** Draws the stage settings. `longCallMs` is how much later than sent V2 may receive a write. */
 export function drawStages(random: Random, longCallMs: number): StageHabits {
   return {
     begin: settingOf(random.pick(['legacy', 'shadow', 'shadow', 'canary', 'v3']), random.pick([0, 50, 100])),
-    // At the end of a short one instances still have writes under way.
+    // After a short drain, instances may still have writes in progress.
     drainMs: random.pick([100, 500, 2_000, 4_000]),
     resendWindowMs: random.pick([500, 1_500]) + longCallMs,
   }

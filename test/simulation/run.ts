@@ -14,10 +14,11 @@ import { mutants } from './mutants.ts'
 import { shrink } from './shrink.ts'
 
 /**
- * `npm run test:simulation`: runs 100,000 histories of the write engine in simulated time, from `--seed` on (default 1), `--histories` of them,
- * on all cores. `--seed n` alone tells the history of that seed in words, made as small as it still shows its finding. `--mutants` breaks the
- * engine on purpose, one guard after another, and runs histories until each is found. Exit status 1 for any finding, and for a guard
- * whose absence is not found. `--branches` names in `coverage/simulation.txt` the branches of `writes` and `journal` that no history runs.
+ * `npm run test:simulation`: runs histories of the write engine in simulated time on all cores: `--histories` of them (default 100,000),
+ * with seeds from `--seed` (default 1) upwards. `--seed n` alone prints the events of that history, after shrinking it while it still shows
+ * its finding. `--mutants` breaks one guard of the engine after another and runs histories until one of them has a finding; `--only text`
+ * selects mutants by name. `--branches` lists the branches of `writes` and `journal` that no history runs in `coverage/simulation.txt`. The
+ * exit status is 1 if there is any finding, or if no history detects a mutant.
  */
 const { values } = parseArgs({
   options: {
@@ -31,8 +32,8 @@ const { values } = parseArgs({
 
 const MUTANT_HISTORIES = 10_000
 const workers = availableParallelism()
-/** The folder of compiled modules, because loading modules takes as long as twenty histories. */
 const root = fileURLToPath(new URL('../../', import.meta.url))
+// Loading modules takes as long as twenty histories, so their compiled code is cached.
 const cache = join(root, 'node_modules/.cache/simulation')
 const counted = join(root, 'coverage/simulation')
 
@@ -48,7 +49,7 @@ interface Totals {
   readonly reached: Reached
 }
 
-/** Runs histories in parallel processes. With `mutant`, that guard is broken and the run ends with the first finding. */
+/** Runs histories in parallel processes. With `mutant`, the engine has that defect, and the run ends with the first finding. */
 async function runAll(
   from: number,
   count: number,
@@ -64,7 +65,6 @@ async function runAll(
       process.execPath,
       [
         '--disable-warning=ExperimentalWarning',
-        // Most mutants are found early, so the other cores run histories of other mutants.
         '--max-semi-space-size=64',
         '--single-threaded-gc',
         ...flags,
@@ -74,7 +74,7 @@ async function runAll(
       ],
       {
         stdio: ['ignore', 'pipe', 'inherit'],
-        // Coverage does not count code that was compiled before.
+        // V8 does not count the coverage of cached code.
         env: {
           ...process.env,
           MUTANT: mutant,
@@ -102,7 +102,7 @@ async function runAll(
     children.map(async (child) => {
       const [status, signal] = (await once(child, 'exit')) as [number | null, string | null]
       if (status !== 0 && signal === null)
-        throw new Error(`a process of histories ended with ${String(status)}`)
+        throw new Error(`A worker process ended with exit status ${String(status)}. Its histories are incomplete.`)
     }),
   )
   return { found: found.sort((one, other) => one.seed - other.seed), totals }
@@ -124,7 +124,7 @@ async function findMutants(): Promise<boolean> {
     let first: Found | undefined
     for (let from = 1; ;) {
       first = (await runAll(from, last + 1 - from, name)).found[0]
-      // A finding that the unbroken engine also shows does not reveal the mutant.
+      // A finding that the unbroken engine also shows does not detect the mutant.
       if (first === undefined || (await runHistory(first.seed)).findings.length === 0) break
       from = first.seed + 1
     }

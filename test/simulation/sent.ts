@@ -11,37 +11,35 @@ export interface Finding {
   readonly because: string
 }
 
-/** A record as its client knows it. */
 export interface SentRecord {
   readonly name: string
   readonly key: string
   readonly position: number
   readonly batch: SentBatch
-  /** The final answer, as the client first read it. */
+  /** The final answer that the client has, or `undefined` if it has none yet. */
   final: PartReply | undefined
-  /** How often another answer may still replace it, because V2 received the batch again and answers anew. */
+  /** How often a different final answer may still arrive, because V2 answers each request anew. */
   changes: number
 }
 
-/** One request with a batch. */
+/** One request of a client with a batch. */
 export interface Send {
   readonly number: number
   readonly batch: SentBatch
   readonly token: string
   readonly instance: Actor
-  /** The side that its adapter has chosen, or `undefined` if there is none yet or V3 serves everything. */
+  /** The adapter's decision, or `undefined` before it and in histories that V3 serves alone. */
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
-  /** The number that the journal gave the batch, or `undefined` if the journal knew the batch or does not know of this request. */
+  /** The number of the journal's new batch for this request, or `undefined` if the request began no new batch. */
   begun: number | undefined
-  /** True if V2 received the request without the journal's knowledge. */
+  /** True if V2 was sent the request although the journal could not record it. */
   isUnrecorded: boolean
-  /** True if the adapter had V2's final reply to the batch for the same token when the request arrived. */
+  /** True if this adapter had a stored final reply of V2 for the same token when the request arrived. */
   readonly wasAnswered: boolean
-  /** The number of times that V2 received the request. */
+  /** How often V2 received the request. */
   relayed: number
-  /** True if its adapter has finished the request. */
   isOver: boolean
-  /** The number of times that the clock of its adapter was set before. */
+  /** How often the clock of its adapter had been set when the request arrived. */
   readonly clockSteps: number
 }
 
@@ -50,19 +48,18 @@ export interface SentBatch {
   readonly client: SimulatedClient
   readonly request: Pick<BatchRequest, 'kind' | 'contentType' | 'body'>
   readonly records: SentRecord[]
-  /** The adapters that work on a request with the batch, one entry for each request. */
+  /** The adapters with a request in progress, one entry for each request. */
   atWork: Actor[]
   sends: number
   lastSentMs: number
-  /** The numbers that the journal gave the batch. */
+  /** The numbers of the journal's batches for this batch. */
   readonly begun: number[]
-  /** True if the batch must be checked before it is sent again. */
+  /** Checks that run when the client sends the batch again. */
   readonly untilSent: Set<() => void>
   /** True if no other batch of its client has the same ids. */
   readonly hasOwnIds: boolean
-  /** True if its ids differ, so that it is answered 200 whatever its records' outcomes are. */
+  /** True for a mismatch, which is answered 200 whatever the outcomes of its records are. */
   readonly isHidden: boolean
-  /** True if its client has given it up. */
   isAbandoned: boolean
   /** True if it was sent with a wrong token at least once. */
   wasDenied: boolean

@@ -3,8 +3,8 @@ import { type HistoryResult, runHistory } from './history.ts'
 import type { Scale } from './swarm.ts'
 
 /**
- * Shrinks a history as long as it still shows a finding of the same kind: fewer instances, clients, keys, batches and records, and fewer
- * kinds of faults. Returns the smallest history that was found, in words.
+ * Removes faults, instances, clients, schools, keys, batches and records from a history while it still has a finding of the same kind.
+ * Returns the result of the smallest history, with its log.
  */
 export async function shrink(failed: HistoryResult): Promise<HistoryResult> {
   const { seed } = failed

@@ -3,30 +3,29 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type HighWaterMark, type MarkFile, openMarkFile } from '../../src/journal/high-water.ts'
 import type { Actor, World } from './world.ts'
 
-/** The possible faults of one request to the database. */
 export interface StoreFault {
-  /** Nothing was done; it was done, and its answer is lost. */
+  /** `refused`: the request was not executed. `unanswered`: it was executed, and its answer is lost. */
   readonly kind: 'refused' | 'unanswered'
 }
 
-/** Draws the duration and the fault of the next request. */
+/** Draws the delay and the fault of each request to the database. */
 export interface StoreWeather {
   delayMs(): number
   faultOf(what: 'query' | 'commit', actor: Actor): StoreFault | undefined
 }
 
-/** A statement, prepared once in a process. Its parameters are bound by place and its rows come as arrays, which costs half as much. */
+/** A statement that is prepared once per process. Positional parameters and rows as arrays halve the cost of running it. */
 interface Prepared {
   readonly statement: StatementSync
-  /** The names of its parameters by their places, without the `$`. */
+  /** The names of the parameters in their order, without the `$`. */
   readonly parameters: readonly string[]
   readonly columns: readonly string[]
 }
 
-/** More texts than the journal has, because some contain the numbers of batches. */
+/** The maximum number of prepared statements. Some texts contain batch numbers, so their number would grow without it. */
 const MAX_PREPARED = 1_000
 
-/** The one connection of this process: histories come one after another, and what one has prepared serves the next. */
+/** The only connection of this process. Histories run one after another and share its prepared statements. */
 const connection = new DatabaseSync(':memory:')
 const prepared = new Map<string, Prepared>()
 
@@ -48,7 +47,6 @@ export function prepare(text: string): Prepared {
 
 type Given = (name: string) => unknown
 
-/** Runs a statement with these parameters. */
 export function execute({ statement, parameters, columns }: Prepared, given: Given): Executed {
   const values = parameters.map((name) => given(name) as SQLInputValue)
   if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) }
@@ -74,7 +72,7 @@ export const inOrder =
   (name) =>
     values[Number(name) - 1]
 
-/** Savepoints of the connection: where a history begins, what a standby has of it, and the one transaction that may run. */
+/** The savepoints: the start of a history, the copy that a failover restores, and the running transaction. */
 type Savepoint = 'history' | 'copy' | 'change'
 
 const open = (point: Savepoint): unknown => prepare(`savepoint ${point}`).statement.run()
@@ -84,37 +82,36 @@ const undo = (point: Savepoint): void => {
   keep(point)
 }
 
-/** Changes what every history begins with. */
+/** Runs statements that change the database with which every history begins. */
 export function changeStart(text: string): void {
   connection.exec(text)
 }
 
-/** A slot with its number of commits. */
+/** The commit count of a slot of the high-water mark. */
 interface SlotRow {
   readonly slot: number
   readonly commits: number
 }
 
-/** A database in memory with the durability of a database that syncs each commit. A process that dies loses only its own transaction. */
+/** A database in memory that all processes of a history share. A process that dies loses only its uncommitted transaction. */
 export class SimulatedDatabase {
   private readonly world: World
   private readonly weather: StoreWeather
   private holder: Hold | undefined
-  /** True if a transaction has written something, which every read of the only connection shows. */
+  /** True while a transaction runs. Reads over the only connection then show its uncommitted changes. */
   isChanging = false
   private waiting: { readonly hold: Hold; readonly enter: () => void }[] = []
   private hasCopy = false
   private failsOver = false
-  /** The last commit that was confirmed to each process. */
   private readonly known = new Map<string, SlotRow>()
-  /** The processes whose commits were lost without an accepted loss. */
+  /** The processes that lost a confirmed commit, until the loss is accepted. */
   readonly lost = new Set<string>()
   hasLost = false
-  /** Is called for a process that continues although its own commits are gone. */
+  /** Is called when a process commits although the database has lost its earlier commits. */
   onTrusted: (who: string) => void = () => undefined
   private readonly marks: MarkFile[] = []
 
-  /** `isKept`: what is written stays for all later ones. */
+  /** With `isKept`, all later histories begin with what is written here. */
   constructor(world: World, weather: StoreWeather, { isKept = false } = {}) {
     this.world = world
     this.weather = weather
@@ -134,7 +131,7 @@ export class SimulatedDatabase {
     })
   }
 
-  /** Rolls back an uncommitted transaction, and lets the next one begin. */
+  /** Rolls back an uncommitted transaction and lets the next one begin. */
   unlock(hold: Hold | undefined): void {
     if (hold === undefined || this.holder !== hold) return
     this.rollback()
@@ -142,7 +139,7 @@ export class SimulatedDatabase {
     this.holder = undefined
     const next = this.waiting.shift()
     if (next === undefined) return
-    // In a turn of its own: the one who waits may be another process.
+    // The next holder may be another process, so it continues in an event of its own.
     this.holder = next.hold
     this.world.at(next.hold.actor, 0, next.enter)
   }
@@ -170,7 +167,7 @@ export class SimulatedDatabase {
     this.isChanging = false
   }
 
-  /** Makes a standby or backup of the current commits, which gets nothing more. */
+  /** Copies the current commits, like a standby or a backup that receives no later ones. */
   keepCopy(): void {
     if (this.isChanging) return
     if (this.hasCopy) keep('copy')
@@ -195,10 +192,9 @@ export class SimulatedDatabase {
     this.known.clear()
   }
 
-  /** Records that a commit was confirmed to this process. */
   reached(name: string, row: SlotRow): void {
     this.known.set(name, row)
-    // Its answer came after a failover that has lost it.
+    // A failover lost the commit before its answer arrived.
     if (this.hasCopy && this.lacks(row)) {
       this.lost.add(name)
       this.hasLost = true
@@ -217,8 +213,8 @@ export class SimulatedDatabase {
   }
 
   /**
-   * Runs `act` once the database has got the request, and resolves with its result once the answer has come. `isLocal`: nothing is between
-   * both, so what fails was not done.
+   * Runs `act` when the request has reached the database, and resolves with the result when the answer has arrived. With `isLocal` there is
+   * no network, so a failed request was not executed.
    */
   async ask<Result>(
     actor: Actor,
@@ -230,18 +226,18 @@ export class SimulatedDatabase {
     const fault = this.weather.faultOf(what, actor)
     if (fault?.kind === 'refused' || (fault !== undefined && isLocal)) throw new StoreFailure('refused')
     const result = act()
-    // The answer of a query comes at once: the next request waits.
+    // The answer of a query needs no delay of its own, because the next request is delayed.
     if (what === 'commit' || fault !== undefined) await this.world.wait(actor, this.weather.delayMs())
     if (fault?.kind === 'unanswered') throw new StoreFailure('unanswered')
     return result
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the query says which rows it gives
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the rows of its query
   all<Row>(sqlText: string, ...values: readonly unknown[]): readonly Row[] {
     return execute(prepare(sqlText), inOrder(values)).rows as Row[]
   }
 
-  /** Ends the history, and deletes everything that it wrote. */
+  /** Deletes everything that the history wrote. */
   close(): void {
     for (const mark of this.marks) mark.close()
     this.rollback()
@@ -249,7 +245,7 @@ export class SimulatedDatabase {
   }
 }
 
-/** The right to the only transaction that may run. */
+/** The right to run the only transaction. */
 export interface Hold {
   readonly actor: Actor
 }

@@ -34,25 +34,23 @@ import { createSimulatedRelay, tellKept, V2_ORIGIN } from './simulated-relay.ts'
 import { guid } from './simulated-service.ts'
 import type { Actor, SteppedClock, World } from './world.ts'
 
-/** A request as a client sends it. */
 export interface BatchRequest {
   readonly kind: 'batch' | 'record'
   readonly authorization: string
-  /** The school. */
   readonly unit: string
   readonly contentType: string
   readonly body: Buffer
-  /** The number of the request, among those of all clients. */
+  /** The number of the request among the requests of all clients. */
   readonly send: number
 }
 
-/** What comes back to a client, in this order: parts, then the end, or a whole answer, or a broken connection; and what is done before. */
+/** The callbacks of a request. Its client gets either parts and then the end, or a whole reply, or a broken connection. */
 export interface ReplyListener {
-  /** The side of the request was decided. */
+  /** Is called when the adapter has chosen the side, V2 or V3, that serves the request. */
   entered(entry: StageEntry): void
-  /** Called before the batch is begun, and with what the journal says once it is. */
+  /** Is called before the journal begins the batch, with `undefined`, and again with the result. */
   begun(content: Uint8Array, result: BeginResult | undefined): void
-  /** V2 is sent it, and the journal does not know that. */
+  /** Is called when V2 is sent the batch although the journal could not record it. */
   unrecorded(): void
   part(position: number, part: PartReply): void
   end(): void
@@ -60,7 +58,6 @@ export interface ReplyListener {
   broken(): void
 }
 
-/** How long things take in a history. */
 export interface Timing {
   readonly leaseMs: number
   readonly budgetMs: number
@@ -70,7 +67,7 @@ export interface Timing {
   readonly callsPerSecond: number | undefined
 }
 
-/** How records go to V3: each by itself, or as batches of a format. */
+/** How records are posted to V3: one by one, or in batches of this format. */
 type Writes = 'single' | 'json' | 'multipart'
 
 export const PARTNER = 'acme'
@@ -78,7 +75,7 @@ const SUBSCRIPTION_KEY = 'key'
 const events = createEvents(createLogger('silent'))
 const partners = new Map<string, Partner>()
 
-/** The partner of a history; histories with the same settings share one. */
+/** Returns the partner of a history. Histories with the same settings share one object. */
 function partnerOf(
   { budgetMs, readBackAfterMs, callsPerSecond }: Timing,
   isMinimal: boolean,
@@ -123,26 +120,24 @@ export interface InstanceOptions {
   readonly timing: Timing
   readonly isMinimal: boolean
   readonly writes: Writes
-  /** Credentials are kept, encrypted. */
+  /** True if the journal stores credentials, encrypted. */
   readonly keepsCredentials: boolean
-  /** Its journal is damaged. */
+  /** Is called when the instance finds its journal damaged. */
   readonly onDamage: () => void
-  /** The stages of the partner, or `undefined` if V3 serves everything. */
   readonly staged: Staged | undefined
 }
 
-/** What an instance needs to serve from V2 too. */
+/** The options of an instance that V2 serves too. */
 interface Staged extends StageHabits {
   readonly openV2: OpenConnection
   readonly kept: KeptStages
 }
 
-/** A running adapter without its HTTP server: the journal, the engine and the client of V3 as the program composes them. */
+/** A running adapter without its HTTP server. Its journal, write engine and V3 client are composed as in the program. */
 export class SimulatedInstance {
   readonly actor: Actor
   readonly clock: SteppedClock
   readonly journal: DurableJournal
-  /** Where the stages live. */
   readonly rollout: ReturnType<typeof createRolloutStore>
   private readonly stages: StoredStages | undefined
   private readonly relay: ReturnType<typeof createSimulatedRelay> | undefined
@@ -212,7 +207,7 @@ export class SimulatedInstance {
       secret: () => journal.linkSecret,
       partners: () => [this.partner],
       metrics: { stageHeld: () => undefined, stageRefused: () => undefined },
-      // As `createStages` has it.
+      // The same share of the lease as in `app.ts` (`COUNTED_LEASES`).
       staleAfterMs: timing.leaseMs * 0.38,
       drainMs: staged.drainMs,
       resendWindowMs: staged.resendWindowMs,
@@ -227,7 +222,7 @@ export class SimulatedInstance {
     })
   }
 
-  /** Opens the journal and starts recovery, as the program does. */
+  /** Opens the journal and starts recovery. */
   static async start(options: InstanceOptions): Promise<SimulatedInstance> {
     const { store, clock, processes, timing, onDamage } = options
     const journal = await openJournalOn(store, {
@@ -251,7 +246,7 @@ export class SimulatedInstance {
     return instance
   }
 
-  /** Serves one batch as the handler of writes does. */
+  /** Serves one request, like the product's write handler. */
   serve = async (sentRequest: BatchRequest, listener: ReplyListener): Promise<void> => {
     const { context, partner, clock } = this
     const { kind, authorization, contentType, body } = sentRequest
@@ -327,7 +322,7 @@ export class SimulatedInstance {
   }
 }
 
-/** The reply to a batch: its parts in their order, as soon as those before are there. At its end its client decodes it as a whole. */
+/** Creates the reply to a batch, which writes the parts in order. At its end the reply must be one that the client can decode. */
 function tellParts(
   { records, changesets }: Plan,
   encoder: BatchEncoder,
@@ -371,7 +366,7 @@ function tellParts(
   }
 }
 
-/** The reply to a single record: what its part would have been. */
+/** Creates the reply to a single record, which passes the record's part on. */
 const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
   begin: () => undefined,
   isStatusSent: () => sent.hasLeft,
@@ -386,7 +381,7 @@ const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply 
   },
 })
 
-/** The reply to a batch whose ids differ: 200, whatever becomes of its records. */
+/** Creates the reply to a mismatch: 200 without parts, whatever the outcomes of its records are. */
 const tellNothing = (listener: ReplyListener): Reply => ({
   setPart: () => undefined,
   begin: () => undefined,
@@ -397,7 +392,7 @@ const tellNothing = (listener: ReplyListener): Reply => ({
   },
 })
 
-/** The journal of one request, which says when that begins. */
+/** Returns the journal for one request, which reports to the listener when the batch begins. */
 function watchBegin(journal: DurableJournal, listener: ReplyListener): DurableJournal {
   const begin: DurableJournal['begin'] = async (batch) => {
     listener.begun(batch.content, undefined)

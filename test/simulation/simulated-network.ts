@@ -3,47 +3,41 @@ import { type Dispatcher, errors } from 'undici'
 import type { OpenConnection } from '../../src/upstream/index.ts'
 import type { Actor, World } from './world.ts'
 
-/** The reply of a service. */
 export interface ServiceReply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** A request on its arrival. */
+/** A request as it arrives at a service. */
 export interface ServiceRequest {
   readonly method: string
   readonly path: string
-  /** The headers, with names in lower case. */
+  /** The header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** The faults of a connection during one exchange. */
+/** The delays and faults of one exchange. */
 export interface Journey {
   /** True if the connection cannot be made and nothing leaves. */
   readonly refused?: boolean
-  /** The time from the request's departure to the service, or `undefined` if it never arrives. */
+  /** The time until the request arrives at the service, or `undefined` if it never arrives. */
   readonly thereMs: number | undefined
-  /** The time from the service to the client, or `undefined` if the reply never arrives. */
+  /** The time until the reply arrives at the client, or `undefined` if it never arrives. */
   readonly backMs: number | undefined
-  /** The number of bytes after which the reply is cut. */
   readonly cutAfter?: number | undefined
   /** The time after which the connection breaks if something never arrives, or `undefined` if it stays silent. */
   readonly breaksAfterMs?: number | undefined
 }
 
-/** A service that handles a request. It may continue for a while, whether its client is still there or not. */
+/** Serves a request, and calls `answer` when the reply leaves. The service continues even if the client disconnects. */
 export type Serve = (request: ServiceRequest, answer: (reply: ServiceReply) => void) => void
 
-/** Connections of a process to a service, with their possible faults. */
 export interface NetworkOptions {
   readonly world: World
-  /** The process that opens the connections. */
   readonly actor: Actor
-  /** The actor of the service. */
   readonly service: Actor
-  /** Serves a request, and calls `answer` when its reply leaves. */
   readonly serve: Serve
   readonly draw: (request: ServiceRequest) => Journey
   /** Is called when a request is written to its connection. */

@@ -33,19 +33,18 @@ interface RelayOptions {
   readonly authorise: ProxyContext['authorise']
 }
 
-/** What the relay of one request needs. */
 interface Relayed {
   readonly request: BatchRequest
   readonly client: Client
   readonly entry: StageEntry
   readonly receivedMs: number
-  /** The journal of this request. */
+  /** The journal, which reports to the listener of this request. */
   readonly journal: WriteContext['journal']
   readonly noteUnrecorded: (partner: string) => void
   readonly listener: ReplyListener
 }
 
-/** The way of a batch to V2 as the product has it, from the handler to the connection, without a server in front of it. */
+/** Creates the product's path of a write to V2, from the handler to the connection, without an HTTP server in front of it. */
 export function createSimulatedRelay({
   world,
   context,
@@ -73,7 +72,7 @@ export function createSimulatedRelay({
     comparison: { onThrottled: () => undefined },
   }
   return {
-    /** Serves one request. Errors: those of the handler, where the reply has not begun. */
+    /** Serves one request. Throws the handler's error if the reply has not begun; otherwise breaks the connection. */
     serve: async ({ request, client, entry, receivedMs, journal, noteUnrecorded, listener }: Relayed) => {
       world.streams()
       const message = toMessage(request)
@@ -97,7 +96,7 @@ export function createSimulatedRelay({
   }
 }
 
-/** Sends on what would be streamed over connections of Node.js once it is read. */
+/** Makes a relay read every body whole before it forwards it, because streamed bodies would need real connections. */
 const toWhole = (relay: ReturnType<Relays['of']>): Pick<typeof relay, 'forward'> => ({
   forward: async (request, response, call) => {
     const body = call.body ?? (await readRawBody(request, Infinity, () => undefined))
@@ -121,11 +120,11 @@ function toMessage({ kind, authorization, contentType, body, send }: BatchReques
   return message
 }
 
-/** A reply as its client received it, or `undefined` if the connection broke off. */
+/** A reply as its client received it, or `undefined` if the connection broke. */
 type WholeReply =
   { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
 
-/** Gives a client the reply that V2 gave when it served the batch. */
+/** Delivers V2's stored reply to a client that repeats its batch. */
 export function tellKept({ status, fields, body }: StoredReply, listener: ReplyListener): void {
   const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
   tell('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
@@ -137,7 +136,7 @@ function tell(kind: BatchRequest['kind'], reply: WholeReply, listener: ReplyList
     return
   }
   const { status, contentType = '', body } = reply
-  // What judges the record itself; any other refusal is one of the request.
+  // These replies are about the record itself. Any other reply refuses the whole request.
   if (kind === 'record' && (status === 201 || body.includes('"ErrorCode"'))) {
     listener.part(0, { status, json: body } as PartReply)
     listener.end()
@@ -154,7 +153,7 @@ function tell(kind: BatchRequest['kind'], reply: WholeReply, listener: ReplyList
   listener.end()
 }
 
-/** As much of a response of Node.js as the handlers use. */
+/** The part of a Node.js response that the handlers use. */
 class SimulatedResponse extends EventEmitter {
   headersSent = false
   destroyed = false
@@ -228,7 +227,7 @@ class SimulatedResponse extends EventEmitter {
   }
 }
 
-/** Creates the connections that V2's marks are read over: the replies of the simulated one are read as streams of Node.js. */
+/** Creates the connections for reading marks of V2. The reader uses Node.js streams, so the world must wait for them. */
 function toReaderConnections(world: World, { client }: ReturnType<OpenConnection>): Dispatcher {
   const dispatch: Dispatcher['dispatch'] = (options, handler) => {
     const streaming: Dispatcher.DispatchHandler = {
@@ -249,7 +248,7 @@ function toReaderConnections(world: World, { client }: ReturnType<OpenConnection
   return { dispatch } as unknown as Dispatcher
 }
 
-/** Gives `setTimeout` to the actor that runs, until the returned function is called: the stream of a reply takes it from Node.js. */
+/** Makes `setTimeout`, which Node.js streams use, wait in simulated time until the returned function is called. */
 export function takeTimers(world: World): () => void {
   const real = { setTimeout, clearTimeout }
   globalThis.setTimeout = ((act: () => void, ms: number) => ({

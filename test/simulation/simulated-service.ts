@@ -11,16 +11,16 @@ import {
 import type { Serve, ServiceReply, ServiceRequest } from './simulated-network.ts'
 import { type Actor, START_MS, type World } from './world.ts'
 
-/** A write that the service has made, in the order in which it made them. */
+/** A write that the service applied. */
 export interface Effect {
   readonly atMs: number
   readonly key: string
-  /** What its client calls it: the first word of the comment. */
+  /** The client's name for the record, which is the first word of the comment. */
   readonly name: string
   readonly comment: string | null
   readonly token: string
   readonly externalId: string
-  /** The number of the client's request if V2 was sent it, or `undefined` if V3 was. */
+  /** The number of the client's request if V2 applied the write, or `undefined` if V3 did. */
   readonly send: number | undefined
 }
 
@@ -36,22 +36,21 @@ interface Mark {
   readonly recordedOn: number
 }
 
-/** How the service behaves; what may change in the middle is read each time. */
+/** The behaviour of the service. Members that are not read-only may change during a history. */
 export interface ServiceHabits {
   readonly onExisting: 'replace' | 'duplicate' | 'conflict'
-  /** Reads show the marks as they were so long ago, at most. */
+  /** The largest age of the data that reads return. */
   readonly staleMs: number
-  /** One mark that takes the place of another has its id. */
+  /** True if a mark that replaces another one keeps its id. */
   readonly keepsIds: boolean
   values: ValueRules
-  /** Answers instead of serving, in this share of the requests. */
+  /** An error that answers this share of the requests. With `isApplied` and 500, the request is applied before. */
   storm: { readonly status: 429 | 500 | 503; readonly share: number; readonly isApplied: boolean } | undefined
   readonly tokens: Set<string>
-  /** V3 takes so long for each record of a batch, one after another, also when the connection is gone. */
+  /** The time that V3 takes for each record of a batch. V3 executes them one after another, even after the connection is lost. */
   readonly paceMs: number
 }
 
-/** A mark that is written, on either face. */
 interface Written {
   readonly learner: string
   readonly event: string
@@ -62,29 +61,29 @@ interface Written {
   readonly recordedOn: number | undefined
 }
 
-/** Who writes: the token, and of V2 the number of the client's request. */
+/** The origin of a write. `send` is the number of the client's request on V2, or `undefined` on V3. */
 interface Writer {
   readonly token: string
   readonly send: number | undefined
 }
 
-/** The field by which a request to V2 says which one of its client's it is. */
+/** The header that names the client's request in a request to V2. */
 export const SEND_FIELD = 'x-send'
 const INVALID = 'The code is not valid.'
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** The service behind the adapter: V3 and V2 as service.md has them, over the same marks, with its own clock and habits. */
+/** The service behind the adapter: the interfaces V2 and V3 of service.md over the same marks. */
 export class SimulatedService {
   readonly effects: Effect[] = []
   onEffect: () => void = () => undefined
-  /** V2 was sent a batch, with this request of its client. */
+  /** Is called when V2 receives a write, with the number of the client's request. */
   onRelayed: (send: number) => void = () => undefined
   private readonly world: World
   private readonly actor: Actor
   private readonly habits: ServiceHabits
   private readonly random: Random
   private readonly marks = new Map<string, Mark[]>()
-  /** The marks of each key before each of its changes, with the time of the change. */
+  /** The earlier marks of each key, each with the time at which they were replaced. */
   private readonly history = new Map<
     string,
     { readonly untilMs: number; readonly marks: readonly Mark[] }[]
@@ -100,14 +99,12 @@ export class SimulatedService {
 
   private readonly newId = (): string => guid(9, (this.ids += 1))
 
-  /** The face of V3. */
   serve: Serve = (request, answer) =>
     this.answer(request, answer, (token, reply) => {
       if (request.method === 'POST') this.postToV3(request, token, reply)
       else reply(this.read(request.path, toEntity))
     })
 
-  /** The face of V2. */
   serveV2: Serve = (request, answer) => {
     const send = Number(request.headers[SEND_FIELD])
     if (request.method === 'POST') this.onRelayed(send)
@@ -132,7 +129,7 @@ export class SimulatedService {
     else send(failure(storm.status, 'the service is down'))
   }
 
-  /** Another program writes past the adapter. */
+  /** Writes a mark as another program that does not use the adapter. */
   writePast(key: string): void {
     const [learner = '', event = ''] = key.split(' ')
     const name = `other${(this.ids += 1)}`
@@ -158,7 +155,7 @@ export class SimulatedService {
       )
   }
 
-  /** Makes the writes of a batch one after another, whatever becomes of its connection. */
+  /** Applies the records of a batch one after another, even if the connection breaks meanwhile. */
   private postEach(
     requests: readonly BatchedPost[],
     token: string,
@@ -200,7 +197,6 @@ export class SimulatedService {
     return { status: 400, body: JSON.stringify([error]) }
   }
 
-  /** A single record; or a batch, with one part for each record in their order, whatever becomes of the others. */
   private postToV2({ path, headers, body }: ServiceRequest, writer: Writer): ServiceReply {
     const bytes = Buffer.from(body, 'latin1')
     if (!path.endsWith('$batch')) {
@@ -214,7 +210,7 @@ export class SimulatedService {
     return { status: 200, headers: type, body: texts.join('') + encoder.close(1) }
   }
 
-  /** `record`: undefined where it cannot be read. */
+  /** Applies a flat record. `record` is `undefined` if it could not be decoded. */
   private postFlat(
     record: FlatRecord | undefined,
     writer: Writer,
@@ -232,7 +228,7 @@ export class SimulatedService {
     return { status: 201, json: encodeFlatReply(toFlat(written), CONTEXT, 'minimal') }
   }
 
-  /** The mark as the reply to its write shows it. */
+  /** Applies a write and returns the mark as the reply shows it. */
   private write({ recordedOn, ...values }: Written, writer: Writer): Mark | 'invalid' | 'conflict' {
     const { learner, event, minutesLate, comment } = values
     const key = `${learner} ${event}`
@@ -253,13 +249,12 @@ export class SimulatedService {
     return { ...values, ...stored, externalId: guid(1, (this.ids += 1)), present: true, absent: false }
   }
 
-  /** The mark as it stands then. */
+  /** Stores a mark and returns it with its final id. */
   private keep(key: string, mark: Mark, name: string, writer: Writer): Mark {
     const before = this.marks.get(key) ?? []
     const kept = this.history.get(key) ?? []
     kept.push({ untilMs: this.world.nowMs, marks: before })
     this.history.set(key, kept)
-    // One that replaces a mark keeps its id.
     const [first] = before
     const replaced =
       this.habits.onExisting === 'replace' && this.habits.keepsIds && first !== undefined
@@ -297,7 +292,7 @@ export class SimulatedService {
   }
 }
 
-/** A request of a JSON batch. */
+/** A request inside a batch, which both batch formats share. */
 interface BatchedPost {
   readonly id: string
   readonly body: Posted
@@ -305,7 +300,6 @@ interface BatchedPost {
 
 type BatchAnswer = ServiceReply & { readonly id: string }
 
-/** The requests of a multipart batch. */
 const readParts = (body: string, boundary: string): readonly BatchedPost[] =>
   body
     .split(`--${boundary}`)
@@ -322,7 +316,6 @@ function toJsonReply(answers: readonly BatchAnswer[]): ServiceReply {
   return { status: 200, body: JSON.stringify({ responses }) }
 }
 
-/** A part for each request, which a reply that breaks off leaves as they are. */
 function toMultipartReply(answers: readonly BatchAnswer[], boundary: string): ServiceReply {
   const parts = answers.map(({ id, status, body }) => {
     const head = `Content-Type: application/http\r\nContent-ID: ${id}`
@@ -377,7 +370,7 @@ const failure = (status: number, message: string): ServiceReply => ({
   ...(status === 429 ? { headers: { 'retry-after': '1' } } : {}),
 })
 
-/** A guid that shows what it is of and its number. */
+/** Returns a GUID that shows its kind and its number. */
 export function guid(kind: number, number: number): string {
   return `${String(kind).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`
 }

@@ -41,10 +41,10 @@ class NumberedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** How a store commits. `thread`: as SQLite's thread. `server`: as PostgreSQL, which answers a lost COMMIT by a marker afterwards. */
+/** The way of committing: `thread` is SQLite in a thread, `server` is PostgreSQL, which resolves a lost COMMIT by its marker. */
 export type CommitKind = 'thread' | 'server'
 
-/** The store of one process on a shared database. `wallMs`: the clock of the database; `markFile`: where its machine keeps the mark. */
+/** Creates the store of one process on the shared database. `wallMs` reads the clock of the database. */
 export function createSimulatedStore(
   database: SimulatedDatabase,
   actor: Actor,
@@ -111,7 +111,7 @@ function createKysely(database: SimulatedDatabase, actor: Actor): Kysely<Journal
         },
         beginTransaction: () => database.ask(actor, 'query', () => database.begin()),
         commitTransaction: () => database.ask(actor, 'query', () => database.commit()),
-        // The database rolls back when the connection is given back.
+        // Releasing the connection rolls back.
         rollbackTransaction: () => Promise.resolve(),
         releaseConnection: (connection) => {
           database.unlock(holds.get(connection))
@@ -128,7 +128,7 @@ function createKysely(database: SimulatedDatabase, actor: Actor): Kysely<Journal
 
 const statements = createStatements('sqlite')
 
-/** Runs a statement of the journal: once for each row where it is given rows. */
+/** Runs a statement of the journal. If the first value is a list of rows, the statement runs once for each row. */
 function run(name: StatementName, values: readonly unknown[]): unknown[] {
   const statement = prepare(statements[name])
   const [rows] = values
@@ -136,7 +136,7 @@ function run(name: StatementName, values: readonly unknown[]): unknown[] {
   return (rows as readonly Row[]).flatMap((row) => execute(statement, (column) => row[column]).rows)
 }
 
-/** Commits as the thread of SQLite does: after an error the transaction is not there, whatever the thread takes for possible. */
+/** Creates the commit of SQLite's thread. A simulated commit that fails was never made, although the thread cannot know that. */
 function createThreadCommit(
   database: SimulatedDatabase,
   actor: Actor,
@@ -164,10 +164,10 @@ function createThreadCommit(
   }
 }
 
-/** Connections of `pg` to the database, as far as the commits of PostgreSQL use them. */
+/** Creates the part of a `pg` pool that the commits of the PostgreSQL store use. */
 function createPool(database: SimulatedDatabase, actor: Actor): Pool {
   const connect = (): PoolClient => {
-    // A connection answers in the order of its queries, and after an error none of a transaction.
+    // A connection answers its queries in order. After an error it answers no further query of the transaction.
     let last: Promise<unknown> = Promise.resolve()
     let hold: Hold | undefined
     const inTurn = (act: () => Promise<unknown>): Promise<unknown> => (last = last.then(act))
@@ -202,11 +202,11 @@ function createPool(database: SimulatedDatabase, actor: Actor): Pool {
   return { connect: () => Promise.resolve(connect()) } as unknown as Pool
 }
 
-/** Rows come as one JSON text. */
+/** Parses rows, which the PostgreSQL store passes as one JSON text. */
 const fromText = (value: unknown): unknown =>
   typeof value === 'string' && value.startsWith('[{') ? (JSON.parse(value) as unknown) : value
 
-/** A connection that was lost: after the commit was sent nobody knows what became of it. */
+/** Converts an error. If the connection was lost after COMMIT was sent, nobody knows whether the transaction was committed. */
 function toFailure(error: unknown, hasCommitted: boolean): StoreError {
   if (!(error instanceof StoreFailure)) return (hasCommitted ? toSqliteCommitError : toSqliteError)(error)
   const message = 'the connection was lost'

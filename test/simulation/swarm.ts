@@ -2,7 +2,6 @@ import type { Random } from '../../src/sandbox/random.ts'
 import { valueRulesSchema } from '../../src/sandbox/control/stored-values.ts'
 import type { ServiceHabits } from './simulated-service.ts'
 
-/** The kinds of faults that a history may have. */
 const faultKinds = [
   'slowService', 'slowRate', 'lostBefore', 'lostAfter', 'late', 'cut', 'stalled', 'refusedConnections',
   'kill', 'pause', 'wallSteps', 'storeSteps', 'serviceTimes', 'values', 'stale',
@@ -10,30 +9,29 @@ const faultKinds = [
   'otherWriters', 'impatience', 'lostReplies', 'constantIds', 'wrongTokens', 'renewedTokens', 'badRecords', 'drift',
   'duplicates', 'lateRequests', 'otherIds', 'singleRecords',
 ] as const // prettier-ignore
-/** Services that take seconds for a write, a store that does, and processes that start with another configuration. */
+/** Faults of a few histories: a service or a store that takes seconds, and processes that start with another configuration. */
 const rareKinds = ['longCalls', 'storeStalls', 'reconfigured'] as const
-/** Faults in which V3 writes in batches and executes their records slowly, one after another. */
+/** Faults of histories with batches for V3. `pace` makes V3 execute the records of a batch slowly, one after another. */
 const batchKinds = ['pace'] as const
-/** Those of histories in which V2 serves too: `flips` changes its stage. */
+/** Faults of histories in which V2 serves too. `flips` changes the stage. */
 const stagedKinds = ['flips', 'lostV2Replies', 'slowV2'] as const
 export type FaultKind = (
   typeof faultKinds | typeof rareKinds | typeof batchKinds | typeof stagedKinds
 )[number]
 
-/** The size of a history in a few numbers, which shrinking reduces. */
+/** The size of a history, which shrinking reduces. */
 export interface Scale {
   readonly instances: number
   readonly clients: number
-  /** The number of schools. Each client writes for one of them. */
   readonly schools: number
-  /** The number of learners and events that the clients write for. */
+  /** The number of keys that the clients of a school write to. */
   readonly keys: number
   readonly batchesPerClient: number
   readonly maxRecords: number
-  /** The longest time that clients wait between two batches. */
+  /** The longest pause of a client between two batches. */
   readonly thinkMs: number
   readonly faults: ReadonlySet<FaultKind>
-  /** The possible rates of faults. One is drawn for each kind of fault that occurs. */
+  /** The possible rates of faults. Each kind of fault draws one of them. */
   readonly rates: readonly [number, ...number[]]
 }
 
@@ -41,19 +39,16 @@ interface Profile extends Partial<Scale> {
   readonly without?: readonly FaultKind[]
 }
 
-/**
- * Combinations that some histories have in addition: faults that show a defect only together, in a world that is small enough for them to
- * meet.
- */
+/** Combinations of faults that show a defect only together, in histories that are small enough for the faults to coincide. */
 const profiles: readonly [Profile, ...Profile[]] = [
-  // An instance is paused for longer than its lease while it has something to send.
+  // An instance is paused for longer than its lease while it has records to post.
   {
     faults: new Set(['pause', 'slowRate', 'lostReplies', 'duplicates']),
     instances: 2,
     keys: 1,
     maxRecords: 6,
   },
-  // V2 waits for writes that were sent to V3 before.
+  // A write for V2 waits for older writes on V3.
   {
     faults: new Set(['flips', 'pause', 'late', 'lostAfter', 'slowService', 'slowV2']),
     ...{ instances: 2, clients: 4, schools: 1, keys: 1, thinkMs: 100 },
@@ -66,40 +61,39 @@ const profiles: readonly [Profile, ...Profile[]] = [
     faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
     ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
   },
-  // V2 receives two marks of a key at once and the reply to the older one is lost, also before a request that is not sent.
+  // V2 receives two marks of a key at once, and the reply to the older one is lost.
   {
     faults: new Set(['flips', 'lostV2Replies', 'slowV2', 'refusedConnections']),
     without: ['wallSteps', 'serviceTimes', 'values', 'drift'],
     ...{ instances: 1, clients: 4, schools: 1, keys: 1, batchesPerClient: 1, maxRecords: 1, thinkMs: 100 },
     rates: [0.3],
   },
-  // The rate is so low that a batch of unknown outcomes is read back over several retries.
+  // At this rate, a batch of unknown outcomes needs several retries to be read back.
   {
     faults: new Set(['slowRate', 'lostAfter', 'lostBefore']),
     ...{ instances: 1, clients: 2, schools: 1, keys: 6, batchesPerClient: 2, maxRecords: 12, thinkMs: 100 },
   },
-  // Replies repeat the posted values, while comments are cut.
+  // The service cuts comments, and its replies may repeat the posted values.
   {
     faults: new Set(['values', 'lostAfter']),
     without: ['serviceTimes', 'otherWriters'],
     ...{ instances: 1, clients: 1, keys: 1, batchesPerClient: 20, maxRecords: 1, thinkMs: 10 },
     rates: [0.3],
   },
-  // The database forgets the numbers of instances.
+  // The database forgets instance numbers.
   { faults: new Set(['failover', 'kill', 'pause']), instances: 2, batchesPerClient: 5 },
 ]
 
-/** Draws which faults a history has, and how large it is. */
 export function drawScale(random: Random): Scale {
   const density = random.pick([0.1, 0.25, 0.5])
   const { without = [], ...profile } = random.chance(0.3) ? random.pick(profiles) : {}
   const wanted = profile.faults ?? new Set()
   const faults = new Set<FaultKind>(faultKinds.filter((kind) => random.chance(density) || wanted.has(kind)))
   for (const kind of without) faults.delete(kind)
-  // What another program wrote is known by its time alone, so a clock that goes back in the middle hides it (docs/decisions/012).
+  // Only its time shows a mark of another program, so a clock that is set back would hide the mark (docs/decisions/012).
   if (faults.has('otherWriters'))
     for (const kind of ['serviceTimes', 'values', 'wallSteps'] as const) faults.delete(kind)
-  // What a store has lost excuses much.
+  // Lost commits excuse many findings, so most histories have none.
   if (random.chance(0.7) && !wanted.has('failover')) faults.delete('failover')
   const scale = {
     instances: random.pick([1, 1, 2, 2, 3]),
@@ -117,16 +111,16 @@ export function drawScale(random: Random): Scale {
   if (isStaged && !faults.has('otherWriters') && !faults.has('failover'))
     for (const kind of stagedKinds)
       if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
-  // V2 has a way of its own with them.
+  // V2 itself answers a mismatch, in its own way.
   if (faults.has('flips')) faults.delete('otherIds')
   for (const kind of rareKinds) if (random.chance(0.15)) faults.add(kind)
   if (profile.faults !== undefined || !random.chance(0.4)) return scale
-  // A batch never holds two records of a key: with few keys it is over as soon as one record would be.
+  // A `$batch` never has two records of a key, so long batches need many keys.
   for (const kind of [...batchKinds, 'lostAfter'] as const) faults.add(kind)
   return { ...scale, keys: 6, maxRecords: 12 }
 }
 
-/** The rate of each fault, if the history has it. */
+/** The rate of each fault. It is 0 if the history does not have the fault. */
 export interface Rates {
   readonly lostBefore: number
   readonly lostAfter: number
@@ -166,7 +160,7 @@ export function drawRates(random: Random, { faults, rates }: Scale): Rates {
   }
 }
 
-/** The service's way with values; its times may change later. */
+/** Draws how the service changes values. Its treatment of times may change later. */
 export function drawValues(random: Random, { faults }: Scale): ServiceHabits['values'] {
   const values: Record<string, unknown> = {}
   if (faults.has('values')) {

@@ -20,7 +20,6 @@ interface TroubleOptions {
   readonly isCalm: () => boolean
   /** Is called when an operator has given all units to V3. */
   readonly onAllOnV3: () => void
-  /** Is called when a fault of this kind occurs. */
   readonly onFault: (kind: FaultKind) => void
 }
 
@@ -47,7 +46,7 @@ export function startTrouble(options: TroubleOptions): void {
     if (instance !== undefined) world.at(instance.actor, 0, () => void operator?.change(instance))
   }
   every('flips', 1_500, flip)
-  // The moments around a write are those that matter.
+  // Faults matter most just after the service has applied a write.
   service.onEffect = () => {
     if (isCalm()) return
     const soonMs = random.next() * 20
@@ -57,17 +56,17 @@ export function startTrouble(options: TroubleOptions): void {
       world.at(outside, soonMs, () => isCalm() || fleet.pause(any()))
     if (scale.faults.has('flips') && random.chance(0.15)) world.at(outside, soonMs, () => isCalm() || flip())
   }
-  // A record that is due within ten minutes by a clock that was set right since waits for so long.
+  // Steps of a few minutes are left out. After such a clock is set right, retries that are due within ten minutes would wait for minutes.
   const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
   every('wallSteps', 2_000, () => {
     const instance = fleet.instances[any()]
     const ms = step()
-    world.tell(() => `clock of ${instance?.actor.name ?? 'none'} is set by ${ms / 1_000} s`)
+    world.tell(() => `the clock of ${instance?.actor.name ?? 'no instance'} is set by ${ms / 1_000} s`)
     instance?.clock.step(ms)
   })
   every('storeSteps', 3_000, () => {
     const ms = step()
-    world.tell(() => `clock of the store is set by ${ms / 1_000} s`)
+    world.tell(() => `the clock of the store is set by ${ms / 1_000} s`)
     fleet.storeClock.step(ms)
   })
   every('failover', 3_000, () => failover?.begin())
@@ -80,7 +79,7 @@ export function startTrouble(options: TroubleOptions): void {
   )
   const storm = (isApplied: boolean) => (): void => {
     const status = isApplied ? 500 : random.pick([429, 503, 503, 500] as const)
-    world.tell(() => `service: storm of ${status}`)
+    world.tell(() => `service: a storm of ${status} begins`)
     habits.storm = { status, share: random.pick([0.3, 1]), isApplied }
     world.at(outside, 200 + random.below(800), () => (habits.storm = undefined))
   }

@@ -3,14 +3,13 @@ import { createRequire, syncBuiltinESMExports } from 'node:module'
 import type { WallClock } from '../../src/clock.ts'
 import { createRandom, type Random } from '../../src/sandbox/random.ts'
 
-/** A process, or the world around the processes. */
+/** A process, or the environment of the processes. */
 export interface Actor {
   readonly name: string
-  /** True if the actor died. Its pending events never happen. */
+  /** True if the actor died. Its pending events are dropped. */
   isDead: boolean
-  /** The time until which the actor is paused. */
   pausedUntilMs: number
-  /** The number of times that its wall clock was set. */
+  /** How often the actor's wall clock was set. */
   clockSteps: number
 }
 
@@ -27,10 +26,10 @@ interface Event {
   isCancelled: boolean
 }
 
-/** The number of events in one turn of the real event loop. */
+/** The number of events after which Node's event loop gets a turn. */
 const TURN = 1_000
 
-/** The start of time in ms since the epoch, at a second that no rounding moves. */
+/** The start of simulated time in milliseconds since the epoch, at a full hour, so that no rounding of a service changes it. */
 export const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
 
 /**
@@ -40,13 +39,12 @@ export const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
 export class World {
   readonly seed: number
   nowMs = 0
-  /** The actor whose code runs. */
+  /** The actor whose code is running. */
   current: Actor = createActor('world')
   private readonly events: Event[] = []
   private readonly ties: Random
   private immediates = 0
   private usesStreams = false
-  /** The events in words, or `undefined` if they are not recorded. */
   private readonly story: string[] | undefined
 
   constructor(seed: number, isTold: boolean) {
@@ -73,7 +71,7 @@ export class World {
     return this.push({ atMs: this.nowMs + Math.max(0, delayMs), order: this.ties.next(), actor, act })
   }
 
-  /** `setImmediate` of the actor that runs: in the order of its calls, before anything that waits for time. */
+  /** Implements `setImmediate` for the running actor: in the order of the calls, before all events that wait for time. */
   immediately(act: () => void): () => void {
     this.immediates += 1
     return this.push({ atMs: this.nowMs, order: this.immediates - 1e9, actor: this.current, act })
@@ -87,15 +85,15 @@ export class World {
     }
   }
 
-  /** Resolves after a time for the code of an actor, or never if the actor dies. */
+  /** Resolves after this delay, or never if the actor dies. */
   wait(actor: Actor, delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.at(actor, delayMs, resolve))
   }
 
-  /** Runs all events until this time, or until there are none. */
+  /** Runs the events up to this time, until none is left or `isOver` returns true. */
   async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     for (let hops = 0; ; hops += 1) {
-      // Node reports rejections that nobody handles between turns of its own loop only.
+      // Node.js reports unhandled rejections only between turns of its event loop.
       if (hops % TURN === 0) await turned()
       const [next] = this.events
       if (next === undefined || next.atMs > untilMs) break
@@ -118,18 +116,17 @@ export class World {
     if (untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
   }
 
-  /** Marks that the current event uses streams of Node.js. */
+  /** Marks the current event as one that uses Node.js streams, which need a turn of the real event loop. */
   streams(): void {
     this.usesStreams = true
   }
 
-  /** Returns the number of pending events of this actor. */
   waiting(actor: Actor): number {
     return this.events.filter((event) => event.actor === actor && !event.isCancelled).length
   }
 }
 
-/** The clock of a process, whose wall clock an operator or the network may set. */
+/** The clock of a process, whose wall clock may be set. */
 export interface SteppedClock extends WallClock {
   step(ms: number): void
 }
@@ -151,10 +148,10 @@ const require = createRequire(import.meta.url)
 const timers = require('node:timers/promises') as { setImmediate: unknown }
 const real = { global: setImmediate }
 
-/** Resolves once all promises have called back: `nextTick` comes when no promise is left. */
+/** Resolves when all promise callbacks have run, because `nextTick` comes after them. */
 const drained = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
-/** Resolves after what streams do, too: one `nextTick` after another. */
+/** Resolves after a turn of the real event loop, when streams have also run their chains of `nextTick`. */
 const turned = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
 
 let owner: World | undefined
@@ -177,7 +174,7 @@ export function takeImmediates(world: World): () => void {
 const isBefore = (one: Event, other: Event): boolean =>
   one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
 
-/** A binary heap with the earliest event first. */
+/** Inserts an event into a binary heap with the earliest event first. */
 function insert(heap: Event[], event: Event): void {
   let at = heap.push(event) - 1
   while (at > 0) {
