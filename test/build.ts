@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** Command-line tests run the built program, so a run of the tests begins with a build (incremental: about a second). */
+/** Builds the program before a test run, because tests of the command line run the built program. An incremental build takes a second. */
 export default function build(): void {
   if (process.env['MARKBRIDGE_IS_BUILT'] === undefined)
     execFileSync('npm', ['run', '-s', 'build'], { stdio: 'inherit' })

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * `npm run test:long`, half an hour and more: all tests with longer draws and those that the other runs leave out (builds with a
- * guard broken), then the fault run, the reads, the comparisons and the broken requests at full length. Each part runs, whatever became of those
- * before. Exit status 1 where one of them failed.
+ * `npm run test:long` takes at least half an hour. It runs all tests with more random cases, including those on a deliberately broken
+ * product, and then the fault run, the reads, the comparisons and the broken requests at full length. A failed part does not stop the
+ * others. The exit status is 1 if any part failed.
  */
 const parts: readonly (readonly [name: string, args: readonly string[], env?: Record<string, string>])[] = [
   ['tests', ['test'], { MARKBRIDGE_LONG_TESTS: '1' }],

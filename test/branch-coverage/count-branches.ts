@@ -13,7 +13,10 @@ import {
 import { convert } from 'ast-v8-to-istanbul'
 import { parseSync } from 'vite'
 
-/** What ran of a folder below `src/`: shares in percent, how many branches it has, and those that never ran, as `file:line`. */
+/**
+ * Returns the coverage of a folder below `src/`: `branches` and `lines` in percent, the number of branches, and the branches that never
+ * ran, as `file:line`.
+ */
 export async function countBranches(
   root: string,
   folder: string,
@@ -30,7 +33,7 @@ export async function countBranches(
   return { branches: percent(branches), lines: percent(lines), total: branches.total, uncovered }
 }
 
-/** A file that nothing loaded. */
+/** Returns the coverage of a file that nothing loaded. */
 function unused(url: string, length: number): Profiler.ScriptCoverage {
   const ranges = [{ startOffset: 0, endOffset: length, count: 0 }]
   return { scriptId: '0', url, functions: [{ functionName: '', ranges, isBlockCoverage: true }] }
@@ -44,12 +47,10 @@ async function toCoverage(
   const code = stripTypeScriptTypes(readFileSync(path, 'utf8'))
   const coverage = seen.get(url) ?? unused(url, code.length)
   const { program } = parseSync(path, code)
-  // The package that converts has types of its own for the same data.
   const data: unknown = await convert({ ast: program, code, wrapperLength: 0, coverage })
   return createCoverageMap(data as CoverageMapData)
 }
 
-/** The branches that never ran, as `file:line`. */
 function uncoveredOf(root: string, { path, branchMap, b }: FileCoverage): string[] {
   return Object.entries(branchMap).flatMap(([id, { type, loc, locations }]) =>
     (b[id] ?? []).flatMap((count, index) =>

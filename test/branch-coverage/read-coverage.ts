@@ -4,10 +4,10 @@ import { join } from 'node:path'
 
 import { mergeScriptCovs } from '@bcoe/v8-coverage'
 
-/** So many are read before they are added up. */
+/** The number of records of a script that are read before they are added up, which bounds memory. */
 const MANY = 40
 
-/** Adds up what all processes and threads wrote to `folder` (NODE_V8_COVERAGE), for scripts whose URL begins with `root`. */
+/** Adds up the coverage that all processes and threads wrote to `folder` (NODE_V8_COVERAGE), for scripts whose URL begins with `root`. */
 export function readCoverage(folder: string, root: string): Map<string, Profiler.ScriptCoverage> {
   const read = new Map<string, Profiler.ScriptCoverage[]>()
   const addUp = (own: Profiler.ScriptCoverage[]): Profiler.ScriptCoverage[] => {

@@ -9,10 +9,10 @@ import { countBranches } from './count-branches.ts'
 import { readCoverage } from './read-coverage.ts'
 
 /**
- * `npm run test:coverage`: runs all tests, each once, but for `*.long.test.ts`, in two runs side by side. One has the tests of the layers and of
- * what they come together in: it runs the source, and what ran of its modules is counted; too little fails. Types are blanked out where they
- * stand, so that all counts are of the same text. The other has the rest, on what was built. Many tests wait for time to pass: two runs
- * keep both cores busy to the end. `coverage/uncovered.txt` names each branch that never ran.
+ * `npm run test:coverage`: runs all tests except `*.long.test.ts` once, in two runs side by side, because many tests wait and one run would
+ * not use both cores. The first run has the tests of the layers. It runs the source and counts coverage, and fails below the thresholds.
+ * Node.js replaces types by blanks, so that positions stay the same in all processes. The second run has the remaining tests, on the built
+ * program. `coverage/uncovered.txt` lists each branch that never ran.
  */
 const thresholds = {
   v2: 95,
@@ -25,11 +25,11 @@ const thresholds = {
   proxy: 90,
 }
 const folders = Object.keys(thresholds) as (keyof typeof thresholds)[]
-/** Tests of the command line that is the only caller of some of the journal. */
+/** Tests of a command that is the only caller of parts of the journal. */
 const ofCli = 'test/cli/journal.test.ts'
 const mixed = ['e2e', 'walls', 'simulation']
 const counted = [...[...folders, ...mixed].map((name) => `test/${name}/`), ofCli]
-/** Their work is done by programs, which count nothing, or is timed. */
+/** Tests that are not counted, because separate programs do their work or because they measure time. */
 const withoutCounts = [
   ...['back-under-load', 'handed-over', 'marker-sweep', 'package', 'stages-live'].map(
     (name) => `e2e/${name}`,
@@ -41,7 +41,6 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const output = join(root, 'coverage')
 const raw = join(output, 'v8')
 
-/** Test folders that are not counted. */
 const others = [
   ...readdirSync(join(root, 'test'))
     .map((name) => `test/${name}`)
@@ -49,11 +48,10 @@ const others = [
   ...withoutCounts,
 ]
 
-/** How a run differs from the other. */
 interface Own {
   readonly env: NodeJS.ProcessEnv
   readonly workers: number
-  /** Where it prints: an open file, or where this program does. */
+  /** Where the run prints: an open file, or the output of this program. */
   readonly prints: number | 'inherit'
 }
 
@@ -79,7 +77,7 @@ mkdirSync(raw, { recursive: true })
 build()
 const coverage = { NODE_V8_COVERAGE: raw, MARKBRIDGE_COVERAGE: raw }
 const printed = join(output, 'others.txt')
-// With more at a time, two cores are so slow that some tests take a store for one that does not answer.
+// With more workers, two cores become so slow that stores time out in some tests.
 const otherTests = runTests(others, [ofCli], { env: {}, workers: 3, prints: openSync(printed, 'w') })
 const haveCountedPassed = await runTests(counted, withoutCounts, {
   env: coverage,

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect } from 'vitest'
 
 import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 
-/** V8 counts in this process since its start, whatever is set later; threads and programs go by what is set when they start. */
+/** The folder for coverage. V8 counts in this process from its start. Threads and programs count if the variable is set when they start. */
 const folder = process.env['MARKBRIDGE_COVERAGE']
 
-/** What shows threads and programs at work. The others start them faster, from compiled code. */
+/** The tests whose threads and programs are counted. Those of other tests start faster, from compiled code. */
 const ofPrograms = /\/test\/(?:simulation|journal\/(?:damaged-sqlite|sqlite-failures|processes))[./]/
 
 beforeAll(() => {
@@ -20,5 +20,5 @@ beforeAll(() => {
   }
 })
 
-// The processes of the runner are ended without writing what they counted.
+// The test runner ends its processes before they could write their coverage.
 afterAll(() => takeCoverage())

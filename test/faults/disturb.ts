@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /** A repeated disturbance, until it is stopped. */
 export interface Disturbance {
-  /** Returns how often the disturbance happened. */
   count(): number
   /** Stops the disturbance, and resolves when the last one is over. */
   stop(): Promise<void>

@@ -18,13 +18,12 @@ import { type Scenario, scenarios } from './scenario/scenario.ts'
 import { runSeeds } from './times/run-times.ts'
 
 /**
- * `npm run test:faults`: runs every scenario at full length, about ten minutes, and then kills and pauses processes until there were a
- * thousand kills and five hundred pauses.
- * `--seed n` draws the same faults again, `--only name` runs one scenario, and `--minutes n` changes the length of the whole run.
- * `--only flips` continues until there were 300 stage changes, 300 kills and 100 pauses, for at most twice as long.
- * `--only changingTimes` makes short runs with different seeds, `--seeds n` of them (default 100), from `--seed` on.
- * `--logs folder` stores the logs of the adapters, one file per adapter.
- * The exit status is 1 after a finding, after a process that ended by itself, and after a whole run with too few kills or pauses.
+ * `npm run test:faults`: runs all scenarios for about ten minutes, and then kills and pauses processes until there were 1,000 kills and 500
+ * pauses. The exit status is 1 after a finding, after a process that ended by itself, and after a whole run with too few kills or pauses.
+ *
+ * - `--seed n` draws the same faults again, `--minutes n` (default 10) sets the length, and `--logs folder` stores the logs of the adapters.
+ * - `--only name` runs one scenario. `flips` continues until there were 300 stage changes, 300 kills and 100 pauses, for at most twice as long.
+ * - `--only changingTimes` makes `--seeds n` short runs (default 100) with the seeds from `--seed` upwards.
  */
 const { values } = parseArgs({
   options: {
@@ -42,7 +41,7 @@ const { values } = parseArgs({
  */
 const WHOLE = { kills: 100, pauses: 50 } as const
 const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const
-/** The number of short runs in one process for each minute of a whole run. */
+/** The number of runs with changing times for each minute of a whole run. */
 const SEEDS_A_MINUTE = 1
 
 /** The time within which every record must be final once the faults are over. */

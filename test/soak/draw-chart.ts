@@ -1,4 +1,4 @@
-/** Lines over the same time, in one panel of a chart. */
+/** The lines in one panel of a chart, all over the same time. */
 export interface Series {
   readonly title: string
   readonly lines: readonly (readonly number[])[]
@@ -7,7 +7,7 @@ export interface Series {
 const [WIDTH, HEIGHT, LEFT, PANEL, GAP] = [720, 120, 56, 180, 40]
 const colours = ['#1f5fbf', '#c8401a', '#2e7d32']
 
-/** Draws panels of lines, one below another, as an SVG document; each begins at 0. */
+/** Draws panels of lines below each other, as an SVG document. Every vertical axis begins at 0. */
 export function drawChart(title: string, minutes: number, panels: readonly Series[]): string {
   const drawn = panels.map(({ title: name, lines }, at) => {
     const top = Math.max(1, ...lines.flat())

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 
 import { WebSocket } from 'undici'
 
-/** What the heaps of all threads of a process hold, with the buffers that belong to them, MiB. */
+/** The heaps of all threads of a process with their buffers, in MiB. */
 export interface Heaps {
-  /** What V8 has taken from the system, garbage and free pages with it. */
+  /** The memory that V8 has taken from the system, including garbage and free pages. */
   readonly committedMiB: number
   /** The size of the heap after a full collection. A leak of the program shows here. */
   readonly liveMiB: number
@@ -23,7 +23,7 @@ type Message = Answer & {
 const read = (member: 'total_heap_size' | 'used_heap_size'): string =>
   `(({ ${member}: own, external_memory: buffers }) => (own + buffers) / 1048576)(process.getBuiltinModule('node:v8').getHeapStatistics())`
 
-/** Reads the heaps of a process (`--expose-gc`) through its inspector, before and after a collection of garbage in each of its threads. */
+/** Reads the heaps of a process through its inspector, before and after a garbage collection in each thread. It needs `--expose-gc`. */
 export async function readHeaps(inspectorUrl: string): Promise<Heaps> {
   const socket = new WebSocket(inspectorUrl)
   const waiting = new Map<number, (answer: Answer) => void>()
@@ -56,8 +56,8 @@ export async function readHeaps(inspectorUrl: string): Promise<Heaps> {
     return (await Promise.all(answers)).reduce((total, { result }) => total + result.result.value, 0)
   }
   const committedMiB = await sum(read('total_heap_size'))
-  // What the first collection finalises is free after the second. The inspector's own collectGarbage goes on until it finds no more: clients
-  // would wait that long.
+  // Objects that the first collection finalises are freed by the second. The inspector's `collectGarbage` would repeat until nothing is
+  // left, and clients would wait for it.
   for (let round = 0; round < 2; round += 1) await sum('gc() ?? 0')
   const liveMiB = await sum(read('used_heap_size'))
   socket.close()

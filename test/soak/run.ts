@@ -17,11 +17,10 @@ import { drawChart, type Series } from './draw-chart.ts'
 import { type Heaps, readHeaps } from './read-heaps.ts'
 
 /**
- * `npm run test:soak`: the served adapter with all its features at work, for `--minutes n`: a partner at `shadow` that is compared and
- * recorded, and one at `v3` that is read back on V2; a journal with a key in `--journal sqlite|postgres`. It runs in the environment that
- * `deploy/` gives it. Draws memory, descriptors, size of the journal and latency over time into `--out`. Exit status 1 where one of these
- * grows without bound: what is in use after a collection of garbage, resident memory, descriptors; where resident memory is more than the
- * container of `deploy/` may have; or where a batch got no reply of its own.
+ * `npm run test:soak` runs the adapter under load for `--minutes n`, with a compared partner at `shadow`, a partner at `v3` whose marks are
+ * checked on V2, and an encrypted journal in `--journal sqlite|postgres`. The adapter has the environment of `deploy/`. A chart of memory,
+ * descriptors, journal size and latency goes to `--out`. The exit status is 1 if live memory, resident memory or descriptors keep growing,
+ * if resident memory exceeds the limit of the container in `deploy/`, or if any request or the log has an error.
  */
 const { values } = parseArgs({
   options: {
@@ -38,11 +37,12 @@ const [minutes, rate, seed] = [values.minutes, values.rate, values.seed].map(Num
   number,
 ]
 /**
- * What memory may grow by from the highest of the first third to the lowest of the last one. In use: what waits for the thread of background
- * work varies. Resident: the allocator fills its free memory up in the first minutes, so short runs say little of it.
+ * The allowed growth from the highest value of the first third of the run to the lowest of the last third. Live memory varies with the
+ * queue of background work. Resident memory grows in the first minutes, while the allocator fills its free lists, so a short run allows
+ * more.
  */
 const [GROWTH_LIVE_MIB, GROWTH_RESIDENT_MIB, GROWTH_DESCRIPTORS] = [16, minutes < 15 ? 256 : 64, 16]
-/** Each such point also reads the heaps: a collection in all threads, which shows in resident memory for a minute. */
+/** The number of points for each reading of the heaps, whose garbage collection shows in resident memory for a minute. */
 const HEAPS_EVERY = 10
 const [POINTS, CLIENTS, MAX_RECORDS] = [90, 8, 30]
 const KEY = '0c'.repeat(32)
@@ -50,7 +50,7 @@ const headers = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'bearer
 const partners = ['shadow', 'v3']
 const PARTNER = 'X-Partner'
 
-/** The measurements of one moment. The heaps are those that were read last. */
+/** The measurements of one moment, with the latest reading of the heaps. */
 interface Point extends Heaps {
   readonly residentMiB: number
   readonly descriptors: number
@@ -76,7 +76,7 @@ const adapter = startCli(['serve', '--config', config, '--port', '0'], {
 const inspector = /ws:\S+/.exec(await adapter.untilErrors(/ws:\S+\n/))?.[0] ?? ''
 const url = /http:\S+/.exec(await adapter.until(/ready \S+\n/))?.[0] ?? ''
 
-/** The environment that the unit of systemd gives to the adapter, and the memory that its container may have. */
+/** Returns the environment of the systemd unit and the memory limit of the container in `deploy/`. */
 async function readDeployed() {
   const [unit, container] = await Promise.all(
     ['markbridge.service', 'kubernetes.yaml'].map((file) => readFile(`deploy/${file}`, 'utf8')),
@@ -106,7 +106,7 @@ const faults: string[] = []
 let latencies: number[] = []
 let marks = 0
 
-/** Posts batches, some twice, and reads, until the time is over: the same work in each second. */
+/** Posts batches, some of them twice, and reads at a constant rate until the time is over. */
 async function work(number: number, samples: Samples, untilMs: number): Promise<void> {
   const random = createRandom(seed, `client ${number}`)
   const pool = new Pool(url, { connections: 1 })

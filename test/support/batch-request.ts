@@ -102,13 +102,12 @@ function readHttpPart(headers: Readonly<Record<string, string>>, content: string
   return { contentId: headers['Content-ID'], status: Number(status), json }
 }
 
-/** Returns the outcome in a part without its SequenceID: the status, and either the codes of its errors or `record`. */
+/** The outcome in a part: its status, and either the codes of its errors or `record`. */
 export interface PartOutcome {
   readonly status: number
   readonly codes: unknown
 }
 
-/** Returns the outcome in each part. */
 export function failuresOf(parts: readonly ReplyPart[]): PartOutcome[] {
   return parts.map(({ status, json }) => ({
     status,

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, it } from 'vitest'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from './start-postgres.ts'
 
-/** A kind of database that can hold a journal. */
 export interface TestDatabase {
   /** Returns the URL of a new database. */
   readonly newUrl: () => Promise<string>

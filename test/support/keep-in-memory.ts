@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** The in-memory file system of Linux. */
 const MEMORY = '/dev/shm'
-/** The free space that a run needs. A run uses less than a quarter of it at a time, mostly for PostgreSQL databases of 8 MB each. */
+/** The free space that a run needs in bytes. PostgreSQL databases, of 8 MB each, use most of it. */
 const ENOUGH_BYTES = 4 * 2 ** 30
 
 /**

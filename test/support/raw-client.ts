@@ -12,7 +12,7 @@ export class RawClient {
   private constructor(socket: Socket) {
     this.socket = socket
     socket.on('data', (chunk: Buffer) => (this.received += chunk.toString('latin1')))
-    socket.on('error', () => undefined) // a reset is an end too: the test looks at what came before it
+    socket.on('error', () => undefined) // A reset counts as a close. The test checks the bytes before it.
     this.closing = new Promise((resolve) => {
       socket.once('close', () => {
         resolve()
@@ -41,12 +41,12 @@ export class RawClient {
     this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text)
   }
 
-  /** Resolves with everything that has arrived once it contains `wanted`. */
+  /** Resolves with everything that has arrived as soon as it contains `wanted`. Throws if the connection closes before. */
   async until(wanted: string | RegExp): Promise<string> {
     const found = (): boolean =>
       typeof wanted === 'string' ? this.received.includes(wanted) : wanted.test(this.received)
     while (!found()) {
-      if (this.socket.closed) throw new Error(`closed before ${String(wanted)} came: ${this.received}`)
+      if (this.socket.closed) throw new Error(`The connection was closed before ${String(wanted)} arrived: ${this.received}`)
       await Promise.race([once(this.socket, 'data'), this.closing])
     }
     return this.received

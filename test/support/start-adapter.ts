@@ -71,7 +71,7 @@ export async function startAdapter(
   const config = adapterConfig(v3Url, settings)
   const log: string[] = []
   const logger = createLogger('trace', { write: (line) => log.push(line) })
-  // A comparison that waits for a processor used by other tests would make its test time out.
+  // At a low priority, background work would starve while other tests run, and the test would time out.
   const app = createApp(config, { logger, backgroundNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const pool = new Pool(url, { connections: 8 })

@@ -9,7 +9,7 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 export interface TestPostgres {
   /** Creates a database, empty or as a copy of one that has no open connection, and resolves with its URL. `close` drops the database. */
   createDatabase(original?: string): Promise<string>
-  /** The server if it belongs to the test, which can then stop, crash and start it. `undefined` behind `DATABASE_URL`. */
+  /** The server, which the test may stop, crash and start, or `undefined` if `DATABASE_URL` provides it. */
   readonly server: PostgresServer | undefined
   close(): Promise<void>
 }

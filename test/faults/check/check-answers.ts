@@ -7,9 +7,9 @@ import type { Finding, Recorded } from './finding.ts'
 /** The facts about a write, and about other writes of the same learner and session, that decide which answers are true. */
 interface Excuses {
   readonly mayBeRefused: boolean
-  /** A newer write was recorded. */
+  /** True if a newer write was recorded. */
   readonly wasOvertaken: boolean
-  /** The service alters values. */
+  /** True if the service alters values. */
   readonly alters: boolean
 }
 
@@ -17,10 +17,10 @@ interface Excuses {
 export function checkAnswers(recorded: Recorded, excuses: Excuses): Finding[] {
   const { own, effects } = recorded
   const { write, answers } = own
-  const told = answers.map(({ answer }) => answer).filter(holdsOutcome)
+  const outcomes = answers.map(({ answer }) => answer).filter(holdsOutcome)
   const because =
-    told.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
-    checkSequence(told, effects) ??
+    outcomes.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
+    checkSequence(outcomes, effects) ??
     checkTimes(recorded)
   return because === undefined ? [] : [{ kind: 'falseAnswer', of: write.name, because }]
 }
@@ -32,16 +32,16 @@ function checkAnswer(
   { mayBeRefused, wasOvertaken, alters }: Excuses,
 ): string | undefined {
   if (answer.kind === 'created') {
-    if (!write.valid) return 'told created, but the service knows no such code'
+    if (!write.valid) return 'answered created, but the service knows no such code'
     return checkMark(write, answer.mark, effects, alters)
   }
   if (answer.kind === 'superseded') {
-    if (effects.length > 0) return 'told superseded, but recorded'
-    return wasOvertaken ? undefined : 'told superseded, but no newer one was recorded'
+    if (effects.length > 0) return 'answered superseded, but recorded'
+    return wasOvertaken ? undefined : 'answered superseded, but no newer one was recorded'
   }
   if (answer.kind !== 'refused') return undefined
-  if (effects.length > 0) return `told ${answer.status}, but recorded`
-  return mayBeRefused ? undefined : `told ${answer.status}, but nothing is wrong with it`
+  if (effects.length > 0) return `answered ${answer.status}, but recorded`
+  return mayBeRefused ? undefined : `answered ${answer.status}, but nothing is wrong with it`
 }
 
 function checkMark(
@@ -52,20 +52,20 @@ function checkMark(
 ): string | undefined {
   const isOwn = alters ? isMadeOf(mark.comment, write.comment) : mark.comment === write.comment
   if (!isOwn || nameIn(mark.comment) !== write.name)
-    return `told created with the record of ${String(mark.comment)}`
+    return `answered created with the record of ${String(mark.comment)}`
   const altered = (['learner', 'event', 'code'] as const).filter((name) => mark[name] !== write[name])
-  if (altered.length > 0) return `told created with another ${altered.join(', ')}`
+  if (altered.length > 0) return `answered created with another ${altered.join(', ')}`
   const ids = effects.map(({ externalId }) => externalId)
   if (ids.length === 0 || ids.some((id) => id === mark.externalId)) return undefined
-  return 'told created with an id that it does not have'
+  return 'answered created with an id that it does not have'
 }
 
 /** Checks that a final answer stays final, and that the last answer of "not applied" is true. */
-function checkSequence(told: readonly Answer[], effects: readonly EffectEntry[]): string | undefined {
-  const final = told.findIndex(isFinalAnswer)
-  const later = final < 0 ? undefined : told.slice(final).find(({ kind }) => kind !== told[final]?.kind)
-  if (later !== undefined) return `told ${told[final]?.kind ?? ''} and then ${later.kind}`
-  if (told.at(-1)?.kind === 'notApplied' && effects.length > 0) return 'told not applied, but recorded'
+function checkSequence(outcomes: readonly Answer[], effects: readonly EffectEntry[]): string | undefined {
+  const final = outcomes.findIndex(isFinalAnswer)
+  const later = final < 0 ? undefined : outcomes.slice(final).find(({ kind }) => kind !== outcomes[final]?.kind)
+  if (later !== undefined) return `answered ${outcomes[final]?.kind ?? ''} and then ${later.kind}`
+  if (outcomes.at(-1)?.kind === 'notApplied' && effects.length > 0) return 'answered not applied, but recorded'
   return undefined
 }
 
@@ -80,12 +80,12 @@ function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): s
     const nextSend = sends.find((sent) => sent > at) ?? Infinity
     const isFirst = (sends[1] ?? Infinity) > at
     if (answer.kind === 'created' && applied.every((forward) => forward.at > at)) {
-      return 'told created before it was sent to the service'
+      return 'answered created before it was sent to the service'
     }
     if (answer.kind !== 'notApplied' && !(answer.kind === 'busy' && isFirst)) continue
-    if (applied.every((forward) => forward.at < at)) return 'told not applied, but the service had it'
+    if (applied.every((forward) => forward.at < at)) return 'answered not applied, but the service had it'
     if (applied.every((forward) => forward.at < nextSend)) {
-      return 'told not applied, then applied without its client'
+      return 'answered not applied, then applied without its client'
     }
   }
   return undefined

@@ -6,7 +6,6 @@ import { checkAnswers } from './check-answers.ts'
 import { checkOrder, createRivals, isAsOftenAsSent, type Rivals } from './check-order.ts'
 import { type Finding, type Recorded, tellStory } from './finding.ts'
 
-/** Further facts about a run. */
 export interface CheckContext {
   /** True if the service refuses a second mark for the same learner and session. Such a refusal is correct if another mark exists. */
   readonly oneMark?: boolean
@@ -16,18 +15,15 @@ export interface CheckContext {
   readonly forwards?: ReadonlyMap<string, readonly Forward[]>
 }
 
-/** The result of a check. */
 export interface Checked {
   readonly findings: readonly Finding[]
-  /**
-   * Writes that were not recorded, or only briefly, because of a newer write. Their clients were told so, or were finally told "unknown".
-   */
+  /** Writes that a newer write replaced, at once or soon. Their last answer was "superseded" or "unknown". */
   readonly overtaken: number
-  /** Writes that only V2 received, and that V2 applied again over a newer write of V3, as their clients asked (`checkOrder`). */
+  /** Writes that V2 applied again over a newer write of V3, because their clients resent them (`checkOrder`). */
   readonly repeated: number
 }
 
-/** Compares the answers to the clients with the records of the service. Without findings, nothing was lost and nothing was duplicated. */
+/** Compares the answers to the clients with the effects on the service. Without a finding, nothing was lost or doubled. */
 export function checkHistory(
   history: History,
   effects: readonly EffectEntry[],
@@ -54,13 +50,13 @@ export function checkHistory(
     ...order.findings,
     ...checkStrangers(writes, effects),
     ...history.changedReplays.map((batch) =>
-      changed(`batch ${batch}`, 'the same batch, finished, was answered with other bytes'),
+      changed(`batch ${batch}`, 'the finished batch was answered again with other bytes'),
     ),
     ...history.missingReplays.map((batch) =>
-      changed(`batch ${batch}`, 'the same batch, finished, was not answered again though nothing was broken'),
+      changed(`batch ${batch}`, 'the finished batch was not answered again although there were no faults'),
     ),
     ...history.changedParts.map(({ name, first, later }) =>
-      changed(name, `its final answer came again with other bytes: ${describeChange(first, later)}`),
+      changed(name, `its final answer returned with other bytes: ${describeChange(first, later)}`),
     ),
   ]
   const overtaken = writes.filter((own) => (isFinal(own) ? isToldSuperseded(own) : rivals.wasOvertaken(own)))
@@ -86,7 +82,7 @@ function checkCount(recorded: Recorded): Finding[] {
   const created = own.answers.some(({ answer }) => answer.kind === 'created')
   const findings: Finding[] = []
   if (created && effects.length === 0) {
-    findings.push({ kind: 'lost', of, because: 'told created, never recorded' })
+    findings.push({ kind: 'lost', of, because: 'answered created, but never recorded' })
   }
   if (effects.length > 1 && !isAsOftenAsSent(recorded)) {
     const seqs = effects.map(({ seq, face }) => (face === 'V2' ? `${seq} of V2` : String(seq))).join(', ')
@@ -98,9 +94,9 @@ function checkCount(recorded: Recorded): Finding[] {
 function checkEnd({ own, effects }: Recorded, { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
-  // The newer write hides the outcome of this one.
+  // A newer write hides whether this one was recorded.
   if (isFinal(own) || own.isAbandoned === true || (last === 'unknown' && wasOvertaken(own))) return []
-  return [{ kind: 'unsettled', of, because: `told ${last} at last, recorded ${effects.length} times` }]
+  return [{ kind: 'unsettled', of, because: `last answer ${last}, recorded ${effects.length} times` }]
 }
 
 /** Checks that writes of a client reach the service only with the client's own token. */

@@ -7,18 +7,16 @@ interface Placed extends Recorded {
   readonly last: number
 }
 
-/** The findings about the order of writes. */
 export interface CheckedOrder {
   readonly findings: readonly Finding[]
-  /** Writes that only V2 received, and that V2 applied again over a newer write of V3 because their clients resent them. */
+  /** The number of writes that V2 alone received and applied again over a newer write of V3, because their clients resent them. */
   readonly repeated: number
 }
 
 /**
- * Finds writes that were recorded after a newer write of the same learner and session. A write is newer if its client put it later in the
- * same batch, or sent it after the older write was answered "created" or "unknown". A write that was answered "not applied", or not at all,
- * has no position yet, because its client may still send it. V2's own behaviour is not a finding. A write that was in progress on V2 while
- * V3 recorded a newer one is a finding (`checkDrained`).
+ * Finds writes that were recorded after a newer write of the same learner and session. A write is newer if it follows in the same batch, or
+ * was sent after the older one was answered "created" or "unknown". A write that was answered "not applied", or not at all, has no position
+ * yet, because its client may still send it. What V2 does without an adapter too is not a finding, but see `checkDrained`.
  */
 export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   const recorded = all.flatMap((one): Placed[] => {
@@ -52,14 +50,11 @@ export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   }
 }
 
-/** The outcomes of the other writes of the same learner and session. */
+/** Facts about the other writes of the same learner and session. */
 export interface Rivals {
-  /** Another write was recorded. */
+  /** Returns true if another write was recorded. */
   readonly wasMarked: (own: WriteHistory) => boolean
-  /**
-   * Another write that was sent later or at the same time was recorded. This write is never sent again, because it would undo the newer
-   * one.
-   */
+  /** Returns true if a write that was sent later, or at the same time, was recorded. The adapter must then not post this write any more. */
   readonly wasOvertaken: (own: WriteHistory) => boolean
 }
 
@@ -83,7 +78,7 @@ function keyOf({ write }: WriteHistory): string {
   return `${write.learner} ${write.event}`
 }
 
-/** After these answers a client may send a newer write, because the older one is or may be recorded. */
+/** The answers that give a write its position, because it is recorded or may be. */
 const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcome']
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
@@ -92,10 +87,7 @@ function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
   return placedAt !== undefined && placedAt < newer.sentAt
 }
 
-/**
- * Returns when a write was ordered before a write of another batch, or `undefined` if both are in one batch or the write has no position
- * yet.
- */
+/** Returns when the older write got its position, or `undefined` if it has none yet or both writes are in one batch. */
 function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
   if (older.batch === newer.batch) return undefined
   return older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))?.at
@@ -115,12 +107,12 @@ function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
     const overtaken = onV3.find(({ newer, seq }) => seq < older.last && wasUnderWay(older, newer))
     if (overtaken === undefined) return []
     const against = overtaken.newer.own.write.name
-    const because = `under way on V2 when ${against} was sent, recorded as ${older.last}, after V3 had recorded that one (${overtaken.seq})`
+    const because = `in progress on V2 when ${against} was sent, but recorded as ${older.last}, after ${against} on V3 (${overtaken.seq})`
     return [{ kind: 'order', of: older.own.write.name, because, against }]
   })
 }
 
-/** Returns true if only V2 received the older write, for the last time before the newer write left its client. */
+/** Returns true if only V2 received the older write, and received it for the last time before the newer write left its client. */
 function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
   if (own.batch === newer.own.batch || own.school !== newer.own.school || forwards.length === 0) return false
   const { sentAt } = newer.own
@@ -130,8 +122,8 @@ function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
 }
 
 /**
- * Returns true for effects that V2 has with or without an adapter, because V2 applies a batch as often as its client sends it. All effects
- * must be on V2, and there must be no more of them than relayed requests of the client, each relayed once.
+ * Returns true if all effects are on V2 and each request of the client was relayed at most once. V2 applies a batch as often as its client
+ * sends it, with or without an adapter.
  */
 export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): boolean {
   if (!effects.every(({ face }) => face === 'V2')) return false
@@ -141,9 +133,8 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
 }
 
 /**
- * Returns true for an older write that only V2 received, and that V2 recorded after a newer write because its client resent it. V2 applies
- * what arrives last, and a resent batch that only V2 knows is treated as without an adapter. `placedAt` is the time of the answer that
- * makes this write the older one, or `undefined` if the newer write is in the same batch.
+ * Returns true if only V2 received the older write, and V2 recorded it after the newer one because its client resent it. Without an adapter
+ * V2 would do the same. `placedAt` is when the older write got its position, or `undefined` if the newer write is in the same batch.
  */
 function isSentAgainToV2(older: Recorded, placedAt: number | undefined): boolean {
   const { own, forwards = [] } = older

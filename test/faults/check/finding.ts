@@ -24,7 +24,7 @@ export interface Finding {
   readonly story?: string
 }
 
-/** A write that the service recorded. */
+/** A write with its effects on the service, of which there may be none. */
 export interface Recorded {
   readonly own: WriteHistory
   readonly effects: readonly EffectEntry[]

@@ -15,7 +15,7 @@ const program =
 
 type Times = [now: number, wall: number, forward: number, epoch: number]
 
-/** A process whose clock is in a file, with the last times that it printed. */
+/** Starts a process whose clock offset is in a file. Returns a function that reads the last times that it printed. */
 function startTeller(kind: ClockKind): { file: string; last: () => Times } {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-clock-'))
   const file = join(folder, 'clock')
@@ -38,7 +38,7 @@ function startTeller(kind: ClockKind): { file: string; last: () => Times } {
 const kinds: ClockKind[] = missingSystemClock() === undefined ? ['injected', 'system'] : ['injected']
 
 test.each(kinds)(
-  'a clock that is stepped while the process runs changes the wall clock only, %s',
+  'a step of the %s clock changes only the wall clock of a running process',
   async (kind) => {
     const { file, last } = startTeller(kind)
     const hoursOff = (wall: number): number => Math.round((wall - Date.now()) / 3_600_000)
@@ -53,7 +53,7 @@ test.each(kinds)(
   },
 )
 
-test('steps go in both directions and end with the true time', async () => {
+test('clock steps go in both directions and end with the true time', async () => {
   const { file, last } = startTeller('injected')
   await expect.poll(() => last()[0], { interval: 5, timeout: 60_000 }).toBeGreaterThan(0)
   const steps = startClockSteps(createRandom(1, 'clocks'), [file])

@@ -62,7 +62,6 @@ export function setClock(file: string, offsetSeconds: number): void {
   renameSync(`${file}.new`, file)
 }
 
-/** The largest offset of a clock. */
 const MAX_HOURS = 6
 /** The shares of steps that are a few leases wide, and of steps back to the true time. */
 const SMALL_SHARE = 0.3

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { createFileDamage, damageKinds } from './damage-journal.ts'
 
-/** A database with a number for each commit, and a copy of the database from after the first commit. */
+/** Creates a database with two commits, and a copy of it from after the first commit. */
 function startFile() {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-damage-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -31,7 +31,7 @@ function startFile() {
   return { file, damage, read }
 }
 
-test('deleted, renamed and emptied files lose all content, and an old copy has its old content', () => {
+test('damage deletes, renames or empties the files, or restores the content of an old copy', () => {
   for (const kind of ['deleted', 'renamed', 'emptied'] as const) {
     const { damage, read } = startFile()
     expect(read()).toEqual([1, 2])
@@ -43,7 +43,7 @@ test('deleted, renamed and emptied files lose all content, and an old copy has i
   expect(read()).toEqual([1])
 })
 
-test('bits flip, and nothing else changes', () => {
+test('damage flips bits and keeps the length of the file', () => {
   const { file, damage } = startFile()
   const before = readFileSync(file)
   damage.strike('flipped')

@@ -17,7 +17,6 @@ import { runCli } from '../../cli/run-cli.ts'
 import type { Finding } from '../check/finding.ts'
 import type { Life } from '../supervisor/run-life.ts'
 
-/** The kinds of damage to the file of a journal. */
 export const damageKinds = ['deleted', 'renamed', 'emptied', 'oldCopy', 'flipped'] as const
 
 export type DamageKind = (typeof damageKinds)[number]
@@ -26,9 +25,8 @@ export type DamageKind = (typeof damageKinds)[number]
 const endings = ['', '-wal', '-shm'] as const
 const MAX_FLIPS = 64
 
-/** Damages one SQLite journal. */
 export interface FileDamage {
-  /** Keeps a copy that `oldCopy` brings back. Call this while no process has the file open. */
+  /** Makes the copy that `oldCopy` restores. Call this while no process has the file open. */
   keepCopy(): void
   strike(kind: DamageKind): void
 }
@@ -91,14 +89,13 @@ export interface JournalDamage {
   findings(): readonly Finding[]
 }
 
-/** The address of the adapter and its configuration. */
 export interface AdapterPlace {
   readonly url: string
   readonly configFile: string
 }
 
-/** The share of lives after which the journal is damaged, and the share of damage that happens during a life. */
-const DAMAGE_SHARE = 0.6
+/** The share of damage before which the old copy stays, so that it grows older, and the share of damage that happens during a life. */
+const OLD_COPY_SHARE = 0.6
 const RUNNING_SHARE = 0.4
 /** The time for which clients continue before and after the damage. */
 const LIFE_MS = 400
@@ -113,7 +110,7 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
   const find = (kind: DamageKind, because: string): void => {
     findings.push({ kind: 'trusted', of: `damage ${count} (${kind})`, because })
   }
-  /** True if bits may have flipped in unused space, so that no damage shows. */
+  /** Returns false for flipped bits, which may be in unused space, where they damage nothing. */
   const mustShow = (kind: DamageKind): boolean => kind !== 'flipped'
   const strikeAtRest = async (begin: () => Life, kind: DamageKind): Promise<void> => {
     damage.strike(kind)
@@ -141,9 +138,9 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
     betweenLives: async (begin, { url, configFile }) => {
       const isRunning = random.chance(RUNNING_SHARE)
       const kind = random.pick(damageKinds)
-      // A copy that is made and brought back now is the journal itself.
+      // A copy that is made now and restored at once would be the undamaged journal.
       const isUndamaged = kind === 'oldCopy' && !isRunning
-      if (!isUndamaged && (count === 0 || !random.chance(DAMAGE_SHARE))) damage.keepCopy()
+      if (!isUndamaged && (count === 0 || !random.chance(OLD_COPY_SHARE))) damage.keepCopy()
       count += 1
       if (isRunning) await strikeRunning(begin, kind, url)
       else await strikeAtRest(begin, kind)

@@ -38,7 +38,7 @@ const commits: [failpoint: Omit<Failpoint, 'store'>, end: unknown, kept: number[
   [{ kind: 'afterCommit', nth: 4 }, 0, [1, 2, 3]],
 ]
 
-test.each(commits)('SQLite in a thread with %o ends with %s and keeps %j', async (point, end, kept) => {
+test.each(commits)('a process that commits to SQLite with the failpoint %o ends with %s and keeps the commits %j', async (point, end, kept) => {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'kept.db')
@@ -54,7 +54,7 @@ test.each(commits)('SQLite in a thread with %o ends with %s and keeps %j', async
 })
 
 describe.skipIf(missingPostgres() !== undefined)('PostgreSQL', () => {
-  test('a process dies before or after the server has the commit', async () => {
+  test('a process dies before or after the server has the chosen commit', async () => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.close())
     for (const [point, end, kept] of commits) {
@@ -78,7 +78,7 @@ const sends: [kind: Failpoint['kind'], nth: number, seen: string[], printed: str
 ]
 
 test.each(sends)(
-  'a request, %s for the %i. time: %j has reached the service',
+  'a process with the failpoint %s number %i dies after the service has received %j',
   async (kind, nth, seen, printed) => {
     const upstream = await startUpstream(replyWith(201, 'done'))
     expect(await run('post-twice', upstream.url, { kind, nth, store: 'sqlite' })).toEqual([

@@ -4,7 +4,7 @@ import worker from 'node:worker_threads'
 
 import { type Failpoint, type FailpointKind, failpointVariable } from './failpoint.ts'
 
-// Loaded with --import into the built program. The program dies at one chosen moment and does not know of it.
+// Loaded with --import into the built program, which then dies at one chosen moment.
 
 /** The diagnostics of undici about a request that leaves, and about its answer. */
 const requests: readonly [channel: string, kind: FailpointKind][] = [
@@ -41,7 +41,7 @@ function finishTransactions(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
 }
 
-/** The journal's thread requests no arguments of the process, but it gets this file all the same. */
+/** Makes every thread load this file, although the journal starts its thread without the arguments of the process. */
 function loadIntoThreads(): void {
   const Original = worker.Worker
   worker.Worker = class extends Original {

@@ -14,11 +14,11 @@ export function watchPostgres(hit: (kind: FailpointKind) => void): void {
     hit('beforeCommit')
     const last = parameters.at(-1)
     if (typeof last === 'function') {
-      const told = (...results: unknown[]): void => {
+      const onResult = (...results: unknown[]): void => {
         hit('afterCommit')
         Reflect.apply(last, undefined, results)
       }
-      return original.apply(this, [...parameters.slice(0, -1), told])
+      return original.apply(this, [...parameters.slice(0, -1), onResult])
     }
     const result = original.apply(this, parameters)
     if (!(result instanceof Promise)) return result

@@ -34,7 +34,6 @@ export interface SentBatch {
   finished: WholeReply | undefined
 }
 
-/** A part of a reply. */
 interface TextOfPart {
   readonly text: string
   /** True if V2 wrote the part. */
@@ -92,7 +91,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const body = Buffer.from(await reply.body.arrayBuffer())
       return { status: reply.statusCode, contentType: String(reply.headers['content-type']), body }
     } catch {
-      return undefined // refused, reset, cut off or given up: the client was told nothing
+      return undefined // The connection was refused, reset or cut, or the client gave up. It got no answer.
     }
   }
   const attempt = async (batch: SentBatch): Promise<void> => {
@@ -118,15 +117,14 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const { finished } = batch
       const answers = reply === undefined ? undefined : readWhole(reply, batch)
       if (reply === undefined || answers === undefined || finished === undefined) return undefined
-      // An unavailable journal cannot answer, nor can a process that cannot ask the service about the token. Neither counts as a different
-      // answer. Every other reply does, even one that says that the stored reply has expired.
+      // An adapter without its journal, or without V3 to check the token, cannot answer. Every other reply counts, even that the stored
+      // reply has expired.
       return answers.every(holdsOutcome) ? isSame(reply, finished, isOfV2) : undefined
     },
     close: () => client.destroy(),
   }
 }
 
-/** The headers with a key of the sandbox. */
 function credentialsOf({ token, school }: SentBatch): Record<string, string> {
   return {
     'Ocp-Apim-Subscription-Key': 'sandbox',
@@ -135,10 +133,10 @@ function credentialsOf({ token, school }: SentBatch): Record<string, string> {
   }
 }
 
-/** The place where a request names its school. */
+/** The header in which a request names its school. */
 export const schoolHeader = 'X-School'
 
-/** A reply that breaks off has no meaning, even if the connection hides that it broke off. */
+/** Returns the answers in a reply, or `undefined` if the reply breaks off. */
 function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefined {
   try {
     return readAnswers(reply, writes.length)
@@ -180,7 +178,6 @@ function isSame(one: WholeReply, other: WholeReply, isOfV2: IsOfV2): boolean {
   return one.status === other.status && one.contentType === other.contentType && one.body.equals(other.body)
 }
 
-/** Returns true if every record has its final answer. */
 export function isDelivered({ writes }: SentBatch): boolean {
   return writes.every(isFinal)
 }

@@ -55,9 +55,9 @@ export interface History {
   readonly writes: readonly WriteHistory[]
   /** Batches that were resent after every record had its final answer. */
   readonly replays: number
-  /** The numbers of those whose reply differed from the first one. */
+  /** The numbers of the resent batches whose reply differed from the first one. */
   readonly changedReplays: readonly number[]
-  /** Final batches whose reply could not be had again, though no faults were left. */
+  /** The numbers of finished batches that were not answered again although no faults were left. */
   readonly missingReplays: readonly number[]
   /** Final answers that arrived again with other bytes. */
   readonly changedParts: readonly ChangedPart[]
@@ -75,7 +75,7 @@ export function isFinalAnswer({ kind }: Answer): boolean {
   return finalKinds.includes(kind)
 }
 
-/** Returns true if the client was told the outcome. */
+/** Returns true if the client has a final answer. */
 export function isFinal({ answers }: WriteHistory): boolean {
   return answers.some(({ answer }) => isFinalAnswer(answer))
 }

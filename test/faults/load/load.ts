@@ -31,7 +31,6 @@ export interface LoadOptions extends Pick<
    */
   readonly relayedMs?: (write: Write) => number | undefined
   readonly sendAgainMs?: number
-  /** The number of concurrent clients. */
   readonly connections: number
   readonly maxRecords: number
   /** The longest pause of a client before each batch. Default: none, so that a client sends as fast as it is answered. */
@@ -43,7 +42,7 @@ export interface LoadOptions extends Pick<
   readonly replayAfterMs?: number
 }
 
-/** Settings that do not matter to the tests of the rig. */
+/** The settings of clients in tests that need no particular ones. */
 export const usualLoad = {
   connections: 8,
   maxRecords: 20,
@@ -57,9 +56,7 @@ export const usualLoad = {
 /** The number of times that a final batch is requested once no faults are left. */
 const SURE_REPLAYS = 8
 
-/** Clients at work. */
 export interface Load {
-  /** Returns the number of records sent so far. */
   records(): number
   /** Lets every client finish its current batch, and then sends no new batch. */
   stop(): Promise<void>
@@ -182,7 +179,7 @@ export function startLoad(options: LoadOptions): Load {
   }
 }
 
-/** Returns the ids of a batch, which differ from those of every other batch of the same seed. */
+/** Composes a batch. Its ids differ from those of all other batches of the same seed. */
 export function composeBatch(
   { seed, number, ...client }: Pick<SentBatch, 'number' | 'token' | 'school'> & { readonly seed: number },
   writes: readonly Write[],

@@ -26,18 +26,18 @@ const whole = (status: number, code = 'ADP_INTERNAL'): WholeReply => ({
 
 test.each([
   ['a part for each record', batchReply([201, record], [400, []], [503, []], [504, []]), [{ kind: 'created', mark }, { kind: 'refused', status: 400 }, { kind: 'notApplied' }, { kind: 'unknown' }]],
-  ['a record that came too late, and one that is refused with the same status', batchReply([409, [{ code: 'ADP_SUPERSEDED' }]], [409, [{ code: 'ADP_SUPERSEDED_UNKNOWN' }]], [409, [{ code: 'CONFLICT' }]], [504, []]), [{ kind: 'superseded' }, { kind: 'gaveWay' }, { kind: 'refused', status: 409 }, { kind: 'unknown' }]],
-  ['a request that was turned away', whole(503), Array(4).fill({ kind: 'busy' })],
-  ['a request that was refused', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
-  ['a batch whose outcome cannot be given out at present', whole(504, 'ADP_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
-  ['a batch of which V2 has given no outcome', whole(504, 'ADP_V2_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
-  ['a batch whose answer was lost', whole(504, 'ADP_JOURNAL_LOST'), Array(4).fill({ kind: 'unknown' })],
-  ['a request of which nobody knows', whole(500), Array(4).fill({ kind: 'unknown' })],
-])('%s', (_name, reply, answers) => {
+  ['superseded records and a conflict with the same status', batchReply([409, [{ code: 'ADP_SUPERSEDED' }]], [409, [{ code: 'ADP_SUPERSEDED_UNKNOWN' }]], [409, [{ code: 'CONFLICT' }]], [504, []]), [{ kind: 'superseded' }, { kind: 'gaveWay' }, { kind: 'refused', status: 409 }, { kind: 'unknown' }]],
+  ['a request that was rejected with 503', whole(503), Array(4).fill({ kind: 'busy' })],
+  ['a request that was rejected with 400', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
+  ['a batch whose outcome is currently unknown', whole(504, 'ADP_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
+  ['a batch without an outcome from V2', whole(504, 'ADP_V2_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
+  ['a batch whose stored outcome was lost', whole(504, 'ADP_JOURNAL_LOST'), Array(4).fill({ kind: 'unknown' })],
+  ['a request that failed with an unexpected error', whole(500), Array(4).fill({ kind: 'unknown' })],
+])('readAnswers reads %s', (_name, reply, answers) => {
   expect(readAnswers(reply, 4)).toEqual(answers)
 }) // prettier-ignore
 
-test('a reply with too few parts, or one that breaks off, is not an answer', () => {
+test('readAnswers throws if a reply has too few parts or breaks off', () => {
   const reply = batchReply([201, record])
   expect(() => readAnswers(reply, 2)).toThrow('1 parts for 2 records')
   expect(() => readAnswers({ ...reply, body: reply.body.subarray(0, -8) }, 1)).toThrow()

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { decodeBatchReply, type ReplyPart } from '../../../src/v2/index.ts'
 import type { Answer } from './history.ts'
 
-/** A complete reply. */
 export interface WholeReply {
   readonly status: number
   readonly contentType: string | undefined

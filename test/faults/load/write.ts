@@ -98,7 +98,6 @@ function drawMinutes(random: Random, present: boolean): number | null {
   return present && random.chance(0.1) ? random.below(60) : null
 }
 
-/** Returns the flat record that a V2 client posts for the write. */
 export function flatRecordOf(write: Write): object {
   return {
     '@odata.type': '#AttendanceService.Models.OData.AttendanceRecord',

@@ -47,13 +47,13 @@ describe('a request through the fault proxy', () => {
   test.each(rows)('is hit by %o and applied %i times', async (fault, applied, outcome) => {
     const { upstream, targets, whole } = await service()
     const { proxy, post } = await proxyTo({ targets, plan: script(fault) })
-    const told = await post().catch((error: unknown) => `lost ${String(error)}`)
-    expect([told, upstream.seen.length]).toEqual([expect.stringMatching(outcome), applied])
+    const outcomeText = await post().catch((error: unknown) => `lost ${String(error)}`)
+    expect([outcomeText, upstream.seen.length]).toEqual([expect.stringMatching(outcome), applied])
     expect([await post(), upstream.seen.length]).toEqual([whole, applied + 1])
     expect(proxy.counts()[fault.kind]).toBe(fault.kind === 'pass' ? 2 : 1)
   })
 
-  test('is hit alone, while other requests of the same connection pass', async () => {
+  test('shares its connection to the service with the request before it', async () => {
     const { upstream, targets } = await service()
     const { post } = await proxyTo({ targets, plan: script({ kind: 'pass' }, { kind: 'pass' }) })
     await post()
@@ -85,7 +85,7 @@ describe('a connection through the fault proxy', () => {
     expect([await post(), upstream.seen.length, proxy.counts().refuse]).toEqual([whole, 1, 1])
   })
 
-  /** Opens a client of an echo service, over a connection of any protocol. */
+  /** Opens a raw connection to an echo service through the proxy. */
   const echoed = async (fault: ConnectionFault) => {
     const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
     echo.listen(0, '127.0.0.1')
@@ -172,7 +172,7 @@ describe('drawn faults', () => {
     expect(seen.pass).toBe(10_000 - seen.resetBefore - seen.truncate)
   })
 
-  test('end when the proxy is told to stop them', async () => {
+  test('end when the proxy stops them', async () => {
     const { targets, whole } = await service()
     const { proxy, post } = await proxyTo({
       targets,

@@ -1,6 +1,5 @@
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** A fault of one request. */
 export type Fault =
   | { readonly kind: 'pass' }
   /** The request is read and never forwarded, and the connection breaks. */
@@ -37,7 +36,6 @@ export interface FaultShares {
   readonly slow?: number
 }
 
-/** Bounds of the drawn values. */
 const MAX_STALL_MS = 400
 const MAX_TRUNCATED_BYTES = 2_000
 const MAX_CUT_BYTES = 20_000
@@ -73,5 +71,4 @@ export function drawFaults(random: Random, shares: FaultShares): FaultPlan {
   }
 }
 
-/** A plan without faults. */
 export const noFaults: FaultPlan = { connection: () => 'pass', request: () => ({ kind: 'pass' }) }

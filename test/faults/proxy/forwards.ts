@@ -11,9 +11,8 @@ export interface Forward {
   readonly atMs?: number
   /** The status of the answer, or `undefined` if no answer arrived. */
   readonly status: number | undefined
-  /** The bearer token of the request. */
   readonly token?: string | undefined
-  /** The face. Default: `V3`. */
+  /** Default: `V3`. */
   readonly face?: Face
   /** The position of the client's request that was relayed, or `undefined` if the adapter made its own request. */
   readonly sentAt?: number | undefined

@@ -13,7 +13,7 @@ export interface RequestHandler {
   readonly rewrite: (bytes: Buffer) => Buffer
 }
 
-/** Time between the pieces of a slow answer. */
+/** The time between the pieces of a slow answer. */
 const SLOW_TICK_MS = 50
 
 /**
@@ -100,7 +100,7 @@ async function write(client: Socket, bytes: Buffer, fault: Fault): Promise<void>
   }
 }
 
-/** Reads a socket piece by piece. Surplus bytes can be put back. A broken connection is an end like any other. */
+/** Reads a socket piece by piece. Surplus bytes can be put back. A broken connection reads like a closed one. */
 class ByteSource {
   private readonly pieces: AsyncIterator<Buffer>
   private rest: Buffer | undefined
@@ -118,7 +118,7 @@ class ByteSource {
       const next = await this.pieces.next()
       return next.done === true ? undefined : next.value
     } catch {
-      return undefined // reset: the socket's own handler has seen it
+      return undefined // The connection was reset, which the socket's error handler ignores.
     }
   }
 

@@ -20,7 +20,7 @@ import { defect } from './defects.ts'
 const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
-test('an adapter that knows marks by their times is found: doubled records', { timeout }, async () => {
+test('the check reports doubled records when the adapter recognises marks by their times', { timeout }, async () => {
   const scenario: Scenario = {
     name: 'times of its own',
     store: 'sqlite',
@@ -43,11 +43,11 @@ async function writeTwice(imports: readonly string[]): Promise<readonly Finding[
   return (await runScenario(scenario, bounds)).findings
 }
 
-test('times of receipt that run backwards are found: marks that stay unknown', { timeout }, async () => {
+test('the check reports marks that stay unknown when times of receipt run backwards', { timeout }, async () => {
   const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
   expect(sound).toEqual([])
-  // An older mark that seems to be newer is taken for another program's mark, which must stand.
-  expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'told unknown at last, recorded 0 times' })
+  // An older mark that seems to be newer looks like a mark of another program, which the adapter must not overwrite.
+  expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'last answer unknown, recorded 0 times' })
 })
 
 /** Damages the journal that an adapter has left behind, once in each way, while no process has it open. */
@@ -75,7 +75,7 @@ async function strikeAll(
 }
 
 test(
-  'a journal that is used although it was deleted or replaced is found: trusted journals',
+  'the check reports trusted journals when the adapter uses a journal that was deleted or replaced',
   { timeout },
   async () => {
     const kinds = ['deleted', 'oldCopy', 'emptied'] as const
@@ -89,7 +89,7 @@ test(
 )
 
 test.skipIf(missingPostgres() !== undefined)(
-  'an adapter that forgets what V2 served is found: records on both faces',
+  'the check reports doubled records when the adapter forgets what V2 served',
   { timeout },
   async () => {
     const { stages, behind, before, load } = scenarios.flips

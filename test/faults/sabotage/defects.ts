@@ -39,7 +39,7 @@ export const defects = {
       from: 'const now = statSync(path, { throwIfNoEntry: false });',
       to: 'return;',
     },
-    // The thread that holds the file is started without arguments.
+    // The thread with the database would otherwise start without this module.
     { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
   ],
   /** Takes a mark that is read back for the posted mark only if it has the posted time. */
@@ -78,6 +78,6 @@ if (chosen in defects) {
 }
 
 function apply(source: string, { module, from, to }: Defect): string {
-  if (source.split(from).length !== 2) throw new Error(`the defect does not fit ${module}: ${from}`)
+  if (source.split(from).length !== 2) throw new Error(`${module} does not contain this text exactly once, so the defect must be changed: ${from}`)
   return source.replace(from, () => to)
 }

@@ -19,7 +19,7 @@ import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 
 const RECORDS = 800
-/** Where nothing is broken; `npm run test:faults` writes more. */
+/** The number of records for a sound adapter. `npm run test:faults` sends more. */
 const SOUND = runs(300, RECORDS)
 
 /** One request. Bodies are bytes, one character each. */
@@ -205,7 +205,7 @@ test('the check finds false answers when an adapter answers "not applied" after 
   const before = denyReplies(4, 0.1, denied)
   const { findings } = await findingsBetween(4, { before }, { records: 300, journal })
   expect(new Set(findings.map(({ kind, because }) => `${kind}: ${because}`))).toEqual(
-    new Set(['falseAnswer: told not applied, but the service had it']),
+    new Set(['falseAnswer: answered not applied, but the service had it']),
   )
   expect(findings.map(({ of }) => of)).toEqual(expect.arrayContaining(denied))
 })

@@ -8,7 +8,6 @@ import type { Instances } from './start-instances.ts'
 /** Processes that are paused together. */
 interface PauseTarget {
   readonly pids: () => readonly number[]
-  /** The longest pause of the processes. */
   readonly maxMs?: number
 }
 
@@ -62,7 +61,7 @@ export function descendantsOf(pid: number): number[] {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
     return children.map(Number).flatMap((child) => [child, ...descendantsOf(child)])
   } catch {
-    return [] // it is gone, or there is no /proc
+    return [] // The process is gone, or there is no /proc.
   }
 }
 

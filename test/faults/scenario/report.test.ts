@@ -19,15 +19,15 @@ test.each<[what: string, results: readonly RunResult[], faults: readonly string[
   ['too few were killed', [{ ...quiet, kills: 39 }], ['39 kills are fewer than 40']],
   ['too few were paused', [{ ...quiet, pauses: 19 }], ['19 pauses are fewer than 20']],
   ['nothing was run', [], ['0 kills are fewer than 40', '0 pauses are fewer than 20', 'no scenario was run']],
-])('the faults of a run in which %s are listed', (_what, results, faults) => {
+])('judgeRun lists the faults of a run in which %s', (_what, results, faults) => {
   expect(judge(results, { kills: 40, pauses: 20 })).toEqual(faults)
 }) // prettier-ignore
 
-test('a part of the run needs no minimum of kills and pauses', () => {
+test('judgeRun requires no minimum of kills and pauses if none is given', () => {
   expect(judge([{ ...quiet, kills: 0 }], {})).toEqual([])
 })
 
-test('the table names the seed and every finding', () => {
+test('printResults lists the seed and every finding of a run', () => {
   const bad: RunResult = { ...quiet, name: 'bad', findings: [finding('lost')] }
   const lines = printResults([quiet, bad]).split('\n')
   expect(lines.slice(4)).toEqual(['bad (seed 3): lost w-000001: it is so', ''])

@@ -10,7 +10,6 @@ const heads = {
   failpoints: 'at failpoint',
   /** Included in the kills: kills before the process was ready, while records waited for recovery. */
   recovering: 'recovering',
-  /** The number of pauses, clock steps and damaged journals. */
   pauses: 'pauses',
   clockSteps: 'clock steps',
   damages: 'damages',
@@ -20,7 +19,6 @@ const heads = {
   storeCrashes: 'store crashes',
   records: 'records',
   replays: 'replays',
-  /** The number of stage changes of the partner. */
   changes: 'changes',
 } as const
 
@@ -30,7 +28,7 @@ export type Counts = Readonly<Record<CountName, number>>
 export const countNames = Object.keys(heads) as CountName[]
 export const noCounts = Object.fromEntries(countNames.map((name) => [name, 0])) as Counts
 
-/** The events of a run. */
+/** The result of a run. */
 export interface RunResult extends Checked, Counts {
   readonly name: string
   readonly seed: number
@@ -60,7 +58,6 @@ const times: readonly Column[] = [
 const summarised = ['kills', 'pauses', 'clockSteps', 'damages', 'changes', 'records'] as const
 const MAX_SHOWN = 20
 
-/** Returns the sum of one number over all runs. */
 export function sumOf(results: readonly RunResult[], name: CountName): number {
   return results.reduce((sum, each) => sum + each[name], 0)
 }
@@ -69,7 +66,6 @@ function countKind(results: readonly RunResult[], kind: (typeof findingKinds)[nu
   return results.flatMap(({ findings }) => findings).filter((one) => one.kind === kind).length
 }
 
-/** Returns the number of findings of each kind that occurred. */
 function countFindings(results: readonly RunResult[]): string[] {
   const counts = findingKinds.map((kind) => [countKind(results, kind), kind] as const)
   return counts.filter(([count]) => count > 0).map((count) => count.join(' '))
@@ -165,7 +161,6 @@ export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): {
     }),
     ...(results.length === 0 ? ['no scenario was run'] : []),
   ]
-  /** The time from the end of the faults until every record was final, in the slowest scenario. */
   const longestMs = Math.max(0, ...results.map(({ settledMs }) => settledMs))
   const of = (least: number | undefined): string => (least === undefined ? '' : ` of ${least} wanted`)
   const lines = [

@@ -24,7 +24,7 @@ import { changeStages, leaveLegacy, schoolsOf } from './stage-changes.ts'
 import { startInstances } from './start-instances.ts'
 import { control, startStorms } from './storms.ts'
 
-/** When a run ends: after this time, or earlier when so much has happened; without any of that, after this time. */
+/** The end of a run: after `forMs`, or earlier when every count that is given here has been reached. */
 export interface RunBounds extends Partial<Counts> {
   readonly seed: number
   readonly forMs: number
@@ -36,7 +36,7 @@ export interface RunBounds extends Partial<Counts> {
 
 /** The number of batches that are resent when every record is final. */
 const REPLAYS = 100
-/** The time in which a write's remaining background work must show once every client has its answer. */
+/** The time for late effects of background work to show after every client has its answer. */
 const GRACE_MS = 1_500
 
 /** Runs one scenario with real processes, a real store, and the sandbox as a separate process. */
@@ -133,7 +133,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     for (const each of [changes, pauses, clockSteps, storms, times, crashes]) await each?.stop()
     for (const proxy of proxies) proxy.stopFaults()
     await Promise.all(supervisors.map((each) => each.spare()))
-    // Also those that clients gave up are sent once more: at `legacy` that is too late for V3's answers.
+    // Unfinished batches are about to be resent. At `legacy` that may be too late for V3's stored answers.
     await leaveLegacy(scenario, storeUrl)
     const check = async (): Promise<Checked> =>
       checkHistory(load.history(), (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[], {
@@ -187,7 +187,7 @@ async function untilOver(bounds: RunBounds, counts: () => Counts): Promise<void>
 async function isSettled(load: Load, check: () => Promise<Checked>): Promise<boolean> {
   const waiting = load.history().writes.filter((own) => !isFinal(own) && own.isAbandoned !== true)
   if (waiting.length === 0) return true
-  // What everybody is told unknown of may have been overtaken: the check knows, but it takes long.
+  // A write whose last answer is "unknown" may have been overtaken. Only the check, which is slow, finds that out.
   if (!waiting.every(({ answers }) => answers.at(-1)?.answer.kind === 'unknown')) return false
   return (await check()).findings.every(({ kind }) => kind !== 'unsettled')
 }

@@ -5,10 +5,9 @@ import type { FaultShares } from '../proxy/fault.ts'
 import type { KillPlan } from '../supervisor/supervisor.ts'
 import type { StormName } from './storms.ts'
 
-/** The only partner of a scenario. */
 export const PARTNER = 'acme'
 
-/** The faults of a run and their duration. */
+/** The adapters, clients and faults of a run. */
 export interface Scenario {
   readonly name: string
   readonly store: 'none' | 'sqlite' | 'postgres'
@@ -18,17 +17,16 @@ export interface Scenario {
   readonly workers?: number
   /** Default: 10 s. */
   readonly leaseMs?: number
-  /** How processes are paused, for 0.2 to 5 leases. `undefined`: they are not paused. */
+  /** How processes are paused, for 0.2 to 5 leases, or `undefined` if they are not paused. */
   readonly pauses?: ScenarioPauses
-  /** How clocks are stepped by hours, ahead and back. `undefined`: they are not stepped. */
+  /** How clocks are stepped by hours, ahead and back, or `undefined` if they are not stepped. */
   readonly clock?: ClockKind
   /** Modules with additional faults that are loaded into the adapters. */
   readonly imports?: readonly string[]
-  /** How the processes are killed. `undefined`: they are not killed. */
+  /** How the processes are killed, or `undefined` if they are not killed. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
   /** The number of clients with their own token, which no other client may be served with. Default: all clients share one token. */
   readonly clients?: number
-  /** Storms of the service. */
   readonly storms?: readonly StormName[]
   /** Faults of the connections between adapter and service. */
   readonly behind?: FaultShares
@@ -42,9 +40,8 @@ export interface Scenario {
   readonly values?: Readonly<Record<string, unknown>>
   /** True if the clock, zone, precision and rounding of the service change during the run. */
   readonly changingTimes?: boolean
-  /** Additional arguments of the service. */
   readonly service?: readonly string[]
-  /** The number of its latest events that receive writes. Default: all. */
+  /** The number of the service's latest events that receive writes. Default: all. */
   readonly lastEvents?: number
   /** The time from PostgreSQL's readiness until it crashes and starts again. */
   readonly storeLivesMs?: number
@@ -57,17 +54,15 @@ export interface Scenario {
    * ms.
    */
   readonly readBackAfterMs?: readonly number[]
-  /** How the stage of the partner is changed repeatedly, with V2 on its own port. `undefined`: V3 serves. */
+  /** How the stage of the partner is changed repeatedly, with V2 on its own port, or `undefined` if V3 alone serves. */
   readonly stages?: ScenarioStages
   /** Differences from the usual behaviour of the clients (`usualLoad`). */
   readonly load?: Partial<Omit<LoadOptions, 'seed' | 'url' | 'samples'>>
 }
 
-/** How a partner moves between V2 and V3 in a scenario. */
 export interface ScenarioStages {
   /** The first stage. */
   readonly begin: Stage
-  /** The number of schools that clients write for. */
   readonly schools: number
   /** The number of operators who change the stage concurrently. */
   readonly operators: number
@@ -77,11 +72,9 @@ export interface ScenarioStages {
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration. No client resends a batch that V2 may have received unrecorded after this time. */
   readonly resendWindowMs: number
-  /** Faults of the connections between adapter and V2. */
   readonly behindV2?: FaultShares
 }
 
-/** The pauses of a scenario. */
 interface ScenarioPauses {
   /** The number of processes that may be paused at the same time. */
   readonly lanes: number
@@ -96,7 +89,6 @@ const calm = { thinkMs: 200 } as const
 /** Batches with short replies, so that more of the time is spent on starts and ends of processes. */
 const small = { maxRecords: 7 } as const
 
-/** Connections of which some break. */
 const shaky = { refuse: 0.01, resetBefore: 0.02, resetAfter: 0.04, truncate: 0.03, stall: 0.05 } as const
 /** A partner that two operators move back and forth, and clients of four schools that soon resend unanswered batches. */
 const stages = {
@@ -130,7 +122,6 @@ function altered(name: string, values: NonNullable<Scenario['values']>): Scenari
   }
 }
 
-/** The scenarios of `npm run test:faults`. */
 export const scenarios = {
   killed: {
     name: 'killed, SQLite',
@@ -290,7 +281,7 @@ export const scenarios = {
     service: ['--scale', 'school', '--db', ':memory:'],
     kills: { failpointShare: 0, lifeMs: [200, 800] },
     behind: { resetAfter: 0.02 },
-    // What a lost journal knew of two marks for the same learner and session cannot be read back from the service.
+    // A read-back cannot replace what a lost journal knew about the order of two marks of one learner and session.
     load: { ...small, uniqueKeys: true, replayShare: 0, thinkMs: 200 },
   },
   paused: {
@@ -298,7 +289,7 @@ export const scenarios = {
     store: 'sqlite',
     instances: 3,
     leaseMs: 1_000,
-    // One of the processes is always there to take over.
+    // One of the three processes always runs and can take over.
     pauses: { lanes: 2, gapMs: 300 },
     behind: { resetBefore: 0.02, resetAfter: 0.02, stall: 0.1 },
     load: small,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { Load } from '../load/load.ts'
 
-/** Time between two requests for final answers. */
+/** The time between two requests for final answers. */
 const PAUSE_MS = 100
 
 /**

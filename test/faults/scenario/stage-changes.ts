@@ -13,7 +13,6 @@ import { disturb } from '../disturb.ts'
 import { PARTNER, type Scenario, type ScenarioStages } from './scenario.ts'
 import type { Instances } from './start-instances.ts'
 
-/** The results of the attempted changes. */
 export interface StageChangeCounts {
   readonly made: number
   readonly forward: number
@@ -22,24 +21,21 @@ export interface StageChangeCounts {
   readonly commands: number
   /** The failed changes by reason. */
   readonly refused: Readonly<Record<string, number>>
-  /** The longest step forward that was tried, and all of them: so long writes may have been held. */
+  /** The durations of the longest attempted step forward, and of all of them. Writes may have been held for as long. */
   readonly longestMs: number
   readonly heldMs: number
 }
 
-/** Operators at work. */
 export interface StageChanges {
   counts(): StageChangeCounts
   /** Lets each operator finish the current change. */
   stop(): Promise<void>
 }
 
-/** One attempted change. */
 interface StageOutcome {
   readonly direction: 'forward' | 'back' | 'none'
   /** The reason of a failure, or `undefined` if the change was made. */
   readonly refusal: string | undefined
-  /** True if the change was made with the command line. */
   readonly isCommand: boolean
 }
 
@@ -98,7 +94,6 @@ export async function changeStages(
   }
 }
 
-/** Returns the names of the schools of a scenario. */
 export function schoolsOf({ schools }: ScenarioStages): string[] {
   return Array.from({ length: schools }, (_, number) => `school-${number}`)
 }
@@ -142,7 +137,6 @@ interface Operator {
   readonly random: Random
   /** The name in the audit trail. */
   readonly name: string
-  /** The arguments of the command line. */
   readonly configFile: string
 }
 
@@ -209,7 +203,6 @@ const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: 
 /** The share of ways back from a stage where V3 serves everything that lead only one stage down. */
 const ONE_DOWN_SHARE = 0.4
 
-/** Draws an operator's change of a setting. */
 function drawChange(
   random: Random,
   setting: StageSetting,

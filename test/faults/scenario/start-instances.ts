@@ -27,12 +27,10 @@ export interface Instances {
   readonly storeWay: FaultProxy | undefined
   /** Files with the clocks of the machines, if the clocks can be stepped. */
   readonly clocks: readonly string[]
-  /** The component that damages the journal, if there is one. */
   readonly damage: JournalDamage | undefined
   close(): Promise<void>
 }
 
-/** The addresses of the faces of the service. */
 export interface ServiceUrls {
   readonly v3: string
   /** The address of V2, if it has its own port. */
@@ -119,7 +117,7 @@ export async function startInstances(
   }
 }
 
-/** The parts of the configuration for a partner that moves between V2 and V3. */
+/** Returns the parts of the configuration for a partner that moves between V2 and V3. */
 function stagedConfig(
   { stages }: Scenario,
   { v2 }: ServiceUrls,

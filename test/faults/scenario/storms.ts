@@ -49,7 +49,6 @@ const storms = {
 
 export type StormName = keyof typeof storms
 
-/** The names of all storms. */
 export const stormNames = Object.keys(storms) as StormName[]
 
 /** The longest duration of a storm and of the calm after it. */

@@ -12,7 +12,6 @@ export interface Life {
   readonly pid: number
   /** Resolves with the milliseconds from start to ready, or with `undefined` if the process ended before. */
   readonly ready: Promise<number | undefined>
-  /** Resolves when the process is gone. */
   readonly ended: Promise<LifeEnd>
   kill(signal: NodeJS.Signals): void
 }
@@ -24,7 +23,6 @@ export interface LifeEnd {
   readonly log: string
 }
 
-/** The start options of a process. */
 export interface LifeOptions {
   readonly configFile: string
   /** Additional arguments of `serve`. */

@@ -29,9 +29,7 @@ export interface SupervisorOptions {
   /** Members of the configuration besides `listen`. */
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
-  /** Modules that are loaded into the program. */
   readonly imports?: readonly string[]
-  /** Additional arguments of `serve`. */
   readonly args?: readonly string[]
   /** Receives the log of all its processes. Default: the log is discarded. */
   readonly logFile?: string | undefined
@@ -39,7 +37,6 @@ export interface SupervisorOptions {
   readonly plan: KillPlan | undefined
 }
 
-/** The counts of processes so far. */
 interface SupervisorCounts {
   readonly kills: number
   /** Included in the kills: kills at a failpoint. */
@@ -63,7 +60,6 @@ export interface Supervisor {
   pid(): number
   /** Kills the process once more, and resolves when the next process is ready. That process is not killed. */
   spare(): Promise<void>
-  /** Stops the process with SIGTERM and resolves when it is gone. */
   close(): Promise<void>
 }
 
@@ -73,7 +69,7 @@ const FAILPOINT_MS = 700
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6
 const READY_MS = 60_000
-/** The exit of a start when the journal is unreachable (docs/operations.md). */
+/** The error of a start that failed because the journal was unreachable (docs/operations.md). */
 const missedStore = /The journal \S+ cannot be opened/
 
 /** Starts the adapter and begins to kill it. Resolves when the first process is ready, which is not killed before that. */

@@ -9,7 +9,7 @@ import { startServiceTimes } from './service-times.ts'
 
 // `npm run test:faults -- --only changingTimes` runs a hundred seeds.
 test.each([1, 5, 9])(
-  'while the clock, zone and precision of the service change, nothing is lost, doubled or overtaken: seed %i',
+  'nothing is lost, doubled or overtaken while the clock, zone and precision of the service change (seed %i)',
   { timeout: 120_000 },
   async (seed) => {
     const result = await runTimes({ seed })

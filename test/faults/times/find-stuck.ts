@@ -5,7 +5,6 @@ import { nameIn } from '../load/write.ts'
 import type { ForwardLog } from '../proxy/forwards.ts'
 import type { Unheard } from './unheard.ts'
 
-/** The observed requests. */
 export interface Watched {
   /** The requests to the adapters. */
   readonly arrivals: ForwardLog
@@ -21,7 +20,7 @@ const SAME_TIME_MS = 150
 
 /**
  * Finds writes without a final answer that a sound service should have finished long ago. A write may stay unknown if a newer write was
- * recorded, or if there is a mark that no client was told of. The newest write of its learner and session may not.
+ * recorded, or if there is a mark whose answer reached no client. The newest write of its learner and session may not.
  */
 export function findStuck(
   writes: readonly WriteHistory[],
@@ -51,10 +50,10 @@ export function findStuck(
 /** The number of writes before and after a write that a finding describes. */
 const NEIGHBOURS = 4
 
-/** A finding about such a write. */
+/** Returns the finding about a stuck write. */
 export function toUnsettled({ write: { name: of }, answers }: WriteHistory): Finding {
-  const told = answers.at(-1)?.answer.kind ?? 'nothing'
-  return { kind: 'unsettled', of, because: `told ${told} for ever by a sound service` }
+  const last = answers.at(-1)?.answer.kind ?? 'nothing'
+  return { kind: 'unsettled', of, because: `last answer ${last}, although the service works again` }
 }
 
 /** Describes the events of the writes of the same learner and session around the write of this name. */
@@ -68,12 +67,12 @@ export function tellNeighbours(
   if (own === undefined) return ''
   const sameKey = writes.filter(({ write }) => isOf(own, write))
   const at = sameKey.indexOf(own)
-  const told = sameKey.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).map((each) => {
+  const neighbours = sameKey.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).map((each) => {
     const its = effects.filter(({ comment }) => nameIn(comment) === each.write.name)
     const forwards = log.forwards().get(each.write.name)
     return `${each.write.name} ${tellStory({ own: each, effects: its, forwards })}`
   })
-  return told.join('\n    ')
+  return neighbours.join('\n    ')
 }
 
 function isOf({ write }: WriteHistory, mark: { readonly learner: string; readonly event: string }): boolean {

@@ -54,9 +54,9 @@ const TWIN_KEYS = 2
 const SCHOOLS = ['school-v2', 'school-v3'] as const
 
 /**
- * Runs adapters in this process, on a store of their own, in front of a service whose clock, zone, precision and rounding change. Two schools
- * write marks of the same learners, one through V2 and one through V3; answers are lost, clocks of adapters are stepped and adapters
- * start again, all as the seed draws it.
+ * Runs adapters in this process, on a store of their own, in front of a service whose clock, zone, precision and rounding change. Two
+ * schools write marks of the same learners, one through V2 and one through V3; answers are lost, clocks of adapters are stepped and
+ * adapters start again, all as the seed draws it.
  */
 export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): Promise<RunResult> {
   const closing: (() => unknown)[] = []
@@ -83,7 +83,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
       plan: drawFaults(createRandom(seed, 'behind'), shaky),
     })
     closing.push(() => behind.close())
-    // A reply of V2 that reached no client would stay in the way if every mark is kept.
+    // If the service keeps every mark, one lost reply of V2 would leave later outcomes unknown, so none is lost.
     const lessShaky = { resetBefore: 0.05, resetAfter: replaces ? 0.04 : 0, stall: 0.15 }
     const unheard = createUnheard(drawFaults(createRandom(seed, 'behind V2'), lessShaky), log)
     const behindV2 = await startFaultProxy({
@@ -121,7 +121,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
     const twins = Array.from({ length: TWIN_KEYS }, (_, number) => {
       const draw = createRandom(seed, `twins ${number}`)
       const schools = SCHOOLS.map((name, index): School => {
-        // V2 also applies writes that a client gave up, before or after the client's next write.
+        // V2 may apply a request that its client gave up after the client's next write.
         const impatience = index === 0 ? 0 : patience.impatience
         const client = createLoadClient({
           ...{
@@ -213,7 +213,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
   }
 }
 
-/** The minimal body contains neither field. The service derives both from the code. */
+/** Returns the effect with the posted presence, because the service derives it from the code if the body is minimal. */
 function withoutPresence(effect: EffectEntry, { writes }: History): EffectEntry {
   const write = writes.find(({ write: { name } }) => name === nameIn(effect.comment))?.write
   return write === undefined ? effect : { ...effect, present: write.present, absent: write.absent }
@@ -225,7 +225,6 @@ function tokenOf(school: string): string {
   return `${encode({ alg: 'none' })}.${encode({ iss: 'https://issuer', client_id: school })}.${encode({})}`
 }
 
-/** Adapters of one store. */
 interface TimedInstances {
   readonly ports: readonly number[]
   /** The URL of the first adapter. */
@@ -331,7 +330,7 @@ function withStory(findings: readonly Finding[], story: readonly string[]): read
 
 /** The number of concurrent runs, because each mostly waits. */
 const LANES = 3
-/** The number of runs for each run with a journal in PostgreSQL. */
+/** One of this many runs has its journal in PostgreSQL. */
 const POSTGRES_EVERY = 5
 
 /** Calls `runTimes` for `count` seeds from `seed` on. `onResult` is called with each result as it arrives. */

@@ -29,14 +29,14 @@ const MAX_GAP_MS = 400
 const recordedOn = /("RecordedOn":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/g
 
 const changes: readonly ((now: Dating, random: Random) => Partial<Dating>)[] = [
-  // The clock is set, most often to the right time.
+  // The service's clock is stepped, or set right if it was stepped before.
   ({ offsetMs }, random) => ({
     offsetMs:
       offsetMs !== 0 && random.chance(0.7)
         ? 0
         : random.pick([2 * HOUR_MS, -2 * HOUR_MS, 3_000, -3_000, 90_000]),
   }),
-  // Local time goes back by an hour, or forward.
+  // Daylight saving time begins or ends.
   ({ offsetMs, zoneMs }) =>
     zoneMs === 0
       ? { zoneMs: HOUR_MS, offsetMs: offsetMs + HOUR_MS }
@@ -47,7 +47,7 @@ const changes: readonly ((now: Dating, random: Random) => Partial<Dating>)[] = [
   ({ clock }) => ({ clock: clock === 'server' ? 'client' : 'server' }),
 ]
 
-/** Starts to change the sandbox at `url`. */
+/** Starts to change how the sandbox at `url` dates marks. */
 export async function startServiceTimes(
   url: string,
   random: Random,

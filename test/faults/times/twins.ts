@@ -11,7 +11,6 @@ import type { Write } from '../load/write.ts'
 export interface Twins {
   /** Stops the client after its current mark. */
   stop(): Promise<void>
-  /** Returns the number of marks so far. */
   count(): number
   readonly findings: readonly Finding[]
 }
@@ -32,7 +31,6 @@ export interface TwinOptions {
   readonly settleMs: number
 }
 
-/** A client with the school that it writes for. */
 export interface School {
   readonly client: LoadClient
   readonly name: string
@@ -43,8 +41,8 @@ export interface School {
 const comments = ['the one', 'the other'] as const
 
 /**
- * Starts such a client. Equal contents have equal effects, so each mark is checked when it is final: the service has its content, and V3
- * received it at most once.
+ * Starts a client of `Twins`. Equal contents have equal effects, so each mark is checked when it is final: the service has its content, and
+ * V3 received it at most once.
  */
 export function startTwins(options: TwinOptions): Twins {
   const { random, tick, schools, write, effects } = options
@@ -77,15 +75,15 @@ export function startTwins(options: TwinOptions): Twins {
     }
     const after = await own()
     const given = after.slice(before)
-    const told = batch.writes[0]?.answers.map(({ at, answer }) => `${at} ${answer.kind}`) ?? []
+    const answers = batch.writes[0]?.answers.map(({ at, answer }) => `${at} ${answer.kind}`) ?? []
     steps.push(
-      `${name} "${comment}" of ${school}: sent ${few(batch.sends)}, told ${few(told)}, effects ${given.map(({ seq, face: on, comment: text }) => `${seq} of ${on} "${text ?? ''}"`).join(' ')}`,
+      `${name} "${comment}" of ${school}: sent ${few(batch.sends)}, answers ${few(answers)}, effects ${given.map(({ seq, face: on, comment: text }) => `${seq} of ${on} "${text ?? ''}"`).join(' ')}`,
     )
     const last = batch.writes[0]?.answers.at(-1)?.answer.kind
-    if (!isFinished()) find('unsettled', name, `told ${last ?? 'nothing'} at last`)
-    else if (last !== 'created') find('falseAnswer', name, `told ${last ?? ''}, and nothing newer was sent`)
+    if (!isFinished()) find('unsettled', name, `last answer ${last ?? 'nothing'}`)
+    else if (last !== 'created') find('falseAnswer', name, `answered ${last ?? ''}, although nothing newer was sent`)
     else if (options.replaces && after.at(-1)?.comment !== comment)
-      find('lost', name, 'told created, and another mark stands')
+      find('lost', name, 'answered created, but another mark stands')
     if (given.some((effect) => effect.comment !== comment))
       find('order', name, 'an older mark was recorded meanwhile')
     else if (given.filter((effect) => effect.face === 'V3').length > 1 || (face === 'V3' && given.length > 1))
@@ -106,7 +104,7 @@ export function startTwins(options: TwinOptions): Twins {
   }
 }
 
-/** The first and the last mark. */
+/** Shortens a list to its first four items and its last. */
 function few(list: readonly unknown[]): string {
   return (list.length <= 6 ? list : [...list.slice(0, 4), '…', list.at(-1)]).join(' ')
 }

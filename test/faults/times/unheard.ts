@@ -14,7 +14,6 @@ export interface Unheard {
   readonly hides: (own: WriteHistory, other: WriteHistory, all: boolean) => boolean
 }
 
-/** Watches the requests to V2. */
 export function createUnheard(plan: FaultPlan, log: ForwardLog): Unheard {
   const lost = new Set<number>()
   let fault: Fault = { kind: 'pass' }

@@ -8,13 +8,12 @@ import { fileURLToPath } from 'node:url'
 import { collectOutput } from './collect-output.ts'
 import type { PostgresUser } from './find-postgres.ts'
 
-/** The ids of the user `postgres`. */
+/** The password of the database user `postgres`. */
 export const PASSWORD = 'markbridge'
 
 /** Starts a program of PostgreSQL. */
 export type Run = (program: string, args: readonly string[]) => ChildProcess
 
-/** The programs, and the user that runs them. */
 interface Programs {
   readonly folder: string
   readonly user: PostgresUser | undefined

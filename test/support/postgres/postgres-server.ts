@@ -87,7 +87,7 @@ function settings(port: number, home: string): string[] {
     shared_buffers: '16MB',
     max_connections: '100',
     fsync: 'on',
-    // The function below looks for the ready line in this output.
+    // `untilReady` looks for the ready line in the output.
     logging_collector: 'off',
     lc_messages: 'C',
   }
@@ -98,7 +98,7 @@ function toIds(user: PostgresUser | undefined): { uid?: number; gid?: number } {
   return user === undefined ? {} : { uid: user.uid, gid: user.gid }
 }
 
-/** Resolves with the ready line. Processes of a crashed server may delay it, so the error on a timeout contains the output. */
+/** Resolves when the server prints its ready line. Rejects with the output if the server ends or is not ready in time. */
 function untilReady(child: ChildProcess): Promise<void> {
   const printed = collectOutput(child)
   return new Promise((resolve, reject) => {
