@@ -54,9 +54,9 @@ const TWIN_KEYS = 2
 const SCHOOLS = ['school-v2', 'school-v3'] as const
 
 /**
- * Runs adapters in this process, on a store of their own, in front of a service whose clock, zone, precision and rounding change. Two
- * schools write marks of the same learners, one through V2 and one through V3; answers are lost, clocks of adapters are stepped and
- * adapters start again, all as the seed draws it.
+ * Runs adapters in this process in front of a service whose clock, zone, precision and rounding change. Two schools write marks of the same
+ * learners, one through V2 and one through V3. Answers are lost, clocks of adapters are stepped, and adapters restart. The seed decides all
+ * of it.
  */
 export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): Promise<RunResult> {
   const closing: (() => unknown)[] = []
