@@ -99,10 +99,9 @@ const OLD_COPY_SHARE = 0.6
 const RUNNING_SHARE = 0.4
 /** The time for which clients continue before and after the damage. */
 const LIFE_MS = 400
-/** The time after which an adapter, on any machine, has clearly not noticed the damage. */
+/** The time within which an adapter must notice the damage, even on a slow machine. */
 const NOTICE_MS = 30_000
 
-/** Prepares to damage the journal in `file`. */
 export function createJournalDamage(file: string, random: Random): JournalDamage {
   const damage = createFileDamage(file, random)
   const findings: Finding[] = []

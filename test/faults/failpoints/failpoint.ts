@@ -26,7 +26,7 @@ export interface Failpoint {
 /** The environment variable that `preload.ts` reads. */
 export const failpointVariable = 'MARKBRIDGE_TEST_FAILPOINT'
 
-/** Returns the value of that variable. It is empty for a process that is not killed. */
+/** Returns the value of `failpointVariable`, which is empty for a process without a failpoint. */
 export function formatFailpoint(failpoint: Failpoint | undefined): string {
   return failpoint === undefined ? '' : JSON.stringify(failpoint)
 }

@@ -13,7 +13,7 @@ const heads = {
   pauses: 'pauses',
   clockSteps: 'clock steps',
   damages: 'damages',
-  /** The number of connections, requests and replies that were broken or delayed. */
+  /** The number of connections, requests and replies that were broken or halted. */
   broken: 'broken',
   storms: 'storms',
   storeCrashes: 'store crashes',
@@ -95,7 +95,7 @@ function alignColumns(cells: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** Formats a table with one line for each run and one for all runs, followed by the findings and the commands that repeat the runs. */
+/** Formats a table with one line for each run and one for all runs, followed by the findings with their scenarios and seeds. */
 export function printResults(results: readonly RunResult[]): string {
   const all = [...columns, ...times]
   const rounded = (values: readonly number[]): string[] => values.map((value) => String(Math.round(value)))
@@ -136,15 +136,15 @@ export type Wanted = Partial<Record<'kills' | 'pauses' | 'changes', number>>
 
 interface JudgedRun {
   readonly results: readonly RunResult[]
-  /** The minimum is empty for a part of the run. */
+  /** Empty if the run has no minimum. */
   readonly wanted: Wanted
   readonly settleMs: number
   readonly tookMs: number
 }
 
 /**
- * Judges a run: there may be no finding, no process may end by itself, and enough events must have happened. `faults` says why the run
- * proves too little, and `text` is the verdict with its numbers.
+ * Judges a run: there may be no finding, no process may end by itself, and enough events must have happened. `faults` lists what failed, and
+ * `text` is the verdict with the numbers of the run.
  */
 export function judgeRun({ results, wanted, settleMs, tookMs }: JudgedRun): {
   readonly faults: readonly string[]

@@ -8,8 +8,8 @@ export interface Unheard {
   readonly plan: FaultPlan
   readonly onForward: ForwardLog['onForward']
   /**
-   * Returns true for a write that may stay unknown because of an older write whose answer was lost: because of the last mark of that write,
-   * or with `all` because of any.
+   * Returns true if `own` may stay unknown because the answer to the older write `other` was lost: the answer to its last request to V2, or
+   * with `all` to any of them.
    */
   readonly hides: (own: WriteHistory, other: WriteHistory, all: boolean) => boolean
 }
