@@ -13,7 +13,10 @@ registerHooks({
     const loaded = nextLoad(url, context)
     if (!url.endsWith(`/src/${module}`)) return loaded
     const source = typeof loaded.source === 'string' ? loaded.source : new TextDecoder().decode(loaded.source)
-    if (source.split(from).length !== 2) throw new Error(`${module} does not contain this text exactly once, so the mutant must be changed: ${from}`)
+    if (source.split(from).length !== 2)
+      throw new Error(
+        `${module} does not contain this text exactly once, so the mutant must be changed: ${from}`,
+      )
     return { ...loaded, source: source.replace(from, () => to) }
   },
 })

@@ -102,7 +102,9 @@ async function runAll(
     children.map(async (child) => {
       const [status, signal] = (await once(child, 'exit')) as [number | null, string | null]
       if (status !== 0 && signal === null)
-        throw new Error(`A worker process ended with exit status ${String(status)}. Its histories are incomplete.`)
+        throw new Error(
+          `A worker process ended with exit status ${String(status)}. Its histories are incomplete.`,
+        )
     }),
   )
   return { found: found.sort((one, other) => one.seed - other.seed), totals }

@@ -46,7 +46,8 @@ export class RawClient {
     const found = (): boolean =>
       typeof wanted === 'string' ? this.received.includes(wanted) : wanted.test(this.received)
     while (!found()) {
-      if (this.socket.closed) throw new Error(`The connection was closed before ${String(wanted)} arrived: ${this.received}`)
+      if (this.socket.closed)
+        throw new Error(`The connection was closed before ${String(wanted)} arrived: ${this.received}`)
       await Promise.race([once(this.socket, 'data'), this.closing])
     }
     return this.received

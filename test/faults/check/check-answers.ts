@@ -19,7 +19,9 @@ export function checkAnswers(recorded: Recorded, excuses: Excuses): Finding[] {
   const { write, answers } = own
   const outcomes = answers.map(({ answer }) => answer).filter(holdsOutcome)
   const because =
-    outcomes.map((answer) => checkAnswer(write, answer, effects, excuses)).find((fault) => fault !== undefined) ??
+    outcomes
+      .map((answer) => checkAnswer(write, answer, effects, excuses))
+      .find((fault) => fault !== undefined) ??
     checkSequence(outcomes, effects) ??
     checkTimes(recorded)
   return because === undefined ? [] : [{ kind: 'falseAnswer', of: write.name, because }]
@@ -63,9 +65,11 @@ function checkMark(
 /** Checks that a final answer stays final, and that the last answer of "not applied" is true. */
 function checkSequence(outcomes: readonly Answer[], effects: readonly EffectEntry[]): string | undefined {
   const final = outcomes.findIndex(isFinalAnswer)
-  const later = final < 0 ? undefined : outcomes.slice(final).find(({ kind }) => kind !== outcomes[final]?.kind)
+  const later =
+    final < 0 ? undefined : outcomes.slice(final).find(({ kind }) => kind !== outcomes[final]?.kind)
   if (later !== undefined) return `answered ${outcomes[final]?.kind ?? ''} and then ${later.kind}`
-  if (outcomes.at(-1)?.kind === 'notApplied' && effects.length > 0) return 'answered not applied, but recorded'
+  if (outcomes.at(-1)?.kind === 'notApplied' && effects.length > 0)
+    return 'answered not applied, but recorded'
   return undefined
 }
 

@@ -38,20 +38,23 @@ const commits: [failpoint: Omit<Failpoint, 'store'>, end: unknown, kept: number[
   [{ kind: 'afterCommit', nth: 4 }, 0, [1, 2, 3]],
 ]
 
-test.each(commits)('a process that commits to SQLite with the failpoint %o ends with %s and keeps the commits %j', async (point, end, kept) => {
-  const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'kept.db')
-  expect((await run('commit-in-thread', file, { ...point, store: 'sqlite' }))[0]).toBe(end)
-  const database = new DatabaseSync(file)
-  expect(
-    database
-      .prepare('SELECT n FROM kept')
-      .all()
-      .map(({ n }) => n),
-  ).toEqual(kept)
-  database.close()
-})
+test.each(commits)(
+  'a process that commits to SQLite with the failpoint %o ends with %s and keeps the commits %j',
+  async (point, end, kept) => {
+    const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'kept.db')
+    expect((await run('commit-in-thread', file, { ...point, store: 'sqlite' }))[0]).toBe(end)
+    const database = new DatabaseSync(file)
+    expect(
+      database
+        .prepare('SELECT n FROM kept')
+        .all()
+        .map(({ n }) => n),
+    ).toEqual(kept)
+    database.close()
+  },
+)
 
 describe.skipIf(missingPostgres() !== undefined)('PostgreSQL', () => {
   test('a process dies before or after the server has the chosen commit', async () => {

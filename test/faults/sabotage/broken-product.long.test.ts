@@ -20,17 +20,21 @@ import { defect } from './defects.ts'
 const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
-test('the check reports doubled records when the adapter recognises marks by their times', { timeout }, async () => {
-  const scenario: Scenario = {
-    name: 'times of its own',
-    store: 'sqlite',
-    values: { clock: 'server' },
-    behind: { resetAfter: 0.3 },
-    imports: [defect('trust-times')],
-  }
-  const { findings } = await runScenario(scenario, { seed: 1, forMs: 1_500, settleMs: 60_000 })
-  expect(new Set(kindsOf(findings))).toEqual(new Set(['doubled']))
-})
+test(
+  'the check reports doubled records when the adapter recognises marks by their times',
+  { timeout },
+  async () => {
+    const scenario: Scenario = {
+      name: 'times of its own',
+      store: 'sqlite',
+      values: { clock: 'server' },
+      behind: { resetAfter: 0.3 },
+      imports: [defect('trust-times')],
+    }
+    const { findings } = await runScenario(scenario, { seed: 1, forMs: 1_500, settleMs: 60_000 })
+    expect(new Set(kindsOf(findings))).toEqual(new Set(['doubled']))
+  },
+)
 
 /** Sends marks of 30 learners one after another, and then marks of the same learners again, while requests to the service are lost. */
 async function writeTwice(imports: readonly string[]): Promise<readonly Finding[]> {
@@ -43,12 +47,16 @@ async function writeTwice(imports: readonly string[]): Promise<readonly Finding[
   return (await runScenario(scenario, bounds)).findings
 }
 
-test('the check reports marks that stay unknown when times of receipt run backwards', { timeout }, async () => {
-  const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
-  expect(sound).toEqual([])
-  // An older mark that seems to be newer looks like a mark of another program, which the adapter must not overwrite.
-  expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'last answer unknown, recorded 0 times' })
-})
+test(
+  'the check reports marks that stay unknown when times of receipt run backwards',
+  { timeout },
+  async () => {
+    const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
+    expect(sound).toEqual([])
+    // An older mark that seems to be newer looks like a mark of another program, which the adapter must not overwrite.
+    expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'last answer unknown, recorded 0 times' })
+  },
+)
 
 /** Damages the journal that an adapter has left behind, once in each way, while no process has it open. */
 async function strikeAll(

@@ -78,6 +78,9 @@ if (chosen in defects) {
 }
 
 function apply(source: string, { module, from, to }: Defect): string {
-  if (source.split(from).length !== 2) throw new Error(`${module} does not contain this text exactly once, so the defect must be changed: ${from}`)
+  if (source.split(from).length !== 2)
+    throw new Error(
+      `${module} does not contain this text exactly once, so the defect must be changed: ${from}`,
+    )
   return source.replace(from, () => to)
 }

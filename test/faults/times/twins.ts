@@ -81,7 +81,8 @@ export function startTwins(options: TwinOptions): Twins {
     )
     const last = batch.writes[0]?.answers.at(-1)?.answer.kind
     if (!isFinished()) find('unsettled', name, `last answer ${last ?? 'nothing'}`)
-    else if (last !== 'created') find('falseAnswer', name, `answered ${last ?? ''}, although nothing newer was sent`)
+    else if (last !== 'created')
+      find('falseAnswer', name, `answered ${last ?? ''}, although nothing newer was sent`)
     else if (options.replaces && after.at(-1)?.comment !== comment)
       find('lost', name, 'answered created, but another mark stands')
     if (given.some((effect) => effect.comment !== comment))
