@@ -99,8 +99,8 @@ const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**
  * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Only
- * `notConnected`, `throttled` (429) and an `unavailable` (503) with a time are repeated. `attempt` counts from 0. After a 429 the first
- * wait is the time that the service names; later waits follow its schedule.
+ * `notConnected`, `throttled` (429) and `unavailable` (503, 408) are repeated. `attempt` counts from 0. After a 429 or 503 the first wait
+ * is the time that the service names; later waits follow its schedule.
  */
 export function retryWaitMs(
   { reason, retryAfterMs: askedMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },
@@ -111,10 +111,8 @@ export function retryWaitMs(
     case 'notConnected':
       return RECONNECT_MS[attempt]
     case 'throttled':
-      return attempt === 0 ? (askedMs ?? scheduledMs) : Math.max(askedMs ?? 0, scheduledMs)
     case 'unavailable':
-      if (askedMs === undefined) return undefined
-      return attempt === 0 ? askedMs : Math.max(askedMs, scheduledMs)
+      return attempt === 0 ? (askedMs ?? scheduledMs) : Math.max(askedMs ?? 0, scheduledMs)
     default:
       return undefined
   }

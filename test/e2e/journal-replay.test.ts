@@ -23,6 +23,7 @@ import {
   replyWith,
   type SeenRequest,
   startUpstream,
+  unavailable,
 } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
@@ -154,7 +155,7 @@ describe('product 3: a batch that is repeated because some of its records failed
   }
 
   it.each([
-    ['was not applied', replyWith(503), 503],
+    ['was not applied', unavailable, 503],
     ['was denied in the middle', replyWith(403), 403],
   ])('posts only the record again that %s', async (_name, answer, status) => {
     const upstream = await serve(answer)
@@ -204,7 +205,7 @@ describe('product 3: a batch that is repeated because some of its records failed
   })
 
   it('posts a record again that was accepted once, even if its fields would be rejected now', async () => {
-    const upstream = await serve(replyWith(503))
+    const upstream = await serve(unavailable)
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({}) })
@@ -215,7 +216,7 @@ describe('product 3: a batch that is repeated because some of its records failed
   })
 
   it('does not write an older mark over a newer one', async () => {
-    const upstream = await serve(replyWith(503))
+    const upstream = await serve(unavailable)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const first = await postBatch(adapter, batch)
     const newer = batchOf([flatRecord(2, { MinutesLate: 7 })], {

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import type { Journal } from '../../src/journal/index.ts'
 import { batchOf, flatRecords, guid, postBatch, statusesOf } from '../support/batch-request.ts'
-import { echoRecord, postsOf, replyWith } from '../support/scripted-upstream.ts'
+import { echoRecord, postsOf, unavailable } from '../support/scripted-upstream.ts'
 import { codeOf } from '../support/start-adapter.ts'
 import { reopenTogether, startOnJournal } from './support/start-on-journal.ts'
 
@@ -25,7 +25,7 @@ const parkFirst =
 test('product 3: a record that the background takes while its batch is resent is not answered 503', async () => {
   let isOpen = false
   const { upstream, adapter } = await startOnJournal(
-    (seen, response) => (isOpen ? echoRecord : replyWith(503))(seen, response),
+    (seen, response) => (isOpen ? echoRecord : unavailable)(seen, response),
     (journal) => ({
       settle: parkFirst(journal),
       reopen: reopenTogether(journal),
@@ -43,7 +43,7 @@ test('product 3: a record that waits for the background while another record of 
   const { adapter, journal } = await startOnJournal(
     (seen, response) => {
       posts += 1
-      if (seen.body.includes(guid(1)) && posts < 3) return replyWith(503)(seen, response)
+      if (seen.body.includes(guid(1)) && posts < 3) return unavailable(seen, response)
       if (seen.body.includes(guid(1))) return echoRecord(seen, response)
       held.push(() => void echoRecord(seen, response))
     },
@@ -83,7 +83,7 @@ test('product 3: a batch that is still being sent when the time of its resend en
 test.each(['load', 'reopen'] as const)(
   'product 3: a resent batch is answered 504 while the journal fails to %s it',
   async (failing) => {
-    const { adapter } = await startOnJournal(replyWith(503), () => ({
+    const { adapter } = await startOnJournal(unavailable, () => ({
       [failing]: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')),
     }))
     await postBatch(adapter, batch)

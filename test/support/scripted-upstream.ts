@@ -102,6 +102,9 @@ export function replyWith(
   }
 }
 
+/** Answers 503, to be tried again only after the budget of a batch. */
+export const unavailable: Answer = replyWith(503, '', { 'Retry-After': '100' })
+
 /**
  * Answers 201 with the posted record and its own id, as the service does (service.md 4). A read of one learner and event returns one row of
  * them.

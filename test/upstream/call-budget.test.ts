@@ -132,7 +132,7 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
   ['throttled', 1_000, [1_000, 4_000, 8_000, 16_000]],
   ['throttled', 9_000, [9_000, 9_000, 9_000, 16_000]],
   ['unavailable', 3_000, [3_000, 4_000, 8_000, 16_000]],
-  ['unavailable', undefined, [undefined, undefined]],
+  ['unavailable', undefined, [2_000, 4_000, 8_000, 16_000]],
   ['notConnected', undefined, [250, 1_000, undefined]],
   ['budget', undefined, [undefined]],
   ['queueFull', undefined, [undefined]],
