@@ -29,10 +29,8 @@ interface AdoptOptions {
   readonly keys?: readonly JournalKey[]
 }
 
-/** The damage of a journal, and how much of its content is usable. */
 export interface JournalCondition {
   readonly place: string
-  /** The damage in words, or `undefined` if the examination finds none. */
   readonly damage: string | undefined
   /** False if no content is usable. Adopting such a journal creates a new one in its place. */
   readonly usable: boolean
@@ -79,8 +77,8 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
 }
 
 /**
- * Accepts that a journal has lost records. Rewrites its high-water mark to match its content, and has every new record read back from V3
- * before it is posted, for `replayForMs` milliseconds. Unusable files are renamed, never deleted. No process may have the journal open.
+ * Accepts that a journal has lost records: new records are read back from V3 before they are posted, for `replayForMs` milliseconds.
+ * Unusable files are renamed, never deleted. No process may have the journal open.
  */
 export async function adoptJournal(
   options: AdoptOptions,
@@ -97,7 +95,6 @@ export async function adoptJournal(
   }
 }
 
-/** Adopts a usable database, as `adoptJournal` does. Returns `readBackUntilMs`. */
 export async function adoptStore(
   store: Store,
   options: Pick<AdoptOptions, 'keys'>,
@@ -114,7 +111,7 @@ export async function adoptStore(
     const ageMs = (await readAge(db)) || 0
     const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0
     const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
-    // The lost SQLite file may turn up again, so this file becomes another journal. A PostgreSQL journal stays the same one, because mark
+    // The lost SQLite file may turn up again, so this file gets another identity. A PostgreSQL journal keeps its identity, because mark
     // files on other machines name it.
     if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
       await writeMeta(db, 'identity', newIdentity())
@@ -138,7 +135,6 @@ function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
   return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, markFile })
 }
 
-/** Renames the files of an SQLite journal. Returns the new paths. */
 function setFilesAside(url: string, nowMs: number): readonly string[] {
   const path = sqlitePathOf(url)
   if (path === undefined) return []

@@ -6,7 +6,6 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 /** The kind of access that reached the store or failed. A full disk answers queries but accepts no commit. */
 export type Access = 'commit' | 'query'
 
-/** Tracks whether the last access to the store succeeded. */
 export interface Availability {
   isAvailable(): boolean
   /** Returns true from the time that damage was found, even during another failure, until the store accepts writes again. */
@@ -15,10 +14,7 @@ export interface Availability {
   needsCommit(): boolean
   reached(by: Access): void
   failed(storeError: StoreError, by: Access): void
-  /**
-   * Runs a query on the store. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` if the store does not
-   * understand the statement.
-   */
+  /** Runs a query. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` for an invalid statement. */
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
@@ -32,9 +28,9 @@ const LONGEST_CALM_MS = 300_000
 const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
 
 /**
- * Creates the availability of a store. Calls `onChange` with the reason when the store fails, and with `undefined` when it recovers. A
- * flapping store is reported once, and as recovered only after a calm period that doubles with each relapse. Damage is also reported
- * during another failure, because damage does not pass by itself.
+ * Calls `onChange` with the reason when the store fails, and with `undefined` when it recovers. A flapping store is reported once, and as
+ * recovered only after a calm period that doubles with each relapse. Damage is also reported during another failure, because damage does
+ * not pass by itself.
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,

@@ -21,7 +21,6 @@ export interface Erased {
 
 /** Finds a learner in requests and replies, which the journal itself does not interpret. */
 export interface LearnerSearch {
-  /** Returns true if a request names the learner. */
   readonly request: (request: Uint8Array) => boolean
   /** Returns true if V2's stored reply to a batch names the learner or cannot be searched. */
   readonly reply: (reply: string) => boolean
@@ -29,9 +28,9 @@ export interface LearnerSearch {
 
 /**
  * Erases the content of the journal about one learner. A batch is one sealed request of many learners, so its whole request and all its
- * answers are deleted. Its row, digests and outcomes stay: a resend of it is refused with `ADP_JOURNAL_LOST` and never posted again. For
- * a batch that V2 served no request is stored, so V2's reply is searched. Hashes of keys cannot be searched, so they are erased from
- * every settled batch without a request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
+ * answers are deleted. Its row, digests and outcomes stay: a resend of it is refused with `ADP_JOURNAL_LOST` and never posted again. For a
+ * batch that V2 served, only V2's reply is stored and searched. Hashes of keys cannot be searched, so they are erased from every settled
+ * batch without a request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
  */
 export async function eraseLearner(store: Store, how: Unsealing, search: LearnerSearch): Promise<Erased> {
   const { db } = store
@@ -98,7 +97,6 @@ async function isInReplies(
   return false
 }
 
-/** Deletes the content of those batches that are settled. Returns their numbers. */
 async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>): Promise<readonly number[]> {
   const { rows } = await sql<{ id: number }>`
     select id from journal_batches where id in (${ids}) and active = 0`.execute(db)
@@ -108,8 +106,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
 }
 
 /**
- * Erases the hashes of keys in settled batches without a request. Anyone who knows the salt could otherwise test pairs of learner and
- * event against them.
+ * Erases the hashes of keys in settled batches without a request: whoever knows the salt could test pairs of learner and event with them.
  */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {

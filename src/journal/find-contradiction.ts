@@ -3,10 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
 import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
 
-/**
- * Returns how the journal contradicts its mark, or `undefined` if it does not. A mark that lags is not a contradiction, because it is
- * written after the commit and not synced.
- */
+/** Returns how the journal contradicts its mark, or `undefined`. A mark may lag, because it is written after the commit and not synced. */
 export async function findContradiction({
   db,
   dialect,
@@ -60,10 +57,7 @@ export async function readHighWater(
   }
 }
 
-/**
- * The name in `journal_meta` of the PostgreSQL database that contains the journal. Its value consists of object ids that a dump does not
- * restore.
- */
+/** The name in `journal_meta` of the PostgreSQL database, whose value consists of object ids that a dump does not restore. */
 const PLACE = 'database'
 
 async function readPlace(db: Kysely<JournalTables>): Promise<string> {

@@ -5,10 +5,7 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Changes that wait at the same time share one transaction. */
 export type Operation =
-  /**
-   * Without `hasRoom` the batch is only recognised, not stored: a resend is answered however much is stored, and so is a batch whose
-   * caller has given up.
-   */
+  /** Without `hasRoom` the batch is recognised but never stored: its owner has no room, or its caller has given up. */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
@@ -25,10 +22,7 @@ export type Operation =
       /** True if open records that V2 serves do not prevent reopening. */
       readonly beforeRelay: boolean
     }
-  /**
-   * Takes over batches with open records whose instances are dead. It counts as a commit, so that an instance notices when a database
-   * forgets it.
-   */
+  /** Takes over open batches of dead instances. Counts as a commit, so that an instance notices if a database forgets the commit. */
   | { readonly kind: 'takeOver' }
   | { readonly kind: 'forget'; readonly batch: number; readonly open: number; readonly lease: number }
   /** Records the batches whose replies were written out completely. With an empty list it tests whether the store accepts writes. */
@@ -36,10 +30,7 @@ export type Operation =
 
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/**
- * The result of each kind of operation. `lost` if the operation must not take effect, because another instance owns the batch or a
- * different outcome is stored.
- */
+/** `lost` if the operation must not take effect, because another instance owns the batch or a different outcome is stored. */
 interface Results {
   /** `full` if there is no room for a new batch, of which nothing is stored. */
   readonly begin: BeginResult | 'full'
@@ -50,31 +41,21 @@ interface Results {
   readonly answered: 'done'
 }
 
-/**
- * The result of an operation. `doubtful` if the answer to its commit was lost and it can no longer be found out whether the commit was
- * made.
- */
+/** `doubtful` if the answer to the commit was lost and nobody can find out any longer whether the commit was made. */
 export type OperationResult = Results[keyof Results] | 'doubtful'
 
-/** The results in the order of the operations, or the reason why there are none. */
 export type Committed =
   | { readonly ok: true; readonly results: readonly OperationResult[] }
   | { readonly ok: false; readonly error: StoreError }
 
-/**
- * Decides a race between the store that commits a group and a caller that gives up. Only then can the caller be told for certain that
- * nothing was stored. Threads share the gate.
- */
+/** Decides the race between the store that commits a group and a caller that gives up. Threads share the gate. */
 export type CommitGate = Int32Array<SharedArrayBuffer>
 
 const [OPEN, CLOSED, PASSED] = [0, 1, 2]
 
 export const createCommitGate = (): CommitGate => new Int32Array(new SharedArrayBuffer(4))
 
-/**
- * Passes the gate; the store calls this immediately before it commits. Returns false if the gate is closed, and the group must then be
- * rolled back.
- */
+/** Passes the gate immediately before the commit. Returns false if the gate is closed, and the store must then roll back. */
 export const passGate = (gate: CommitGate): boolean =>
   Atomics.compareExchange(gate, 0, OPEN, PASSED) !== CLOSED
 
@@ -89,11 +70,10 @@ interface GroupCommitOptions {
   readonly commit: (operations: readonly Operation[], gate: CommitGate) => Promise<Committed>
 }
 
-/** Queues operations for the store. Operations that wait at the same moment share one transaction. */
 export interface GroupCommit {
   /**
-   * Resolves once the operation is durable. After `timeoutMs` throws `ADP_JOURNAL_UNAVAILABLE` if the operation is not durable and never
-   * will be, or `ADP_OUTCOME_UNKNOWN` otherwise.
+   * Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or else `ADP_OUTCOME_UNKNOWN` after
+   * `timeoutMs`.
    */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
@@ -103,8 +83,7 @@ export interface GroupCommit {
   /** Returns true once the result of each of the first `count` operations is known, even if its caller has given up. */
   areEnded(count: number): boolean
   /**
-   * Resolves when no caller waits any longer. Must be called before the store is closed. Doubtful operations without a caller are then no
-   * longer retried.
+   * Resolves when no caller waits any longer. Call this before closing the store. Stops retries of doubtful operations without a caller.
    */
   idle(): Promise<void>
 }
@@ -118,7 +97,6 @@ interface Entry {
   readonly cancelDeadline: () => void
   /** `sent` while it is not known whether the operation is durable. */
   state: 'waiting' | 'sent'
-  /** The gate of the last attempt. */
   gate: CommitGate | undefined
   /** True once an attempt was not answered. The operation may be durable until an answer arrives. */
   doubtful: boolean
@@ -266,7 +244,6 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
 const toSend = ({ operation, abandoned }: Entry): Operation =>
   abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation
 
-/** Returns true if a retry cannot change the result. */
 const isFinal = ({ kind }: StoreError): boolean =>
   kind === 'refused' || kind === 'internal' || kind === 'damaged'
 
@@ -277,7 +254,7 @@ const isNotKept = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-/** The store may have stored the batch. Recovery then finds it as abandoned and finishes it. */
+/** Returns the error for a batch that the store may have stored. Recovery finds such a batch as abandoned and finishes it. */
 const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',

@@ -29,7 +29,6 @@ export interface HighWaterMark {
   readonly commits: CommitCounts
 }
 
-/** The mark file that a journal is compared with. */
 export interface MarkFilePlace {
   readonly path: string
   /** True if every journal with commits has this file, because it lies beside the database. */
@@ -44,14 +43,10 @@ export const slotOf = (instance: number): number => instance % SLOTS
 export const totalOf = (counts: CommitCounts): number =>
   [...counts.values()].reduce((total, count) => total + count, 0)
 
-/** Returns how many of the known commits are not among the found ones. */
 export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
-/**
- * Returns the marker that an instance writes to its slot with each commit: its number, its process, and the name of the commit in that
- * process.
- */
+/** Returns the marker of a commit: the instance's number, its process, and the name of the commit in that process. */
 export const markerOf = (instance: number, process: string, commit: number | string): string =>
   `${instance}/${process}/${commit}`
 
@@ -60,11 +55,9 @@ interface FoundCommits {
   readonly identity: string | undefined
   /** The count in the slot of the transaction's instance. */
   readonly commits: number
-  /** The content of slot `lastSlot`. */
   readonly before: { readonly commits: number; readonly marker: string | null }
 }
 
-/** What this process knows of the commits of its journal. */
 export interface HighWater {
   /** Returns the slot of the last commit of this process, or `undefined` if it has made none. */
   lastSlot(): number | undefined
@@ -132,7 +125,6 @@ export interface MarkFile {
   close(): void
 }
 
-/** Returns the path of the mark file of an SQLite journal, beside its database file. */
 export const markFileOf = (path: string): string => `${path}.mark`
 
 /** One disk sector, so that a mark is written as a whole or not at all. */
@@ -160,10 +152,7 @@ export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   return { write, close: () => closeSync(file) }
 }
 
-/**
- * Creates the file with its complete content, so that no other instance reads an empty one. If several instances create it, the first
- * wins.
- */
+/** Creates the file with its complete content, so that no instance reads an empty one. If several create it, the first wins. */
 function createMark(path: string, mark: HighWaterMark): void {
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   writeFileSync(draft, formatMark(mark), { mode: 0o600, flag: 'wx', flush: true })
@@ -215,7 +204,6 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** Returns the error for a mark file that the user of the adapter cannot read or write, or whose path cannot be a file. */
 export const unusableMark = (path: string, cause: unknown): AdapterError =>
   new AdapterError(
     'ADP_CONFIGURATION',
@@ -236,10 +224,7 @@ function syncFolder(path: string): void {
   }
 }
 
-/**
- * Returns the damage of an SQLite journal that shows before it is opened, or `undefined` if there is none: the file is missing or empty,
- * but its mark file exists. Opening such a journal would create a new one.
- */
+/** Returns the damage if an SQLite journal is missing or empty although its mark file exists: opening it would create a new journal. */
 export function findMissingFile(path: string, mark: string): string | undefined {
   if (readMark(mark) === 'missing') return undefined
   const size = statSync(path, { throwIfNoEntry: false })?.size

@@ -11,10 +11,9 @@ import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** The filter of a list of batches. An absent member does not filter. */
+/** An absent member does not filter. */
 export interface BatchFilter {
   readonly partner?: string | undefined
-  /** Selects batches with a record in this state. */
   readonly state?: RecordState | undefined
   /** Selects batches received at or after this time, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined
@@ -25,7 +24,6 @@ export interface BatchFilter {
 
 type States = Readonly<Record<RecordState, number>>
 
-/** A batch in a list: counts without content. */
 export interface BatchSummary {
   readonly batch: number
   readonly partner: string
@@ -37,7 +35,6 @@ export interface BatchSummary {
   readonly deadLetters: number
 }
 
-/** A record in a list: its state and outcome without content. */
 export interface RecordSummary {
   readonly batch: number
   /** Counted from 0. The position of its part in the reply is one more. */
@@ -59,7 +56,6 @@ export interface BatchReport extends BatchSummary {
   readonly parts: readonly RecordSummary[]
 }
 
-/** The totals of a partner, compared with the stored records. */
 export interface CheckedBalance extends Balance {
   /** Records in the tables by state. Records of deleted batches count only in the totals. */
   readonly kept: States
@@ -72,14 +68,10 @@ interface LetterFilter {
   readonly limit: number
 }
 
-/**
- * Shows a journal to an operator, even while it is served: counts, states, times and reasons. Needs no key, since only `erase` reads what
- * clients sent. All methods throw `ADP_JOURNAL_UNAVAILABLE`.
- */
+/** Shows a journal to an operator, even while it is served. Only `erase` needs keys. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
 export interface JournalInspector {
   /** Returns batches, newest first. */
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
-  /** Returns one batch, or `undefined` if it is not stored. */
   batch(number: number): Promise<BatchReport | undefined>
   /** Returns dead letters, oldest first. */
   deadLetters(filter: LetterFilter): Promise<readonly RecordSummary[]>
@@ -91,10 +83,7 @@ export interface JournalInspector {
   /** Removes dead letters of a batch from the list, all of them if `positions` is absent. Returns how many were removed. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
-  /**
-   * Erases the requests and answers of settled batches that name a learner, as found by `search`. Throws `ADP_CONFIGURATION` without the
-   * keys of the journal, which only this method needs.
-   */
+  /** Erases requests and answers of settled batches that name a learner. Throws `ADP_CONFIGURATION` without the keys of the journal. */
   erase(how: Unsealing, search: LearnerSearch): Promise<Erased>
   close(): Promise<void>
 }
@@ -186,7 +175,6 @@ interface ListedRow extends RecordRef {
   readonly settledMs: number | null
 }
 
-/** The records of a list as `r`, joined with their batches as `b`. */
 const listed = sql`journal_records r join journal_batches b on b.id = r.batch`
 
 const listRecords = (
@@ -225,17 +213,11 @@ export async function readRecordSummaries<More extends object = object>(
   })
 }
 
-/**
- * Returns false if totals and stored records contradict each other: no state may have more stored records than its total, and all open
- * records must be stored.
- */
+/** Returns false if a state has more stored records than its total, or if an open record is not stored. */
 export const fitTotals = (totals: States, kept: States): boolean =>
   kept.open === totals.open && recordStates.every((state) => kept[state] <= totals[state])
 
-/**
- * Checks in one consistent read that every record is counted once: no open record is missing, and no state has more records than its
- * total.
- */
+/** Compares the totals with the stored records in one consistent read. */
 function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const open = sql.raw(isOpen('r.'))
@@ -288,7 +270,6 @@ async function dismissDeadLetters(
 const rightId = (what: string): string => `${what} Correct it in the client and send the mark in a new batch.`
 const sendNew = 'Look the mark up in the service; where it is missing, send it in a new batch.'
 
-/** What to do about a dead letter, by its reason. */
 const remedies: Readonly<Record<string, string>> = {
   ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
   ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),

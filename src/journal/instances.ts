@@ -7,7 +7,6 @@ import type { JournalTables } from './schema.ts'
 
 /** An instance whose lease may still hold. */
 interface LiveInstance {
-  /** The number of its lease. */
   readonly instance: number
   readonly host: string
   readonly pid: number
@@ -18,7 +17,7 @@ export const LEASES_MISSED = 1.2
 
 type Now = Pick<Store, 'nowMs'>
 
-/** Returns the instances whose lease has not ended by the clock of the database. Includes the margin before others take over. */
+/** Returns the instances whose lease, extended by `LEASES_MISSED`, has not ended by the clock of the database. */
 export async function readLiveInstances(
   db: Kysely<JournalTables>,
   database: Now,
@@ -28,14 +27,10 @@ export async function readLiveInstances(
   return rows
 }
 
-/** Returns SQL that is true for the row of a live instance. */
 export const isLive = ({ nowMs }: Now): RawBuilder<boolean> =>
   sql<boolean>`lost = 0 and lease_until + lease_ms * ${sql.lit(LEASES_MISSED - 1)} > ${nowMs()}`
 
-/**
- * How an instance ended without releasing its lease. `killed` if its process is dead. `lost` if it did not renew its lease and may still
- * be running.
- */
+/** `killed` if the instance's process is dead. `lost` if the instance did not renew its lease and may still be running. */
 export type UncleanEnd = 'killed' | 'lost'
 
 const endOf = (how: UncleanEnd): string => `unclean end: ${how}`
@@ -46,10 +41,7 @@ export async function noteUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/**
- * Returns when a dead instance was last found, or `undefined` if none was. Until that time the instance may have served without the
- * journal.
- */
+/** Returns when a dead instance was last found, or `undefined`. Until that time the instance may have served without the journal. */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -58,10 +50,7 @@ export async function readUncleanEnd(
   return text === undefined ? undefined : Number(text)
 }
 
-/**
- * An instance whose lease ended without a clean stop and that may still be running. Without the journal, such an instance keeps serving
- * the stages that it read last.
- */
+/** An instance whose lease ended without a clean stop. It may still be running, and serves the stages that it read last. */
 export interface LostInstance extends LiveInstance {
   /** The end of its lease by the clock of the database, in milliseconds since the epoch. */
   readonly leaseUntilMs: number
@@ -69,7 +58,7 @@ export interface LostInstance extends LiveInstance {
 
 interface LostProcess extends ProcessIdentity, LostInstance {}
 
-/** Removes the lost instances that this process was. The process has a lease again, so other instances see it. */
+/** Removes this process from the lost instances. It has a lease again, so other instances see it. */
 export async function dropReturned(
   db: Kysely<JournalTables>,
   { host, boot, pid, started }: ProcessIdentity,
@@ -87,7 +76,7 @@ export async function dropGone(
 ): Promise<void> {
   const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own, look))
   if (gone.length === 0) return
-  // Before the rows of instances are deleted, as everywhere: two transactions that find the same instances then do not deadlock.
+  // Written before rows of instances are deleted, as everywhere, so that two transactions that find the same instances do not deadlock.
   await noteUncleanEnd(db, database, 'killed')
   for (const { instance } of gone) await drop(db, instance)
 }

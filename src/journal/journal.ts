@@ -2,10 +2,7 @@ import type { RecordState, SettledState } from './lifecycle.ts'
 
 export type { RecordState, SettledState } from './lifecycle.ts'
 
-/**
- * Identifies one record by the number of its batch and its position in that batch. Older records have smaller numbers, across all
- * instances.
- */
+/** Identifies a record by its batch and its position in the batch. Older batches have smaller numbers, across all instances. */
 export interface RecordRef {
   readonly batch: number
   readonly position: number
@@ -24,17 +21,11 @@ export interface NewBatch {
    * answer. With `undefined` no earlier copy answers, so V2 receives the batch as often as the client sends it.
    */
   readonly resendOf?: number | undefined
-  /**
-   * The batch, served by V2, that this batch replaces. Neither the replaced batch nor older copies are recognised afterwards. Records
-   * have the same positions in both batches.
-   */
+  /** The batch, served by V2, that this batch replaces position by position. Neither it nor older copies are recognised afterwards. */
   readonly replacesBatch?: number | undefined
   /** The owner of the batch, as named by the caller. Batches of different owners are never the same batch. */
   readonly owner: string
-  /**
-   * SHA-256 of the owner and the ids in the batch's envelope, or `undefined` if the envelope has no ids. Without ids a batch is never
-   * recognised as a resend.
-   */
+  /** SHA-256 of the owner and the ids in the envelope, or `undefined` without ids. The journal then never recognises a resend. */
   readonly ids: Uint8Array | undefined
   /** SHA-256 of everything that determines what is posted and what is answered. */
   readonly content: Uint8Array
@@ -42,19 +33,14 @@ export interface NewBatch {
   readonly receivedMs: number
   /** The stored request, from which the batch can be finished without its client. Encrypted at rest if the journal has a key. */
   readonly payload: Uint8Array
-  /**
-   * Credentials of the client. They are stored only in a journal that has a key, always encrypted, and deleted when no record is open.
-   */
+  /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record is open. */
   readonly credentials: string | undefined
-  /**
-   * True while neither V3 nor V2 has accepted the credentials of this batch. Such a batch does not retire earlier batches of its owner
-   * until one of its records is confirmed. Default false.
-   */
+  /** True until V3 or V2 accepts the batch's credentials. Such a batch retires no earlier batch of its owner until then. Default false. */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
 }
 
-/** One record of a new batch. Its position is its index. */
+/** Its position is its index. */
 export interface NewRecord {
   /** Records with the same key are sent one after another. Stored as a salted hash. */
   readonly key: string
@@ -69,7 +55,6 @@ export interface Verdict {
   readonly reason?: string | undefined
 }
 
-/** The mark that the service returned for a confirmed record. */
 export interface ConfirmedMark {
   readonly externalId: string
   /** The `RecordedOn` of the mark in milliseconds since the epoch, or NaN if the mark has none. */
@@ -80,8 +65,7 @@ export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
   /**
-   * `undefined` if the outcome is final, `resend` if the record is sent again when the client resends the batch, or the time when the
-   * record is due, in milliseconds since the epoch.
+   * `undefined` for a final outcome, `resend` if the record waits for its client's resend, or its due time in milliseconds since the epoch.
    */
   readonly retry?: 'resend' | number | undefined
   /** True for an `unknown` record that is never posted again. Without this, a newer record of its key would have to wait for it. */
@@ -92,7 +76,6 @@ export interface Settled extends Verdict {
   readonly deadLetter?: boolean | undefined
 }
 
-/** The result of `begin` for a batch that the journal recognises as a resend. */
 export interface KnownBatch {
   readonly kind: 'known'
   readonly batch: number
@@ -104,8 +87,8 @@ export interface KnownBatch {
   /** True if more batches have the same ids than the journal examines, so that the oldest are missing from `earlier`. */
   readonly isCut?: boolean | undefined
   /**
-   * Present if the new batch cannot replace the known one because newer records of its keys have arrived. Lists those that are open or
-   * unknown. The list is empty if newer records were already confirmed and superseded records of the known batch.
+   * Present if newer records of its keys keep the new batch from replacing the known one. Lists those that are open or unknown. The list is
+   * empty if newer records were already confirmed and superseded records of the known batch.
    */
   readonly newer?: readonly RecordRef[]
 }
@@ -132,7 +115,6 @@ export interface StoredBatch {
   readonly batch: number
   readonly partner: string
   readonly owner: string
-  /** `v2` if V2 served the batch. Nothing of such a batch is ever posted to V3. */
   readonly side?: 'v2' | undefined
   readonly receivedMs: number
   /** The stored request, or `undefined` once its retention period is over. */
@@ -148,31 +130,21 @@ export interface StoredRecord {
   readonly answer: string | undefined
   readonly reason: string | undefined
   readonly retry: 'resend' | number | undefined
-  /**
-   * True if a newer record of the same key was confirmed or replaced this one. The record is never sent again, so it cannot overwrite the
-   * newer one.
-   */
+  /** True if a newer record of the key was confirmed or replaced this one, which is then never sent again. */
   readonly superseded: boolean
   /** How often the record was opened: 1 if it was never reopened. */
   readonly attempts: number
 }
 
-/**
- * A record together with an older record of its key that V3 serves. The older record is open, or its outcome is unknown and will be read
- * back.
- */
+/** A record and an older one of its key that V3 serves and that is open, or is unknown and will be read back. */
 export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
   readonly isOpen: boolean
 }
 
-/** What the journal knows of other records with the key of a given record. */
 export interface KnownMarks {
-  /**
-   * Returns the times at which older records were confirmed with this mark, in milliseconds since the epoch, or NaN for a mark without a
-   * time.
-   */
+  /** Returns when older records were confirmed with this mark, in milliseconds since the epoch, or NaN for a mark without a time. */
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** Older records with an unknown outcome since the last confirmed one. One of them may be the current mark. */
   readonly lost: readonly RecordRef[]
@@ -204,7 +176,7 @@ export interface TakenOver {
   readonly after: Predecessors
 }
 
-/** The totals of one partner since the journal was created. */
+/** Counts since the journal was created. */
 export type Balance = { readonly partner: string; readonly received: number } & Readonly<
   Record<RecordState, number>
 >
@@ -223,8 +195,7 @@ export interface Journal {
   /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
   /**
-   * Until this time (milliseconds since the epoch) new records are read back from V3 before they are posted, because the journal may have
-   * lost records that were sent.
+   * Until this time (milliseconds since the epoch) records are read back before they are posted, since the journal may have lost sent ones.
    */
   readonly readBackUntilMs: number
   /**
@@ -246,10 +217,7 @@ export interface Journal {
    * than `lease`. The outcome must then not be reported, because another run finishes the batch.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
-  /**
-   * Ends a batch whose credentials were rejected before anything of it was applied. Counts its `open` open records as refused and deletes
-   * the batch. Throws the errors of `settle`.
-   */
+  /** Ends a batch with rejected credentials: counts its `open` open records as refused and deletes it. Throws the errors of `settle`. */
   forget(batch: number, open: number, lease: number): Promise<void>
   /**
    * Reopens records of a batch that are not final, for this instance. Skips records that are final, are open, or have a newer record of
@@ -263,7 +231,6 @@ export interface Journal {
     /** With `beforeRelay`, open records that V2 serves do not prevent reopening, because they wait for these records. */
     how?: 'beforeRelay',
   ): Promise<ReopenResult>
-  /** Returns a batch, or `undefined` if it is no longer stored. */
   load(batch: number): Promise<StoredBatch | undefined>
   /**
    * Returns what is known of the other records with the key of `record`. Their places decide which are older or newer. With `sinceMs`
@@ -286,26 +253,18 @@ export interface Journal {
    * unanswered.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
-  /**
-   * Asks the instance that owns a batch to hand it over to this instance, which can finish it. The client's requests may never reach the
-   * instance that lacks its credentials.
-   */
+  /** Asks the instance that owns a batch to hand it over to this one, which has the client's credentials and can finish it. */
   askFor(batch: number): Promise<void>
   /** Hands over those of `batches` that live instances have asked for. Returns the batches that this instance no longer owns. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /**
-   * Returns records that are due, oldest first; open them with `reopen`. Includes records due so far in the future that a clock must have
-   * been set back.
-   */
+  /** Returns due records, oldest first; open them with `reopen`. Includes records due so far ahead that a clock must have been set back. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /** Returns the number of open or due records that V3 serves, by partner. Partners without such a record are absent. */
   unsettled(): Promise<ReadonlyMap<string, number>>
   /** Returns the number of dead letters by partner. Partners without one are absent. */
   deadLetters(): Promise<ReadonlyMap<string, number>>
-  /**
-   * Returns the text that all instances share under a name, or `undefined` if there is none. The text never contains a value of a mark.
-   */
+  /** Returns the text that all instances share under a name, or `undefined`. The text never contains a value of a mark. */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>
   /**
@@ -315,8 +274,7 @@ export interface Journal {
    */
   lease(): number | undefined
   /**
-   * Renews the lease now and returns its number. The number is new if others had declared this instance dead. Returns `undefined` if the
-   * journal does not answer in time. Never rejects.
+   * Renews the lease and returns its number (a new one if this instance was declared dead), or `undefined` after a timeout. Never rejects.
    */
   renewLease(): Promise<number | undefined>
   /** Returns false while the last attempt to reach the store has failed. */

@@ -20,7 +20,6 @@ const MOST_BYTES = 1024 ** 3
 
 /** Stored requests by owner: what the tables contained at the last refresh, plus the changes of this process since. */
 interface KeptBytes {
-  /** Returns false if the owner has no room for this batch. */
   hasRoom(batch: NewBatch): boolean
   begun(batch: number, request: NewBatch): void
   /** Records that a record of the batch was confirmed. */
@@ -35,15 +34,13 @@ interface KeptOfOwner {
   isAccepted: boolean
 }
 
-/** Creates the counts of one process. They must be refreshed once before use. */
+/** Must be refreshed once before use. */
 export function createKeptBytes(
   db: Kysely<JournalTables>,
   { ownerBytes, newcomerBytes }: KeptLimits,
 ): KeptBytes {
   const owners = new Map<string, KeptOfOwner>()
-  /** Bytes of all owners that were never accepted. */
   let ofOthers = 0
-  /** Batches that began in this process. */
   const batches = new Map<number, { readonly owner: string; readonly bytes: number }>()
   const keptOf = (owner: string): KeptOfOwner => {
     const kept = owners.get(owner) ?? { bytes: 0, isAccepted: false }

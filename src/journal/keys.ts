@@ -45,10 +45,7 @@ export async function checkKeys(
   await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
 }
 
-/**
- * Returns the error for a key id that a row names and the configuration lacks. If the journal has never had a key with this id, the row
- * was changed.
- */
+/** Returns the error for a key that a row names and the configuration lacks. The row was changed if the journal never had such a key. */
 export async function lackingKey(db: Kysely<JournalTables>, id: string, what: string): Promise<AdapterError> {
   const isKnown = (await readKnown(db)).some((known) => known.id === id)
   return isKnown ? missingKey(id) : damagedRow(`${what} names a key that the journal has never had`)
@@ -62,13 +59,9 @@ interface KnownKey {
 const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]> =>
   (await sql<KnownKey>`select id, proof from journal_keys`.execute(db)).rows
 
-/** Damage to the journal's data about its keys. */
 export interface KeyDamage {
   readonly damage: string
-  /**
-   * Rewrites the damaged data. If the key for the MACs of stages is lost, no existing stage or end of the trail matches its MAC
-   * afterwards.
-   */
+  /** Rewrites the damaged data. If the key for the MACs of stages is lost, no stage or end of the trail matches its MAC afterwards. */
   mend(db: Kysely<JournalTables>): Promise<void>
 }
 
@@ -131,8 +124,7 @@ async function opens(db: Kysely<JournalTables>, key: JournalKey): Promise<boolea
 }
 
 /**
- * Throws `ADP_CONFIGURATION` if a journal that gets its first key contains requests that are not encrypted. A journal whose first key was
- * lost in a failover contains none.
+ * Throws `ADP_CONFIGURATION` if a journal that gets its first key contains plaintext. After a failover that lost the first key it has none.
  */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
@@ -165,7 +157,6 @@ export interface TrailEnd {
   readonly last_mac: string
   /** The first row of the trail whose MAC needs a key of the journal, or null if there is none. */
   readonly keyed_from: number | null
-  /** The number of rows in `rollout_stages`. */
   readonly partners: number
   /** When the trail was last continued from rows that did not match its end, in milliseconds since the epoch, or null if never. */
   readonly repaired_ms: number | null
@@ -184,7 +175,6 @@ export const macOfEnd = (key: Uint8Array, end: TrailEnd): string =>
 /** The name in `journal_meta` of the sealed MAC key: the id of the sealing key, then the ciphertext. */
 const NAME = 'mac_key'
 
-/** The name that the sealed key is bound to. */
 const BOUND = 'mac_key of the trail'
 
 /**
@@ -220,8 +210,7 @@ export async function openMacKey(
 }
 
 /**
- * Puts the end of a trail that has not begun under a key. Returns `undefined` if the trail has begun. Any later row without this key is
- * forged.
+ * Puts the end of a trail that has not begun under a key; later rows without this key are forged. Returns `undefined` for a begun trail.
  */
 async function beginTrail(db: Kysely<JournalTables>, key: Uint8Array): Promise<Uint8Array | undefined> {
   const end = { entries: 0, last_mac: '', keyed_from: 1, partners: 0, repaired_ms: null }
@@ -250,6 +239,5 @@ async function unseal(
   throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
 }
 
-/** Returns the MAC key, or `undefined` if it is not as this key sealed it. */
 const tryUnseal = (kept: string, by: JournalKey): Promise<Uint8Array | undefined> =>
   decrypt(Buffer.from(kept.slice(by.id.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => undefined)

@@ -23,10 +23,7 @@ const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state)
   sql.lit(stateCodes[state]),
 )
 
-/**
- * Creates the function behind `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait at the same time
- * share the next read.
- */
+/** Creates `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait together share the next read. */
 export function createKnownMarks(
   db: Kysely<JournalTables>,
   hashKeys: HashKeys,
@@ -85,10 +82,7 @@ async function readSome(
   })
 }
 
-/**
- * Returns the records of some keys in their order, from batches received since `sinceMs`. Several statements read them, so that writes
- * continue in between.
- */
+/** Returns the records of some keys in their order. Several statements read them, so that writes continue in between. */
 async function readKeys(
   db: Kysely<JournalTables>,
   keys: readonly string[],
@@ -118,10 +112,7 @@ interface KeyRecord extends RecordRef {
   readonly receivedMs: number
 }
 
-/**
- * The records of one key in their order. `after[i]` summarises the records from `i` on, since a client may use one key for all its
- * records.
- */
+/** The records of one key in their order. `after[i]` summarises the records from `i` on, so that a long history is read once. */
 interface History {
   readonly records: readonly KeyRecord[]
   readonly after: readonly KnownMarks['newer'][]

@@ -28,7 +28,7 @@ export async function openJournalLater(
   }
 }
 
-/** Creates a journal that waits for its store. `shown` is the failure that was reported last. */
+/** `shown` is the failure that was reported last. */
 function createLateJournal(
   open: () => Promise<Journal>,
   shown: string,
@@ -68,7 +68,7 @@ function createLateJournal(
       )
     return journal
   }
-  /** Calls the journal. A call before it is open rejects, as later failures do. */
+  /** A call before the journal is open rejects, as later failures do. */
   const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
     durable: true,

@@ -18,9 +18,7 @@ interface LeaseOptions {
   readonly onLost: () => void
 }
 
-/** The lease of this instance on a shared journal. */
 interface Lease {
-  /** Returns the number of the instance, which owns the batches that it begins. */
   instance(): number
   /**
    * Returns true while no other instance can have taken over. The last renewal was then sent less than the lease minus its margin ago by
@@ -29,7 +27,6 @@ interface Lease {
   holds(): boolean
   /** Renews the lease, under a new number if others declared this instance dead. Resolves once the lease is certain. */
   renew(): Promise<void>
-  /** Stops renewing and releases the lease. */
   end(): Promise<void>
 }
 
@@ -43,10 +40,7 @@ const MAX_DRIFT = 0.05
 /** A failed renewal is retried after this fraction of the usual interval, because nothing may be sent without a lease. */
 const HASTE = 0.15
 
-/**
- * Registers this instance and renews its lease after each third of its length. Rejects with the errors of the driver if registration
- * fails.
- */
+/** Registers this instance and renews its lease after each third of its length. Rejects with the driver's errors if registration fails. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store

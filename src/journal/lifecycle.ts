@@ -13,7 +13,6 @@ export type LifecycleEvent = 'begin' | 'settle' | 'reopen' | 'supersede' | 'expi
 
 export interface Transition {
   readonly on: LifecycleEvent
-  /** `undefined` for a new record. */
   readonly from: RecordState | undefined
   readonly to: RecordState
   /** Whether the record is active after the transition. */
@@ -69,10 +68,7 @@ export const stateColumns = ofEachState((state) =>
 export const selectStates = (alias = ''): string =>
   recordStates.map((state) => `${alias}${stateColumns[state]} as "${state}"`).join()
 
-/**
- * States that prevent reopening: an active record in one of them is being sent or may have been applied, so older records of its key stay
- * closed.
- */
+/** States that keep older records of the key closed while the record is active, because it is being sent or may have been applied. */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
 /** Maps the code of a state that a newer record of the same key can end to the code of the state that follows. */
@@ -83,13 +79,11 @@ export const supersededCodes: ReadonlyMap<number, number> = new Map(
 /** The value of `retry` in the tables for a record that is sent again when its client resends the batch. */
 export const RESEND = -1
 
-/** Converts `retry` of the port to its value in the tables. */
 export function toRetryCode(retry: 'resend' | number | undefined): number | null {
   if (retry === 'resend') return RESEND
   return retry === undefined ? null : Math.ceil(retry)
 }
 
-/** Converts `retry` of the tables to its value in the port. */
 export function toRetry(code: number | null): 'resend' | number | undefined {
   return code === RESEND ? 'resend' : (code ?? undefined)
 }

@@ -35,7 +35,6 @@ interface StoreOptions {
   readonly markFile?: string | undefined
 }
 
-/** Returns the file path of an SQLite URL, or `undefined` for any other URL. */
 export const sqlitePathOf = (url: string): string | undefined => /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
 
 /** Creates the store for a URL without opening it. Throws `ADP_CONFIGURATION` for an invalid URL. */
@@ -54,7 +53,6 @@ export function openStore(url: string, options: StoreOptions): Store {
 
 interface Unsealed {
   readonly keys: readonly JournalKey[]
-  /** True if rows that are not encrypted are read although there are keys. */
   readonly plaintextAccepted: boolean
 }
 
@@ -151,10 +149,7 @@ export interface JournalDatabase {
   readonly macKey: MacKey
   /** Returns SQL for the clock that leases are measured by, in milliseconds since the epoch. */
   readonly nowMs: () => RawBuilder<number>
-  /**
-   * Runs a query on the database. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` if the database does not
-   * understand the statement.
-   */
+  /** Runs a query. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` for an invalid statement. */
   ask<Result>(question: () => Promise<Result>): Promise<Result>
 }
 
@@ -168,7 +163,6 @@ export interface DatabaseOptions {
   readonly markFile?: string | undefined
 }
 
-/** The timeout of one query in milliseconds. */
 const TIMEOUT_MS = 10_000
 
 /**
@@ -185,9 +179,7 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
   })
 }
 
-/**
- * Opens the store of an existing journal and passes it to `open`, whose result must close it. Throws the errors of `openJournalDatabase`.
- */
+/** Opens an existing journal's store for `open`, whose result must close it. Throws the errors of `openJournalDatabase`. */
 export async function openExisting<Opened>(
   url: string,
   markFile: string | undefined,
@@ -205,7 +197,6 @@ export async function openExisting<Opened>(
   }
 }
 
-/** Converts any error of opening a journal to the error that is reported. */
 export function toOpeningError(store: Store, error: unknown): AdapterError {
   const damage = damageOf(error)
   if (damage !== undefined) return damagedStore(store.place, damage, error)

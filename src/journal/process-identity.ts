@@ -1,7 +1,6 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** The identity of a process, as far as the machine reveals it. */
 export interface ProcessIdentity {
   readonly host: string
   /** Identifies the machine's boot and its namespace of process ids, or is empty if there is no /proc. */
@@ -15,21 +14,18 @@ export interface ProcessIdentity {
 export const processOf = ({ boot, pid, started }: Omit<ProcessIdentity, 'host'>): string =>
   `${boot} ${pid} ${started}`
 
-/** SQL for the columns that distinguish the process of an instance from others. */
 export const processColumns = "boot || ' ' || cast(pid as text) || ' ' || started"
 
 export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot: readBoot(), pid: process.pid, started: lookAt(process.pid).started ?? '' }
 }
 
-/** What the machine reveals about a process id. */
 export interface ProcessSight {
   readonly alive: boolean
   /** When that process started, `undefined` if this cannot be read, or empty for a zombie. */
   readonly started: string | undefined
 }
 
-/** A process and a function that looks up others on its machine. */
 export interface Processes {
   readonly own: ProcessIdentity
   readonly look: (pid: number) => ProcessSight
@@ -38,9 +34,8 @@ export interface Processes {
 export const ownProcesses = (): Processes => ({ own: ownIdentity(), look: lookAt })
 
 /**
- * Returns true if the process is certainly dead: it ran on this machine, and its id is now free or belongs to another process. Returns
- * false for a process of another machine or container, or one that is hidden from this user. Only its lease shows whether such a process
- * is dead.
+ * Returns true if the process is certainly dead: it ran on this machine, and its id is now free or belongs to another process. For a
+ * process of another machine or container, or one hidden from this user, only the lease tells.
  */
 export function isGone(
   process: ProcessIdentity,

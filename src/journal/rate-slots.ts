@@ -15,24 +15,17 @@ export interface SharedRateLimit {
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
   /** Pauses a name: reserves no slot for `ms` milliseconds. Never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>
-  /**
-   * Returns the milliseconds since the last pause of a name ended. The value is negative during a pause, and Infinity if the last hour
-   * had none.
-   */
+  /** Returns the milliseconds since the last pause ended: negative during a pause, Infinity if the last hour had none. */
   sincePauseMs(name: string): Promise<number>
 }
 
-/** The newly reserved slots, and those that later reservations depend on. */
 interface NextRateSlots {
   readonly reserved: readonly number[]
   /** The latest slots, oldest first, as many as a window contains. */
   readonly kept: readonly number[]
 }
 
-/**
- * Returns the next slots. No slot is before `fromMs` or before an earlier slot, and each is at least a window after the slot that is
- * `calls` slots older. No window therefore contains more than `calls` slots.
- */
+/** Returns the next slots, none before `fromMs` or an earlier slot. No window contains more than `calls` slots. */
 export function nextRateSlots(
   slots: readonly number[],
   { calls, windowMs }: RateLimit,
@@ -47,9 +40,7 @@ export function nextRateSlots(
   return { reserved: all.slice(all.length - count), kept: all.slice(-calls) }
 }
 
-/**
- * Creates the shared rate limit of a store. Slots are measured by the clock of the database, so the clocks of instances do not matter.
- */
+/** Measures slots by the clock of the database, so that differences between the instances' clocks do not matter. */
 export function createSharedRateLimit(
   store: Store,
   hashName: (name: string) => string,
@@ -96,7 +87,7 @@ interface SlotRow {
   readonly nowMs: number
 }
 
-/** Returns the row of a key and locks the row until the transaction ends. The time is read after the lock is taken. */
+/** Locks the row of a key until the transaction ends, then reads the time. */
 async function lockRow(store: Store, db: Kysely<JournalTables>, key: string): Promise<SlotRow> {
   await sql`insert into journal_rate_slots (name, slots, paused_until, idle_from) values (${key}, '[]', 0, 0)
     on conflict (name) do nothing`.execute(db)

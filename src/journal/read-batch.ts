@@ -15,10 +15,7 @@ const PIECE_BYTES = 1_048_576
 const UNPACKED_BYTES = 1_048_576
 const UNPACKED_RECORDS = 4_000
 
-/**
- * Returns one batch in a consistent read, or `undefined` if there is none with this number. A large batch is read in parts, with turns of
- * the event loop in between.
- */
+/** Reads one batch consistently. A large batch is read in parts, with turns of the event loop in between. */
 export async function readBatch(
   db: Kysely<JournalTables>,
   batch: number,
@@ -77,10 +74,7 @@ async function readRows(at: Kysely<JournalTables>, batch: number) {
   )
 }
 
-/**
- * Returns one blob of a batch, or `undefined` if there is none. A large blob is read in pieces, because the PostgreSQL driver decodes a
- * value without a pause.
- */
+/** Reads a large blob in pieces, because the PostgreSQL driver decodes a value without a pause. */
 async function readBlob(
   at: Kysely<JournalTables>,
   table: 'journal_payloads' | 'journal_credentials',
@@ -102,7 +96,6 @@ async function readBlob(
   return { keyId: first.keyId, body: Buffer.concat(pieces) }
 }
 
-/** Returns the records of a batch after a position, in their order. */
 const readRecords = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
   const { rows } = await sql<RecordRow>`
     select position, state, retry, reason, superseded, attempts from journal_records
@@ -110,7 +103,6 @@ const readRecords = (at: Kysely<JournalTables>, batch: number) => async (last: n
   return rows
 }
 
-/** Returns the packs of answers of a batch after an id, in their order. */
 const readPacks = (at: Kysely<JournalTables>, batch: number) => async (last: number) => {
   const { rows } = await sql<Sealed & { id: number }>`select id, key_id as "keyId", body from journal_answers
     where batch = ${batch} and id > ${last} order by id limit ${BLOBS_PER_QUERY}`.execute(at)

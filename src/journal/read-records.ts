@@ -34,7 +34,6 @@ interface OlderRow extends RecordRef {
 
 const splitOlder = sql.raw(fromPlace('f.older', 'older', '"olderPosition"'))
 
-/** Returns, for each record, the nearest older open record of its key in any batch, or `undefined` if there is none. */
 export async function readOlderOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -58,10 +57,7 @@ export async function readOlderOpen(
   })
 }
 
-/**
- * Returns the open records of a batch, each with the nearest older open record of its key in another batch. Queries each key once; the
- * records of one key share one list.
- */
+/** Queries each key once; the records of one key share one list. */
 export async function readOlderOfBatch(
   db: Kysely<JournalTables>,
   batch: number,
@@ -81,7 +77,6 @@ export async function readOlderOfBatch(
   return new Map(rows.map(({ position, first }) => [position, olderOf.get(first) ?? NONE]))
 }
 
-/** Returns those of the records that are open, in the given order. */
 export async function readStillOpen(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -97,7 +92,6 @@ export async function readStillOpen(
   return records.filter(({ batch, position }) => open.has(`${batch}/${position}`))
 }
 
-/** Returns the open records of these batches that block an open record of the same key in a newer batch. */
 export function readBlocking(
   db: Kysely<JournalTables>,
   batches: readonly number[],
@@ -116,7 +110,6 @@ export function readBlocking(
   )
 }
 
-/** Returns, for each record, the older records of its key that V3 serves and that are open, or unknown with a due time. */
 export async function readOlderUnsettled(
   db: Kysely<JournalTables>,
   records: readonly RecordRef[],
@@ -147,7 +140,6 @@ export const isDue = (alias = ''): RawBuilder<boolean> =>
 /** No record is deferred for longer. A record that is due later was deferred by a clock that has since been set back. */
 const LONGEST_WAIT_MS = 660_000
 
-/** Returns records that are due, those with the longest wait first. */
 export async function readDue(
   db: Kysely<JournalTables>,
   nowMs: number,
@@ -163,13 +155,11 @@ export async function readDue(
   return toDueRecords(rows)
 }
 
-/** Groups records by batch, in the order in which each batch first appears. */
 export function toDueRecords(rows: readonly RecordRef[]): readonly DueRecords[] {
   const byBatch = Map.groupBy(rows, ({ batch }) => batch)
   return [...byBatch].map(([batch, own]) => ({ batch, positions: own.map(({ position }) => position) }))
 }
 
-/** Returns the totals of all partners, ordered by name. */
 export async function readBalances(db: Kysely<JournalTables>): Promise<readonly Balance[]> {
   const sum = Object.values(stateColumns).join(' + ')
   const { rows } = await sql<Balance>`select partner, ${sql.raw(`${selectStates()}, ${sum} as received`)}
@@ -177,7 +167,6 @@ export async function readBalances(db: Kysely<JournalTables>): Promise<readonly 
   return rows
 }
 
-/** Returns the number of dead letters by partner. Partners without one are absent. */
 export async function readDeadLetters(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const { rows } = await sql<{ partner: string; records: number | string }>`
     select b.partner, count(*) as records from journal_records r
@@ -185,10 +174,6 @@ export async function readDeadLetters(db: Kysely<JournalTables>): Promise<Readon
   return new Map(rows.map(({ partner, records }) => [partner, Number(records)]))
 }
 
-/**
- * Returns the number of records that V3 serves and that are open or due in the background, by partner. Partners without such a record are
- * absent.
- */
 export async function readUnsettled(db: Kysely<JournalTables>): Promise<ReadonlyMap<string, number>> {
   const unsettled = new Map<string, number>()
   const { rows } = await sql<{ partner: string; records: number | string }>`

@@ -6,14 +6,12 @@ import { type JournalTables, readMeta, writeMeta } from './schema.ts'
 import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 
-/** Retention periods in milliseconds. */
 export interface Retention {
   /** How long requests and replies are kept. */
   readonly replayForMs: number
   readonly keepRecordsMs: number
 }
 
-/** The numbers of batches that a purge changed. */
 export interface Purged {
   /** Batches whose request, answers and credentials were deleted. */
   readonly payloads: number
@@ -25,11 +23,10 @@ export interface Purged {
 
 /** Batches per transaction. Other operations wait no longer for a step than for a group of their own. */
 export const STEP = 50
-/** Batches that one statement searches. */
 const SEARCHED_AT_ONCE = 2_000
 /** How long refused batches are kept if the credentials of their client were never accepted. */
 const UNACCEPTED_MS = 3_600_000
-/** More than the clocks of machines differ. */
+/** How long an idle row of rate slots is kept. Longer than the clocks of machines differ. */
 const IDLE_SLOTS_MS = 3_600_000
 
 /**
@@ -66,20 +63,14 @@ export async function purge(
   }))
 }
 
-/**
- * Returns SQL for a record of the batch that meets a condition. A subquery instead of "exists", for which PostgreSQL may read all records
- * again.
- */
+/** Uses a subquery instead of "exists", for which PostgreSQL may read all records again. */
 const firstRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(select 1 from journal_records r where r.batch = b.id and ${condition} limit 1)`
 
 /** SQL that is true for a record that is sent again when its client resends the batch. */
 const RESENT = sql.raw(`active = 1 and retry = ${RESEND} and not ${isOpen()}`)
 
-/**
- * Runs work that deletes data, so that SQLite overwrites the deleted data with zeros. Otherwise the data stays in the file. Overwriting
- * is not always on, because it would slow down every settle.
- */
+/** Runs work that deletes data, so that SQLite overwrites the deleted data with zeros. Always overwriting would slow down every settle. */
 export async function overwriting<Result>(
   { dialect, db }: Store,
   work: () => Promise<Result>,
@@ -95,7 +86,6 @@ export async function overwriting<Result>(
 
 type Change = (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>
 
-/** Selects batches, in SQL. */
 interface Found {
   /** A condition on the age. Batches grow younger with their numbers, so no batch after the last one this old is searched. */
   readonly older: RawBuilder<unknown>
@@ -104,8 +94,7 @@ interface Found {
 }
 
 /**
- * Changes the selected batches once, ordered by number and in small steps, so that other work of the journal runs in between. Returns how
- * many batches were changed.
+ * Changes the selected batches in small steps, so that other work of the journal runs in between. Returns the number of changed batches.
  */
 async function changeInSteps(
   { db, exclusively }: Store,
@@ -133,10 +122,7 @@ async function numberOf(db: Kysely<JournalTables>, select: RawBuilder<unknown>):
   return rows[0]?.id ?? 0
 }
 
-/**
- * Returns the number of the last batch that meets a condition, or 0 if none does. The condition must hold for all batches before that
- * one, because this is a binary search.
- */
+/** Returns the number of the last batch that meets a condition, or 0. Bisects, so the condition must hold for all earlier batches. */
 async function lastOf(db: Kysely<JournalTables>, condition: RawBuilder<unknown>): Promise<number> {
   let [from, to] = [0, await numberOf(db, sql`select max(id) from journal_batches`)]
   while (from < to) {
@@ -173,19 +159,12 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   await sql`delete from journal_batches where id in (${ids})`.execute(db)
 }
 
-/**
- * The age of the journal: the time that instances had it open, measured by their monotonic clocks. The age never exceeds the time that
- * has passed, even if wall clocks are set. Nothing that must be remembered for a period is therefore forgotten too early.
- */
+/** The time that instances had the journal open, by monotonic clocks, so that a wall clock that is set makes nothing expire early. */
 interface Ageing {
-  /** Returns the current age of the journal in milliseconds. */
   ageMs(): number
-  /** Returns the age up to which batches are too old to be recognised as resends: a batch that began at this age or earlier. */
+  /** Returns an age of the journal: batches that began at this age or earlier are no longer recognised as resends. */
   forgottenAgeMs(): number
-  /**
-   * Stores the age durably, and adopts the stored age if other instances had the journal open for longer. Rejects with the errors of the
-   * driver.
-   */
+  /** Stores the age durably, and adopts a higher age that other instances stored. Rejects with the errors of the driver. */
   note(): Promise<void>
 }
 
@@ -199,7 +178,7 @@ const AGE = 'age'
 /** The interval between two stored ages, as a fraction of the measured period. The ages of instances differ by no more than this. */
 const AGEING_STEP = 1 / 96
 
-/** Returns the stored age of a journal in milliseconds, or 0 if none is stored yet. */
+/** Returns the stored age in milliseconds, or 0 if none is stored yet. */
 export async function readAge(db: Kysely<JournalTables>): Promise<number> {
   return Number((await readMeta(db, AGE)) ?? 0)
 }
@@ -221,7 +200,6 @@ export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): 
   return { ageMs, forgottenAgeMs: () => forgottenAgeOf(ageMs(), replayForMs), note }
 }
 
-/** Returns how often the age must be stored, in milliseconds. */
 export function ageingStepMs(replayForMs: number): number {
   return Math.max(1_000, replayForMs * AGEING_STEP)
 }

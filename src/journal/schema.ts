@@ -40,7 +40,6 @@ export interface JournalTables {
   }
 }
 
-/** Upgrades the tables from the previous version. */
 type Migration = (dialect: Dialect) => readonly string[]
 
 /** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
@@ -117,10 +116,6 @@ function createTables(dialect: Dialect): readonly string[] {
   ]
 }
 
-/**
- * Returns the statements that create the tables for the stages of partners (src/rollout/store) and the results of comparisons
- * (src/rollout/evidence).
- */
 const createRolloutTables = (numbered: string, bytes: string): readonly string[] => [
   `create table rollout_stages (partner text primary key, content text not null, mac text not null)`,
   `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
@@ -164,10 +159,7 @@ const moveToNotApplied = (): readonly string[] => {
 /** Returns 16 random bytes in hexadecimal, which distinguish a journal from any other. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
-/**
- * Creates or upgrades the tables. Must run alone. Throws `ADP_CONFIGURATION` and changes nothing if another version of the program wrote
- * the tables.
- */
+/** Creates or upgrades the tables. Must run alone. Throws `ADP_CONFIGURATION` without a change if another version wrote the tables. */
 export async function migrate(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
   const version = await readVersion(db, dialect)
   if (version === 0)
@@ -188,10 +180,6 @@ export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect):
   )
 }
 
-/**
- * Returns whether the tables have the current version, an earlier version, or do not exist. Throws `ADP_CONFIGURATION` for a later
- * version.
- */
 export async function stateOf(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -201,7 +189,7 @@ export async function stateOf(
   return version < migrations.length ? 'earlier' : 'current'
 }
 
-/** Returns the version of the tables, or 0 if there are none. */
+/** Returns 0 if there are no tables. */
 async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<number> {
   if (!(await hasTables(db, dialect))) return 0
   const version = Number((await readMeta(db, 'version')) ?? 0)
@@ -231,7 +219,6 @@ const always = ['version', 'salt', 'identity']
 interface Unreadable {
   readonly names: readonly string[]
   readonly damage: string
-  /** False if nothing in the journal can be read without these entries. */
   readonly usable: boolean
 }
 

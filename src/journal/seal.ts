@@ -14,14 +14,12 @@ import { AdapterError } from '../errors.ts'
 import type { ConfirmedMark } from './journal.ts'
 import { damagedRow } from './store-error.ts'
 
-/** An AES-256 key with its name. */
 export interface JournalKey {
   readonly id: string
   /** 32 bytes. */
   readonly key: Uint8Array
 }
 
-/** Returns the error for a key that the journal needs and the configuration lacks. */
 export function missingKey(keyId: string): AdapterError {
   return new AdapterError(
     'ADP_CONFIGURATION',
@@ -30,7 +28,6 @@ export function missingKey(keyId: string): AdapterError {
 }
 
 export interface Sealed {
-  /** The id of the key that encrypts `body`, or null if `body` is not encrypted. */
   readonly keyId: string | null
   readonly body: Uint8Array
 }
@@ -53,8 +50,8 @@ const TAG = 16
 const GCM = { authTagLength: TAG }
 
 /**
- * Level 1 with a window of 32 KB. The default window of half a megabyte would be mapped and cleared for each call. A request with thirty
- * records shrinks to a tenth, its answers to a quarter. The checksum detects damage on the disk if nothing is encrypted.
+ * Compresses at level 1 with a window of 32 KB. The default window of half a megabyte would be mapped and cleared for each call. The
+ * checksum detects damage on the disk if nothing is encrypted.
  */
 const FAST = {
   [constants.ZSTD_c_compressionLevel]: 1,
@@ -68,7 +65,6 @@ const MIN_ROOM = 2_048
 const ASYNC_FROM = 65_536
 /** A frame smaller than this many bytes expands to a few MiB at most. */
 const DECOMPRESS_ASYNC_FROM = 4_096
-/** Bytes that are encrypted or decrypted in one turn of the event loop. */
 const CHUNK = 4_194_304
 
 const compressAside = promisify(zstdCompress)
@@ -83,9 +79,7 @@ export function keyObjectOf(key: Uint8Array): KeyObject {
   return made
 }
 
-/**
- * Compresses a blob with Zstandard. If there is a key, encrypts the result with AES-256-GCM; the body is then nonce, tag and ciphertext.
- */
+/** Compresses a blob with Zstandard. Encrypts the result with AES-256-GCM if there is a key: nonce, tag and ciphertext. */
 export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: SealedFor): Promise<Sealed> {
   const bytes = await compress(plain)
   if (key === undefined) return { keyId: null, body: bytes }
@@ -149,7 +143,7 @@ async function compress(plain: Uint8Array): Promise<Uint8Array> {
   return zstdCompressSync(plain, { ...options, chunkSize: Math.max(MIN_ROOM, plain.length >> 3) })
 }
 
-/** Yields the bytes in chunks and yields to the event loop in between. */
+/** Returns to the event loop between chunks. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes.subarray(0, CHUNK)
   for (let from = CHUNK; from < bytes.length; from += CHUNK) {
@@ -195,10 +189,7 @@ const MARK_HEX = 16
 /** Replaces the hash of an erased key. */
 export const NO_KEY = '0'.repeat(KEY_HEX)
 
-/**
- * Hashes texts with the salt of the journal to 16 bytes each in hexadecimal. Because of the salt, no table of precomputed hashes reveals
- * a text.
- */
+/** Hashes texts to 16 bytes each in hexadecimal. The salt of the journal makes tables of precomputed hashes useless. */
 export type HashKeys = (keys: readonly string[]) => readonly string[]
 
 export function createKeyHash(salt: Uint8Array): HashKeys {
@@ -210,7 +201,6 @@ export function createKeyHash(salt: Uint8Array): HashKeys {
 export const hashMarkId = (hashKeys: HashKeys, externalId: string): string =>
   hashKeys([`mark ${externalId.toLowerCase()}`])[0]?.slice(0, MARK_HEX) ?? ''
 
-/** Encodes a mark for a row as the hash of its id and its time. */
 export const encodeMark = (hashKeys: HashKeys, { externalId, recordedMs }: ConfirmedMark): string =>
   hashMarkId(hashKeys, externalId) + String(recordedMs)
 

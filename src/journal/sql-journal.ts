@@ -54,19 +54,14 @@ export interface JournalOptions {
   readonly leaseMs?: number
   /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
   readonly timeoutMs?: number
-  /** The path of the mark file of a PostgreSQL journal. */
   readonly markFile?: string | undefined
-  /**
-   * Whether a journal with keys reads rows that are not encrypted. Default `refuse`. Use `accept` until rows from before the keys are
-   * deleted.
-   */
+  /** Whether a journal with keys reads rows that are not encrypted. Default `refuse`. `accept` is for rows from before the keys. */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
   /** Default `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
-  /** Default: the processes of the operating system. */
   readonly processes?: Processes
   readonly events?: JournalEvents
   /** Waits for the commit of one operation within a span of a trace. */
@@ -76,22 +71,17 @@ export interface JournalOptions {
 /** A journal with a store. It also provides the shared rate limit of its instances and the database for their stages. */
 export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
-  /** For other data that is stored in the database of the journal. */
   readonly database: JournalDatabase
   /** Deletes data past its retention period, and stores the age of the journal. */
   readonly duties: readonly Duty[]
 }
 
-/**
- * Maximum number of outcomes in one commit of a large batch, so that other settles run in between. Each part stays durable even if a
- * later one fails.
- */
+/** Maximum number of outcomes in one commit of a large batch. Other settles run in between, and each part stays durable. */
 const SETTLED_AT_ONCE = 2_000
 
 const HOUR_MS = 3_600_000
 const REPLAY_MS = 24 * HOUR_MS
 const TIMEOUT_MS = 5_000
-/** The default length of a lease in milliseconds. */
 export const LEASE_MS = 10_000
 
 /** The prefix of the adapter's notes in `journal_meta`, which separates them from the journal's own entries. */
@@ -115,7 +105,7 @@ export async function openJournal(options: JournalOptions): Promise<DurableJourn
   })
 }
 
-/** Opens a journal on an existing store, as `openJournal` does. The store is closed with the journal, or if opening fails. */
+/** The store is closed with the journal, or if opening fails. */
 export async function openJournalOn(
   store: Store,
   options: Omit<JournalOptions, 'url'>,
@@ -155,8 +145,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
-      // Clients are turned away after a failed commit, so without this probe nothing would be written and the recovery would go
-      // unnoticed.
+      // Clients are turned away after a failed commit, so without this probe nothing would be written and the recovery go unnoticed.
       if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
@@ -223,7 +212,6 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   }
   // If the write fails, the journal seems younger and recognises batches for longer.
   const noteAge = (): Promise<void> => ask(() => ageing.note())
-  /** Batches whose replies were written out and not recorded yet. */
   let answered: number[] = []
   let cancelNote: (() => void) | undefined
   const noteAnswered = (): void => {
@@ -267,8 +255,8 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     begin: async (batch) => {
       // Comes first in the same group: this batch may retire batches that were answered before it arrived.
       noteAnswered()
-      // If the batch becomes durable although its caller gets `ADP_OUTCOME_UNKNOWN`, it is found as abandoned, so it keeps its place
-      // before newer batches.
+      // If the caller gets `ADP_OUTCOME_UNKNOWN` for a durable batch, the batch is found as abandoned, so it keeps its place before newer
+      // ones.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)

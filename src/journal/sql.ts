@@ -14,9 +14,7 @@ export type RunStatement = <Row>(name: StatementName, ...values: StatementValues
 
 export type StatementName = keyof ReturnType<typeof createStatements>
 
-/**
- * Maximum number of batches of one owner with the same ids that are examined. Batches with the same content come first, then the newest.
- */
+/** Maximum number of batches of one owner and ids that are examined: those with the same content first, then the newest. */
 export const MAX_SAME_IDS = 100
 
 /** More than the number of records in any batch: a body with this many would exceed every limit. */
@@ -82,27 +80,20 @@ const outcomeColumns = [
 /** Returns SQL that is true for an open record. `alias` includes its trailing dot. */
 export const isOpen = (alias = ''): string => `${alias}state = ${stateCodes.open}`
 
-/** Returns SQL that is true if V2 serves the batch with this number. */
 export const isOnV2 = (batch: string): string =>
   `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
 
-/** Returns SQL that is true for a batch with open records whose instance is dead. `instance` is the asking instance. */
+/** Returns SQL that is true for an open batch of a dead instance. `instance` is the asking instance. */
 export const isOrphaned = (instance: string): string =>
   `open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)`
 
-/**
- * Returns SQL for the place of a record in the order of all records, as one number. JavaScript cannot compute the number, which may
- * exceed its exact integers.
- */
+/** Returns SQL for the place of a record in the order of all records. The number may exceed the exact integers of JavaScript. */
 const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${alias}position`
 
-/** Returns SQL that splits a place into columns for batch and position. */
 export const fromPlace = (place: string, batch: string, position: string): string =>
   `${place} / ${POSITIONS} as ${batch}, ${place} % ${POSITIONS} as ${position}`
 
-/**
- * Returns SQL for the place of the newest active record of a key that meets a condition. Takes one step in the index of active records.
- */
+/** Returns SQL for the place of the newest active record of a key that meets a condition: one step in an index. */
 export const newestOf = (key: string, condition: string): string =>
   `(select ${placeOf('o.')} from journal_records o where o.key = ${key} and o.active = 1 and ${condition}
     order by o.batch desc, o.position desc limit 1)`
@@ -110,7 +101,7 @@ export const newestOf = (key: string, condition: string): string =>
 export function createStatements(dialect: Dialect) {
   const { rows, update, elements, lookup, isListed } = dialects[dialect]
   const names = batchColumns.map(nameOf).join()
-  // Subqueries for each state instead of "exists": each takes one step in the index and reads no other active records.
+  // Uses subqueries for each state instead of "exists": each takes one step in the index and reads no other active records.
   const hasOlder = [...supersededCodes.keys()]
     .map(
       (code) => `(select 1 from journal_records o where o.key = r.key and o.active = 1 and o.state = ${code}
@@ -131,8 +122,7 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    // Counts the group, reserves numbers for batches, and returns whether the instance is registered, since others may have declared it
-    // dead.
+    // Counts the group, reserves numbers for batches, and tells whether others have declared this instance dead.
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1

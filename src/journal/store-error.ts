@@ -18,13 +18,11 @@ export interface StoreError {
   readonly remedy?: string
 }
 
-/** The reason why a group whose gate was closed was rolled back. */
 export const gaveUp: StoreError = { kind: 'transient', message: 'it does not answer in time' }
 
 /** The reason why a group was rolled back after other instances declared its instance dead. */
 export const expired: StoreError = { kind: 'expired', message: 'another instance has taken over' }
 
-/** Returns the error for opening a damaged journal: the damage, the place of the journal, and the remedy. */
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -34,7 +32,6 @@ export function damagedStore(place: string, what: string, cause?: unknown): Adap
   )
 }
 
-/** Returns the error for a journal that cannot be opened now: the reason, that nothing was written, and the remedy. */
 export function unopenedStore(place: string, { message, remedy }: StoreError, cause: unknown): AdapterError {
   const text = `The journal ${place} cannot be opened: ${message}. Nothing was written.`
   return new AdapterError('ADP_JOURNAL_UNAVAILABLE', remedy === undefined ? text : `${text} ${remedy}`, {
@@ -42,7 +39,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
   })
 }
 
-/** Returns the error for a request that met a damaged journal. `what` must not contain a value of a record. */
+/** `what` must not contain a value of a record. */
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -51,7 +48,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** Returns the error for a batch whose stored request or answers are damaged. `what` names the kind of row and the batch. */
+/** `what` names the kind of row and the batch. */
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -60,7 +57,6 @@ export function damagedRow(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** Returns true if the stored request or answers of one batch cannot be read. */
 export const isDamagedBatch = (error: unknown): boolean =>
   error instanceof AdapterError && error.code === 'ADP_JOURNAL_DAMAGED' && error.details[0]?.target === 'row'
 
@@ -123,8 +119,7 @@ export function toSqliteError(error: unknown): StoreError {
 }
 
 /**
- * Returns the meaning of an error of SQLite's COMMIT. After IOERR the whole transaction may be in the log. It is then found if this
- * process dies before another transaction overwrites it.
+ * Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may be in the log and survive the end of this process.
  */
 export function toSqliteCommitError(error: unknown): StoreError {
   const storeError = toSqliteError(error)
@@ -132,7 +127,6 @@ export function toSqliteCommitError(error: unknown): StoreError {
   return isInDoubt ? { ...storeError, kind: 'doubtful' } : storeError
 }
 
-/** Returns true if another connection holds the required lock (BUSY). */
 export const isSqliteBusy = (error: unknown): boolean => (sqliteCode(error) & 0xff) === 5
 
 const sqliteCode = (error: unknown): number => Number(memberOf(error, 'errcode') ?? 0)

@@ -6,13 +6,11 @@ import type { JournalKey } from './seal.ts'
 import type { StoreError } from './store-error.ts'
 import type { Dialect, JournalTables } from './schema.ts'
 
-/** Operations that become durable together. */
 export interface Group {
   /** The acting instance, which owns the batches that it begins and reopens. */
   readonly instance: number
   /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
-  /** The age of the journal in milliseconds. */
   readonly ageMs: number
   /** Batches that began at this age or earlier are no longer recognised, if the wall clock agrees. */
   readonly forgottenAgeMs: number
@@ -27,7 +25,6 @@ export interface StoreSecrets {
   readonly key: JournalKey | undefined
   readonly mark: HighWaterMark
   readonly replayForMs: number
-  /** Identifies this process, as `processOf` returns it. */
   readonly process: string
 }
 
@@ -46,11 +43,11 @@ export interface Store {
   /** The mark file, or `undefined` if the mark is kept only in memory. */
   readonly markFile: MarkFilePlace | undefined
   /**
-   * Returns the damage of the database file, as far as it shows without reading the whole file, or `undefined` if there is none. Must be
-   * called before `db` is used. Throws `ADP_CONFIGURATION` if the connections lose the settings that the journal makes.
+   * Returns the damage that shows without reading the whole file, or `undefined`. Must be called before `db` is used. Throws
+   * `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>
-  /** Returns the same as `findDamage`, but reads the whole file. */
+  /** Like `findDamage`, but reads the whole file. */
   checkIntegrity(): Promise<string | undefined>
   /** Returns SQL for the clock that leases are measured by, in milliseconds. */
   nowMs(): RawBuilder<number>

@@ -14,7 +14,6 @@ interface TakeOverOptions {
   readonly store: Store
   readonly clock: WallClock
   readonly processes: Processes
-  /** Takes over the batches in a commit. */
   readonly take: () => Promise<{ readonly lease: number; readonly batches: readonly number[] }>
 }
 
@@ -24,7 +23,6 @@ interface InstanceRow extends ProcessIdentity {
   readonly leaseMs: number
 }
 
-/** The last observation of an instance's lease. */
 interface Sighting {
   readonly leaseUntil: number
   /** When this value was first observed, by the monotonic clock. */
@@ -46,7 +44,7 @@ export function createTakeOver({
   take,
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
-  /** Marks dead instances. Returns true if there are batches to take over. */
+  /** Returns true if there are batches to take over. */
   const watch = (instance: number): Promise<boolean> =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
@@ -90,7 +88,6 @@ export function createTakeOver({
   }
 }
 
-/** Returns the open records of batches that `instance` owns, oldest batch first. */
 async function readOpen(
   db: Kysely<JournalTables>,
   instance: number,
@@ -102,10 +99,7 @@ async function readOpen(
   return batches
 }
 
-/**
- * Creates the function behind `Journal.findAbandoned`. It returns batches that were already unattended at the previous call, once every
- * journal call made before that has ended, since such a call may still lead to work on them.
- */
+/** Returns batches that were unattended at the previous call already, once all journal calls made before it have ended. */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,
@@ -132,7 +126,6 @@ export async function askForBatch(db: Kysely<JournalTables>, batch: number, inst
   await sql`update journal_batches set asked_by = ${instance} where id = ${batch}`.execute(db)
 }
 
-/** Hands over those of these batches that live instances have asked for. Returns the batches that went to others. */
 export function handOverBatches(
   { exclusively }: Pick<Store, 'exclusively'>,
   batches: readonly number[],

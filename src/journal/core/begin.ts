@@ -23,11 +23,9 @@ export interface Beginning {
   readonly keys: readonly string[]
 }
 
-/** The rows that `begin` needs before it changes anything. */
 interface BeginRows {
   /** For each beginning, the batches with its owner and ids that are not retired, newest first. */
   readonly sameIds: readonly (readonly SameIds[])[]
-  /** The highest batch number that was assigned. */
   readonly lastBatch: number
   /** When the newest batch was received, in milliseconds since the epoch, or 0 if there is none. */
   readonly latestMs: number
@@ -36,7 +34,6 @@ interface BeginRows {
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
 
-/** Begins batches in their order. Each batch is new or a resend. */
 export function begin(
   context: ChangeContext,
   beginnings: readonly Beginning[],
@@ -87,9 +84,8 @@ export function begin(
 }
 
 /**
- * Returns the newer records, open or unknown, of the keys of a replaced batch: a batch that replaced it now would be sent after them. The
- * list is empty if newer records were confirmed. Returns `undefined` if there are none, or if the batches do not have the same number of
- * records.
+ * Returns the open or unknown records that are newer than the replaced batch and have its keys: the new batch would be sent after them. The
+ * list is empty if newer records were confirmed. Returns `undefined` if there are none, or if the numbers of records differ.
  */
 function newerThan(
   replaced: BeginRows['replaced'],
@@ -143,10 +139,7 @@ function insert(
   move(changes, partner, undefined, stateCodes.refused, records.length - open)
 }
 
-/**
- * Returns the nearest older open record in another batch for each open record that has one with the same key. Records of one key share
- * one list.
- */
+/** Returns the nearest older open record of each key, by position. Records of one key share one list. */
 function predecessorsOf(
   number: number,
   { batch: { records }, keys }: Beginning,
@@ -168,25 +161,16 @@ function predecessorsOf(
   return after
 }
 
-/** What earlier batches with the same ids mean for a new batch. */
 interface Arrival {
-  /** The batch that this one repeats. */
   readonly known: KnownBatch | undefined
-  /** Earlier copies that were begun for V2, apart from the batch that this one replaces. */
   readonly others: Pick<KnownBatch, 'earlier' | 'isCut'>
   /** True if an earlier batch has the same ids but different bytes. */
   readonly idsReused: boolean
-  /**
-   * Batches that are no longer recognised. This batch replaces them, or their client received the whole reply to these bytes and then
-   * used the ids for other bytes.
-   */
+  /** Batches that are no longer recognised: this one replaces them, or their client got the reply and then reused their ids. */
   readonly retired: readonly number[]
 }
 
-/**
- * Decides which earlier batch an arriving batch repeats. `earlier` lists the batches of the same owner and ids that are not retired,
- * newest first.
- */
+/** `earlier` lists the batches of the same owner and ids that are not retired, newest first. */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,

@@ -41,7 +41,6 @@ const RECORDS_PER_TURN = 2_000
 
 const json = (list: readonly (number | string)[]): string => JSON.stringify(list)
 
-/** The row that the first statement of a group returns. */
 interface OpeningRow {
   readonly commits: number
   /** The commit count of the slot in which this process last committed. */
@@ -56,9 +55,8 @@ interface OpeningRow {
 }
 
 /**
- * Creates the function that makes the changes of a group in an exclusive transaction. The function counts the group, reads rows, passes
- * them to `begin`, `settle` and the others for decisions, and writes the results. `marker` names the group. Operations of one group have
- * no order, because each caller waits for the end of its own.
+ * Creates the function that makes the changes of a group in an exclusive transaction. `marker` names the group. Operations of one group
+ * have no order, because each caller waits for the end of its own.
  */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
@@ -117,7 +115,7 @@ export function createCommitChanges(
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
       const context = createContext()
       if (operation.kind === 'begin') {
-        // Reads its rows separately: the operations before it may be newer than the batch that it replaces.
+        // Reads rows of its own, because the operations before it may be newer than the batch that it replaces.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         keepBegun([operation], begin(context, own, { ...last, ...rows }))
@@ -135,7 +133,7 @@ export function createCommitChanges(
   }
 }
 
-/** Hashes the keys of batches and yields to the event loop in between. */
+/** Returns to the event loop between batches. */
 async function hashAll(
   begins: readonly OperationOf<'begin'>[],
   hashKeys: HashKeys,
@@ -193,7 +191,6 @@ async function readSettles(
   return { batches: new Map(rows.map((row) => [row.batch, row])), records }
 }
 
-/** Ends the older active records of the same keys, and counts them. */
 async function supersedeOlder(
   run: RunStatement,
   { nowMs, changes }: ChangeContext,
@@ -217,7 +214,6 @@ async function supersedeOlder(
     }
 }
 
-/** Returns a batch with its records, or `undefined` if there is none. */
 async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {
   const [[row], records] = await Promise.all([
     run<BatchRow>('batches', json([batch])),
@@ -226,7 +222,6 @@ async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | 
   return row && { batch: row, records }
 }
 
-/** Returns the newest record of each key that is open or may have been applied. */
 async function readStanding(
   run: RunStatement,
   records: readonly RecordRow[],
@@ -258,7 +253,7 @@ async function reopenFrom(
   return reopen(context, operation, rows, opened, toByKey(older))
 }
 
-/** Writes all rows. The statements go to the database one after another without waiting for their results. */
+/** Sends the statements to the database one after another without waiting for their results. */
 async function writeRows(
   run: RunStatement,
   { changes, instance }: ChangeContext,
@@ -301,7 +296,6 @@ async function writeRows(
   await Promise.all(written)
 }
 
-/** The statements that delete batches with all their rows. */
 const deletions = [
   'deletePayloads',
   'deleteCredentials',

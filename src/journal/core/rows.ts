@@ -10,12 +10,10 @@ export interface ChangeContext {
   readonly ageMs: number
   /** Batches that began at a later age are recognised regardless of the wall clock. */
   readonly forgottenAgeMs: number
-  /** True if credentials can be encrypted and are stored. */
   readonly hasKey: boolean
   readonly changes: Changes
 }
 
-/** The row of a batch that is settled, reopened or forgotten. */
 export interface BatchRow {
   readonly batch: number
   readonly partner: string
@@ -29,7 +27,6 @@ export interface BatchRow {
   readonly retires: string
 }
 
-/** The row of a record in a batch that is reopened, forgotten or replaced. */
 export interface RecordRow {
   readonly position: number
   readonly state: number
@@ -39,7 +36,6 @@ export interface RecordRow {
   readonly key: string
 }
 
-/** A batch with all its records, in their order. */
 export interface BatchRows {
   readonly batch: BatchRow
   readonly records: readonly RecordRow[]
@@ -59,26 +55,23 @@ export interface OutcomeRow extends RecordRef {
   readonly settled_ms: number
 }
 
-/** A blob to encrypt and write. New credentials replace stored ones. */
+/** New credentials replace stored ones. */
 export interface Blob extends SealedFor {
   readonly plain: Uint8Array
 }
 
 export interface Changes {
-  /** The columns of new batches, as `insertBatches` in sql.ts takes them. */
   readonly batches: Readonly<Record<string, string | number | null>>[]
-  /** The keys of the records of new batches. All these records are written as open. */
+  /** All records of new batches are written as open. */
   readonly records: { readonly batch: number; readonly keys: readonly string[] }[]
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
   /** Positions of active records that are reopened, by batch. */
   readonly reopened: Map<number, readonly number[]>
-  /** Changes to the numbers of open and active records, by batch. */
   readonly counts: Map<number, { open: number; active: number }>
   readonly retired: number[]
   /** Batches whose credentials were accepted. */
   readonly accepted: number[]
-  /** Batches to delete with everything that is stored of them. */
   readonly forgotten: number[]
   /** Changes to the totals of a partner, indexed by the codes of the states. */
   readonly totals: Map<string, number[]>
@@ -111,7 +104,6 @@ export function move(
   own[to] = (own[to] ?? 0) + n
 }
 
-/** Adds to the numbers of open and active records of a batch. */
 export function count({ counts }: Changes, batch: number, open: number, active: number): void {
   const own = counts.get(batch) ?? { open: 0, active: 0 }
   counts.set(batch, { open: own.open + open, active: own.active + active })
@@ -130,6 +122,5 @@ export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
 const BYTES_PER_BATCH = 4_096
 const BYTES_PER_RECORD = 128
 
-/** Returns the number of bytes that a batch counts with against the limits. */
 export const bytesOf = ({ payload, records }: Pick<NewBatch, 'payload' | 'records'>): number =>
   BYTES_PER_BATCH + payload.byteLength + BYTES_PER_RECORD * records.length

@@ -15,14 +15,12 @@ import {
   toReason,
 } from './rows.ts'
 
-/** The current row of a record that is to be settled. */
 export interface SettledRecord extends RecordRef {
   readonly state: number
   readonly reason: string | null
   readonly key: string
-  /** Whether an older record of its key can be superseded. */
   readonly hasOlder: number | boolean
-  /** Whether V2 may have received a newer record of its key that is not read back again. */
+  /** True if V2 may have received a newer record of its key that is not read back again. */
   readonly isSuperseded: number | boolean
 }
 
@@ -31,7 +29,6 @@ export interface Superseding extends RecordRef {
   readonly key: string
 }
 
-/** The rows that `settle` needs before it changes anything. */
 export interface SettleRows {
   readonly batches: ReadonlyMap<number, BatchRow>
   readonly records: ReadonlyMap<number, ReadonlyMap<number, SettledRecord>>
@@ -40,9 +37,9 @@ export interface SettleRows {
 type Settle = OperationOf<'settle'>
 
 /**
- * Settles records, each operation as a whole or not at all. Returns the records that supersede older ones of their keys. A record that
- * may have been applied but is never read back again, such as any record sent to V2, also supersedes: otherwise an older record could be
- * posted over it.
+ * Settles records, each operation as a whole or not at all. Returns the records that supersede older ones of their keys. A record that may
+ * have been applied but is never read back, such as any record sent to V2, also supersedes: otherwise an older record could be posted over
+ * it.
  */
 export function settle(
   context: ChangeContext,
@@ -66,8 +63,8 @@ export function settle(
 }
 
 /**
- * Adds the new outcomes of an operation. Repeating an outcome after a lost answer is not an error. Returns `lost` for a different
- * outcome, and for an instance that no longer owns the batch: the other instance may have worded the same outcome differently.
+ * Repeating an outcome after a lost answer is not an error. Returns `lost` for a different outcome, and for an instance that no longer owns
+ * the batch: the other instance may have worded the same outcome differently.
  */
 function settleOne(
   { instance, nowMs, changes }: ChangeContext,
@@ -213,16 +210,13 @@ export function reopen(
   }
 }
 
-/**
- * Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may have been applied or another run
- * works on the batch.
- */
+/** Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may be applied or another run has it. */
 export function forget(
   { instance, changes }: ChangeContext,
   { batch, open, lease }: OperationOf<'forget'>,
   rows: BatchRows | undefined,
 ): 'done' | 'lost' {
-  // The batch is already deleted: the answer to an earlier attempt was lost.
+  // The batch is already deleted: the response to an earlier attempt was lost.
   if (rows === undefined) return 'done'
   const isOwn = rows.batch.instance === instance && lease === instance
   const isWithoutOutcome = rows.records.every(

@@ -62,8 +62,7 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // A broken connection is replaced, and its user learns of the failure from the query. A connection in use may break between two
-  // queries.
+  // A broken connection is replaced, and its user learns of the failure from the query. It may break between two queries.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
@@ -101,7 +100,6 @@ function readFile(name: string, path: string): string {
   }
 }
 
-/** Returns the address without user, password and parameters. */
 export function placeOf(url: string): string {
   if (!URL.canParse(url)) return 'postgres'
   const { hostname, port, pathname } = new URL(url)

@@ -105,7 +105,6 @@ const remedies = {
     'Check host and port of journal.url, the firewall, and whether PostgreSQL runs and listens there (listen_addresses).',
 }
 
-/** Returns the meaning of an error that does not come from the server. */
 function toConnectionError(error: unknown): StoreError {
   const words = error instanceof Error ? error.message : ''
   const [, told, remedy] = causes.find(([pattern]) => pattern.test(words)) ?? []

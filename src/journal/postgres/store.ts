@@ -26,16 +26,12 @@ import { toPostgresError } from './failures.ts'
 
 interface PostgresOptions {
   readonly url: string
-  /** The timeout for a connection and for a statement, in milliseconds. */
   readonly timeoutMs: number
   /** The path of the mark file, or `undefined` if the mark is kept only in memory. */
   readonly markFile: string | undefined
 }
 
-/**
- * The lock that every change of batches and records takes, across all instances. It makes the order of batch numbers the order of
- * commits.
- */
+/** The lock that every change of batches and records takes, so that batch numbers follow the order of commits in all instances. */
 const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
@@ -84,7 +80,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
   }
 }
 
-/** Opens the mark file in `journal.stateDir` and creates the folder if it is missing. Throws `ADP_CONFIGURATION`. */
+/** Creates the folder if it is missing. Throws `ADP_CONFIGURATION`. */
 function openStateFile(path: string, mark: HighWaterMark): MarkFile {
   try {
     mkdirSync(dirname(path), { recursive: true })
@@ -97,7 +93,6 @@ function openStateFile(path: string, mark: HighWaterMark): MarkFile {
 const rolledBack: StoreError = { kind: 'transient', message: 'the database rolled back' }
 const statements = createStatements('postgres')
 
-/** A group whose COMMIT was not answered. */
 interface Doubt {
   readonly instance: number
   readonly marker: string

@@ -21,7 +21,6 @@ import { toSqliteError } from '../store-error.ts'
 
 export interface ThreadStart {
   readonly path: string
-  /** True if a missing file is an error. */
   readonly existing: boolean
   /** How long to wait for a lock of another process, in milliseconds. */
   readonly busyMs: number
@@ -57,7 +56,6 @@ interface SqliteOptions extends ThreadStart {
 /** A file up to this size is read completely in a fraction of a second. */
 const CHECKED_BYTES = 64 * 1024 * 1024
 
-/** The worker beside this file, as source or as built. */
 const WORKER = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
 
 /** Creates the store of one SQLite file, which a separate thread opens. Several processes may share the file. */
@@ -115,7 +113,6 @@ class NumberedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** Checks the pages and indexes of a file. Returns its damage, or `undefined` if there is none. */
 async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undefined> {
   const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db)
   const found = rows[0]?.integrity_check ?? ''
@@ -144,7 +141,6 @@ function createLock(): Lock {
 
 type Ask = (request: Request) => Promise<unknown>
 
-/** Creates the Kysely driver that sends queries to the thread. */
 function createDriver(ask: Ask, lock: Lock): Driver {
   const exec = async (text: string): Promise<void> => {
     await ask({ kind: 'query', sql: text, parameters: [] })

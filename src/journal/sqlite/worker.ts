@@ -108,11 +108,10 @@ function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   return { rows: [], changes: statement.run(values).changes }
 }
 
-/** Names the parameters `$1`, `$2` and so on. */
 const named = (values: readonly SQLInputValue[]): Record<string, SQLInputValue> =>
   Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]))
 
-/** Creates the function that makes a group durable with one transaction and one fsync. It never rejects. */
+/** Makes a group durable with one transaction and one fsync. Never rejects. */
 function createCommit(database: DatabaseSync, mark: HighWater, secrets: StoreSecrets): typeof commit {
   const changeRows = createCommitChanges(secrets, mark)
   const run = createRun(database)
@@ -160,10 +159,7 @@ function createRun(database: DatabaseSync): RunStatement {
   }
 }
 
-/**
- * Opens the file of a journal and creates a missing file, readable only for its owner. A commit is on the disk before it returns:
- * synchronous is FULL, because WAL with NORMAL makes no fsync.
- */
+/** Creates a missing file, readable only for its owner. */
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -177,8 +173,8 @@ function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
 const RETRY_AFTER_MS = 10
 
 /**
- * Switches the database to WAL. If two connections switch a new file at the same moment, SQLite refuses one at once instead of waiting
- * `busyMs`, so this function retries.
+ * Uses synchronous FULL, because WAL with NORMAL makes no fsync. If two connections switch a new file at the same moment, SQLite refuses
+ * one at once instead of waiting, so this function retries.
  */
 function useWal(database: DatabaseSync, busyMs: number): void {
   const untilMs = performance.now() + busyMs
@@ -194,9 +190,9 @@ function useWal(database: DatabaseSync, busyMs: number): void {
 }
 
 /**
- * Creates the function that checks that the files of an opened database are still those at its path. SQLite keeps writing to a deleted or
- * renamed file, and that data is lost when the process ends. Neither file gets shorter in use, except the log by a truncating checkpoint
- * and the database by a `VACUUM` of another process. Throws `ADP_JOURNAL_DAMAGED`.
+ * Checks that the files of an opened database are still those at its path: SQLite keeps writing to a deleted or renamed file, and that data
+ * is lost when the process ends. Neither file gets shorter in use, except the log by a truncating checkpoint and the database by a `VACUUM`
+ * of another process. Throws `ADP_JOURNAL_DAMAGED`.
  */
 function createFileGuard(path: string): () => void {
   const log = `${path}-wal`
@@ -217,9 +213,7 @@ function createFileGuard(path: string): () => void {
   }
 }
 
-/**
- * Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3). SQLite itself has then shortened it.
- */
+/** Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3): SQLite itself then shortened it. */
 function endsWithItsPages(path: string, size: number): boolean {
   const header = Buffer.alloc(32)
   const file = openSync(path, 'r')
