@@ -7,14 +7,13 @@ interface ActiveRun {
   onLost: (() => void) | undefined
 }
 
-/** The records that runs of this process work on. Each run claims its records first, so that no record is in two runs. */
+/** The records that runs of this process work on. A run claims its records first, so that no record is in two runs. */
 export type ActiveRecords = ReturnType<typeof createActiveRecords>
 export type Claim = ReturnType<ActiveRecords['claim']>
 
 export function createActiveRecords() {
   const runs = new Map<number, Set<ActiveRun>>()
   return {
-    /** Claims those of the records that no other run has. */
     claim: (batch: number, positions: readonly number[], lease: number) => {
       const others = runs.get(batch) ?? new Set<ActiveRun>()
       const isFree = (position: number): boolean => ![...others].some((run) => run.positions.has(position))
@@ -30,12 +29,12 @@ export function createActiveRecords() {
       return {
         /** Returns true while this run has the record and its outcome is not durable. A run may only work on such records. */
         has: (position: number): boolean => own.has(position),
-        /** Resolves with false when the lease of the run is lost. This instance then no longer waits for the records' predecessors. */
+        /** Resolves with false when the lease of the run is lost and this instance no longer waits for predecessors. */
         lost: (): Promise<false> =>
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Releases records whose outcome is durable. */
+        /** Must be called once the outcomes of the records are durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           removeIfDone()
@@ -61,7 +60,6 @@ export function createActiveRecords() {
 export interface Orphan {
   /** Each record with the older records that it waits for. */
   readonly after: Predecessors
-  /** The lease under which this instance has the records. */
   readonly lease: number
   /** Monotonic time in milliseconds after which none of the records was sent. */
   readonly sinceMs: number
@@ -69,7 +67,9 @@ export interface Orphan {
 
 export type Orphans = Map<number, Orphan>
 
-/** Hands open records, none of which was sent after `sinceMs`, to recovery, and keeps the batch's orphans under the same lease. */
+/**
+ * Hands open records to recovery and keeps the batch's other orphans under the same lease. None of the records was sent after `sinceMs`.
+ */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

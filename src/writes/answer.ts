@@ -23,7 +23,6 @@ import { openWriteSession } from './write-session.ts'
 
 /** The cost of listing a record for the journal, in bytes of a batch. */
 const RECORD_WORK = 64
-/** The cost of answering a refused record, in bytes of a batch. */
 const FAULT_WORK = 4_096
 /** Used for a journal without a store, which reads neither bytes nor digests. */
 const NOTHING = new Uint8Array(0)
@@ -35,8 +34,8 @@ type RefusedParts = ReadonlyMap<number, PartReply>
  * Makes a write request durable, posts its records, and settles and answers each. A repeated request is answered from the journal (product
  * contract 3). Throws with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, and `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied
  * the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or knows the batch and cannot read it.
- * `expectCurrent` is called right before the batch is made durable. It throws if another instance may already serve the client on the
- * other side, because a repeated batch may have waited for long.
+ * `expectCurrent` is called right before the batch is made durable. It throws if another instance may by then serve the client on the other
+ * side, because a repeated batch may wait for long.
  */
 export async function answerWrites(
   context: WriteContext,
@@ -133,7 +132,7 @@ export async function answerWrites(
   }
 }
 
-/** Answers a repeated batch from its stored outcomes or from V2's reply. Returns `undefined` if the batch is no longer stored. */
+/** Returns `undefined` if the batch is no longer stored. */
 async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
@@ -164,7 +163,7 @@ async function toFaultParts(
   return parts
 }
 
-/** Returns the parts of all records that are not sent: refused ones, and those that a newer record, perhaps of this batch, replaces. */
+/** Returns the parts of records that are not sent: refused ones, and those that a newer record, perhaps of this batch, replaces. */
 function withSuperseded(
   sentToV2: SentToV2,
   { records }: Plan,

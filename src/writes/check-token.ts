@@ -12,9 +12,9 @@ import { isDenial, toDenialError } from './settlement-policy.ts'
 import { readPaced } from './write-session.ts'
 
 /**
- * Verifies that a client may receive V3's stored answers to a batch: V3 accepted its token for the batch, or accepts it now for reading
- * one of its marks. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3 denies the
- * token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 cannot be asked.
+ * Verifies that a client may receive V3's stored answers to a batch: V3 accepted its token for the batch, or accepts it now for reading one
+ * of its marks. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3 denies the token,
+ * `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not answer.
  */
 export async function checkToken(
   context: WriteContext,
@@ -49,12 +49,12 @@ function needsCheck(
   )
 }
 
-/** Returns true for a record whose part contains a reply of the service. */
+/** Only such a record has a part with a reply of the service. */
 function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }
 
-/** Reads a mark of the batch. Stale reads and broken connections are possible, so one read does not count against the client. */
+/** Reads a mark of the batch several times, because one read may be stale or its connection may break. */
 async function askService(
   context: WriteContext,
   authorisation: Authorisation,
@@ -103,7 +103,7 @@ const idSchema = z.object({ ExternalID: z.string().toLowerCase() })
 const rowSchema = z.object({ Attendee: idSchema, Event: idSchema })
 const pageSchema = z.object({ value: z.array(rowSchema.optional().catch(undefined)) })
 
-/** Returns true if the answer to a read has a row of the learner and event of a record. */
+/** Returns true if the response to a read has a row with the learner and event of a record. */
 export function hasRow(answer: unknown, { Attendee, Event }: V3Record): boolean {
   const rows = pageSchema.safeParse(answer).data?.value ?? []
   const [learner, event] = [Attendee.ExternalID.toLowerCase(), Event.ExternalID.toLowerCase()]

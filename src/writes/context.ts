@@ -9,7 +9,6 @@ import type { V3Client, V3Reader, V3Record, V3Reply } from '../v3/index.ts'
 import type { ActiveRecords, Orphans } from './active-records.ts'
 import type { PredecessorWatch } from './predecessors.ts'
 
-/** The parts that the write engine works with. The composition root creates them once. */
 export interface WriteContext {
   readonly v3: V3Client
   readonly reader: V3Reader
@@ -55,7 +54,6 @@ export function createEchoLearning(nowMs: () => number) {
       profile = learnEcho(profile, { posted, postedOn, shown, nowMs: undefined, proven: true })
     },
     profile: (): EchoProfile => profile,
-    /** Replaces the profile with one that contains more. */
     replaceProfile: (next: EchoProfile): void => {
       profile = next
     },

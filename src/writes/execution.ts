@@ -3,16 +3,15 @@ import { arrivalMs, type Partner } from '../partners/partner.ts'
 import type { SentTogether } from '../v3/index.ts'
 
 /**
- * The progress of a `$batch` whose reply was lost, as reads show it. V3 applies the records one after another, with or without a
- * connection, so the batch is over only when no record has appeared for a time that grows with the number of missing records.
+ * The progress of a `$batch` whose reply was lost, as reads show it. V3 applies its records one after another even without a connection, so
+ * the batch is over only when no record has appeared for a time that grows with the number of missing records.
  */
 export interface Execution {
-  /** Returns the monotonic time, in milliseconds, of the loss or of the last record that appeared. */
+  /** Returns the monotonic time in milliseconds of the loss, or of the last record that appeared. */
   sinceMs(): number
-  /** Returns the monotonic time, in milliseconds, at which the batch is over if no further record appears. */
+  /** Returns the monotonic time in milliseconds at which the batch is over if no further record appears. */
   untilMs(): number
   missing(): number
-  /** Counts one more record that appeared. */
   appeared(): void
 }
 
@@ -21,7 +20,7 @@ interface Together extends SentTogether {
   readonly atOnce?: number
 }
 
-/** Creates a function that returns the execution of records that were sent together. Records of one `$batch` share one execution. */
+/** Returns a function for the execution of records that were sent together. Records of one `$batch` share one execution. */
 export function createExecutions(
   partner: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
   clock: Pick<Clock, 'nowMs'>,

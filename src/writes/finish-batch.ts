@@ -33,11 +33,9 @@ export interface Waiting {
   readonly missing: Missing
   readonly partner: string
   readonly owner: string
-  /** The hash of the credentials of the batch's request. */
   readonly sender: string | undefined
   /** See `StoredRequest`. */
   readonly together: number | undefined
-  /** When the wait ends, in milliseconds since the epoch. */
   readonly untilMs: number
 }
 
@@ -71,9 +69,9 @@ interface Prepared {
 }
 
 /**
- * Creates the function that finishes batches. A batch uses the credentials that it arrived with, if they are stored and V3 accepts them;
- * else others of its owner that V3 has accepted, or the same credentials once a client sends them again; never those of another owner.
- * Without credentials it waits for its client until the deadline of retries.
+ * Creates the function that finishes batches. A batch uses the stored credentials that it arrived with if V3 accepts them. Otherwise it
+ * uses others of its owner that V3 has accepted, or the same ones once a client sends them again, never those of another owner. Without
+ * credentials the batch waits for its client until the deadline of retries.
  */
 export function createFinisher(
   context: WriteContext,
@@ -97,7 +95,7 @@ export function createFinisher(
       throw cause
     }
   }
-  /** Returns the credentials to finish a batch with. Those that V3 has not denied for the batch come first. */
+  /** Returns credentials to finish a batch with. Credentials that V3 has not denied for the batch come first. */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
     sender: string | undefined,
@@ -108,7 +106,6 @@ export function createFinisher(
     const refused = denied.get(batch) ?? []
     return candidates.find((one) => !refused.some((other) => isSameCredentials(one, other))) ?? candidates[0]
   }
-  /** Returns the authorisation to finish a batch, or the prerequisite that is missing for now. */
   const prepare = async (stored: StoredBatch): Promise<Prepared | Waiting | 'later'> => {
     const { partner, owner } = stored
     const untilMs = retryDeadlineMs(stored.receivedMs)
@@ -152,8 +149,8 @@ export function createFinisher(
     return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
-   * Ends orphans of a batch that was sent to V2, once the time to read back a lost write is over. V2 may have applied them, so they are
-   * never posted. Their client has no answer and may resend the batch.
+   * Ends orphans of a batch that was sent to V2, once the time to read back a lost write is over. V2 may have applied them, so the adapter
+   * never posts them. Their client has no answer and may resend the batch.
    */
   const endRelayed = async (stored: StoredBatch): Promise<'done' | 'early'> => {
     const { batch, partner } = stored
@@ -209,12 +206,12 @@ export function createFinisher(
 
 interface StoredRun {
   readonly partner: Partner
-  /** True if records that were not applied wait for their client to resend them, provided the client gets that answer. */
+  /** True if a client waits for the reply and resends records that were not applied. */
   readonly clientWaits: boolean
   readonly openSession: (how: Pick<SessionOptions, 'wasOnV2' | 'together'>) => RunSession
 }
 
-/** Runs reopened records of a stored batch. Records that this version cannot read become dead letters. */
+/** Records that this version cannot read become dead letters. */
 export async function runStored(
   context: WriteContext,
   stored: StoredBatch,
@@ -250,7 +247,7 @@ export async function runStored(
   return { ...tally, records: positions.length }
 }
 
-/** Returns those of the records that are still open, each with the older records that it waits for. */
+/** Returns the records that are still open, each with the older records that it waits for. */
 function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }
@@ -261,7 +258,7 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   return result.success ? result.data : undefined
 }
 
-/** A batch as it was before its records were opened. If `partner` is `undefined`, it is unknown, and the batch is not counted for any. */
+/** A batch as it was before its records were opened. An unknown `partner` is `undefined`, and the batch then counts for no partner. */
 interface Ended {
   readonly batch: number
   readonly partner: string | undefined
@@ -270,9 +267,8 @@ interface Ended {
 }
 
 /**
- * Ends opened records that cannot be sent. They become dead letters, whose remedies `markbridge journal` shows. A record that may have
- * been sent stays unknown; the others were not applied. Records that the journal cannot store become orphans again. Throws the errors of
- * `Journal.settle`.
+ * Ends opened records that cannot be sent. They become dead letters, whose remedies `markbridge journal` shows. A record that may have been
+ * sent stays unknown; the others were not applied. Records that cannot be stored become orphans again. Throws as `Journal.settle`.
  */
 async function endOpened(
   context: WriteContext,
@@ -299,7 +295,9 @@ async function endOpened(
   }
 }
 
-/** Ends orphans that newer records of their keys wait for; they stay unknown and are never posted. Throws as `Journal.settle` does. */
+/**
+ * Ends orphans that newer records of their keys wait for. They stay unknown and are never posted. Throws the errors of `Journal.settle`.
+ */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

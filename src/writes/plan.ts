@@ -24,7 +24,6 @@ import {
   type WriteRequest,
 } from './stored-request.ts'
 
-/** The cost of planning one record, in bytes of a batch. */
 const PLAN_WORK = 512
 
 export type PartPreferences = Pick<
@@ -35,7 +34,7 @@ export type PartPreferences = Pick<
 /** A record that will be posted, or the faults for which it is refused. */
 export interface PlannedRecord {
   readonly answering: PartPreferences
-  /** The V3 record. `undefined` exactly if `faults` is defined. Its JSON is written when it is posted and is not kept for all records. */
+  /** The V3 record, or `undefined` if and only if `faults` is defined. Its JSON is written only when it is posted, to save memory. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
   /** Records with the same key are sent one after another. Empty for a record that cannot be read. */
@@ -45,7 +44,7 @@ export interface PlannedRecord {
 export interface PlannedRequest {
   readonly request: WriteRequest
   readonly body: Buffer
-  /** Milliseconds since the epoch. */
+  /** Time of receipt in milliseconds since the epoch. */
   readonly receivedMs: number
   readonly plan: Plan
   readonly slices: Slices
@@ -55,7 +54,6 @@ export interface Plan {
   readonly records: readonly PlannedRecord[]
   /** Time of receipt of the records, in milliseconds since the epoch. It becomes the `RecordedOn` of each record without its own time. */
   readonly markedMs: number
-  /** Number of record members that were left out. */
   readonly unmappedFields: number
   /** Number of record members in a form that is not JSON but that V2's parser accepts. */
   readonly convertedFields: number
@@ -103,7 +101,7 @@ export async function planWrites(
   }
 }
 
-/** Returns the plan with another time of receipt. A time that the client gave a record is unchanged. */
+/** Keeps the times that a client gave its records. */
 export function redate(plan: Plan, markedMs: number): Plan {
   if (markedMs === plan.markedMs) return plan
   const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]
@@ -115,7 +113,7 @@ export function redate(plan: Plan, markedMs: number): Plan {
   return { ...plan, records, markedMs }
 }
 
-/** Plans a stored request again. Limits and rules that are now stricter must not refuse a record that may have been sent. */
+/** Uses the widest limits and rules, because stricter ones must not refuse a record that may have been sent. */
 export function planStored(
   { request, body, markedAtMs }: StoredRequest,
   partner: Partner,
@@ -135,7 +133,7 @@ export function planStored(
   )
 }
 
-/** Plans a stored batch again. Returns `undefined` if this version cannot read the batch. */
+/** Returns `undefined` if this version cannot read the batch. */
 export async function planAgain(
   { payload, receivedMs }: Pick<StoredBatch, 'payload' | 'receivedMs'>,
   partner: Partner,
@@ -183,7 +181,7 @@ function planSingle(
   }
 }
 
-/** Plans one record. Exactly one of `flat` and `faults` is defined. */
+/** Exactly one of `flat` and `faults` is defined. */
 function planRecord(
   answering: PartPreferences,
   flat: FlatRecord | undefined,
@@ -198,7 +196,7 @@ function planRecord(
   return { record: { answering, record, faults: own, key }, unmapped: unmapped.length }
 }
 
-/** Computes the digests by which the journal recognises a request. `upstream` is the base address of V3. */
+/** `upstream` is the base address of V3. */
 export async function identityOf(
   owner: string,
   upstream: string,

@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Journal, RecordRef } from '../journal/index.ts'
 import type { QueueKey } from '../upstream/index.ts'
 
-/** Waits for records that other runs have open. */
 export type PredecessorWatch = ReturnType<typeof createPredecessorWatch>
 
 interface Waiter {
@@ -10,7 +9,6 @@ interface Waiter {
   readonly finish: (inTime: boolean) => void
 }
 
-/** A query to the journal for the nearest older open record of a key. */
 interface OlderQuery {
   readonly own: RecordRef
   readonly resolve: (older: RecordRef | undefined) => void
@@ -68,7 +66,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     queueMicrotask(pollNow)
   }
   let queries: OlderQuery[] = []
-  /** Returns the next older open record. Calls of the same moment share one query. */
+  /** Calls of the same moment share one query. */
   const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
       queries.push({ own, resolve, reject })
@@ -115,7 +113,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     until,
     /**
      * Resolves with true once no older record of the key of `own` is open, or with false after `timeoutMs` or if that key cannot be read.
-     * `older` has the known ones; others are read from the journal, because records do not end in order. Never rejects.
+     * `older` has the known ones; the journal knows the others, because records do not end in order. Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs
@@ -132,7 +130,6 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
         }
       }
     },
-    /** Ends the waits for records that this process has settled. */
     settled: (batch: number, positions: Iterable<number>): void => {
       if (byName.size === 0) return
       for (const position of positions) endWaits(recordId({ batch, position }))
@@ -144,7 +141,7 @@ function recordId({ batch, position }: RecordRef): string {
   return `${batch} ${position}`
 }
 
-/** How long a batch with unaccepted credentials delays newer records of its keys. Its unsent records are then never sent. */
+/** How long a batch with unverified credentials may delay newer records of its keys. After that, its unsent records are never sent. */
 const GIVE_WAY_MS = 2_000
 
 /** Watches a batch with open records. Returns `undefined` if its credentials were accepted before. */

@@ -11,18 +11,13 @@ import {
   type Work,
 } from './finish-batch.ts'
 
-/** How often the journal is searched, in milliseconds. */
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
 const DUE_AT_A_TIME = 500
-/** If more due records than that rest, the journal is searched for due records for at most this share of the time. */
+/** If more due records than that rest, searches for due records take at most this share of the time. */
 const DUE_SHARE = 1 / 50
 
-/**
- * Creates the scheduler of recovery (product contract 3). It selects the batches to be finished, orphans first, and keeps sixteen of them
- * in progress; `createFinisher` finishes each. `authorise` returns the missing prerequisite of a batch that cannot be sent. `readBackMs`
- * returns the time for which a lost write of a partner is read back.
- */
+/** Creates the scheduler of recovery (product contract 3). Selects the batches for `createFinisher`, orphans first, sixteen at a time. */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
@@ -30,7 +25,6 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   const running = new Map<number, Promise<void>>()
   /** Number of resting records that were due at the last search. They must not hide other due records. */
   let dueResting = 0
-  /** Time before which the journal is not searched for due records. */
   let dueFromMs = 0
   /** Batches to finish, the next one last. */
   let queue: Work[] = []
@@ -133,10 +127,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   }
 }
 
-/**
- * Returns true if each orphan of a batch waits for an older orphan, which no run has. Such a batch would only wait for its whole budget, and keep
- * the place of one that can go on. The oldest orphan of a key waits for no other orphan.
- */
+/** Returns true if each orphan of a batch waits for an older orphan that no run has: finishing this batch now would only block a place. */
 function isBehindOrphans({ orphans, active }: WriteContext, batch: number): boolean {
   const isLeft = (ref: RecordRef): boolean =>
     !active.has(ref.batch) && orphans.get(ref.batch)?.after.has(ref.position) === true
@@ -152,7 +143,7 @@ const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/** Creates the list of batches that recovery leaves alone for now: a prerequisite is missing, or their last run has just failed. */
+/** Creates the list of batches that recovery leaves alone for now, because a prerequisite is missing or their last run failed. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -161,14 +152,13 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
     return sender === undefined || accepted.withHash(sender) === undefined
   }
-  /** Returns the wait of the batch, or `undefined` if it does not wait or its prerequisite is available. */
+  /** Returns `undefined` if the batch does not wait or its prerequisite is now available. */
   const waiting = (batch: number): Waiting | undefined => {
     const rest = rests.get(batch)
     return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
   }
   return {
     wait: (batch: number, rest: Waiting): void => void rests.set(batch, rest),
-    /** Lets a batch rest after a failure, so that other batches have their turn. */
     failed: (batch: number, hasCalled = false): void => {
       const last = rests.get(batch)
       const isAgain = hasCalled && last !== undefined && 'retryMs' in last
@@ -189,7 +179,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   }
 }
 
-/** Hands orphans without credentials over to instances that asked for them because a client sent credentials there. */
+/** Hands orphans without credentials over to instances that asked for them, because a client sent credentials there. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,
@@ -206,8 +196,8 @@ async function handOver(
 }
 
 /**
- * Ends orphans that wait for something while newer records of their keys have waited for as long as a lost write is read back
- * (`readBackMs`), so that no orphan delays a newer mark any longer. `isBusy` returns true if a run has the batch.
+ * Ends waiting orphans that newer records wait for, once the time to read back a lost write (`readBackMs`) is over, so that no orphan
+ * delays a newer mark any longer. `isBusy` returns true if a run has the batch.
  */
 async function letNewerPass(
   context: WriteContext,

@@ -23,7 +23,6 @@ export function encodeStoredReply({ status, reason, fields, body }: StoredReply)
   return `${JSON.stringify([status, reason, fields])}\n${body.toString('latin1')}`
 }
 
-/** Decodes what `encodeStoredReply` returned. Returns `undefined` if there is no text. */
 export function decodeStoredReply(text: string | undefined): StoredReply | undefined {
   if (text === undefined) return undefined
   const end = text.indexOf('\n')
@@ -35,7 +34,7 @@ function fieldOf({ fields }: Pick<StoredReply, 'fields'>, name: string): string 
   return new ReplyFields(fields).one(name)
 }
 
-/** How a request to V2 ended. `answered` means that the whole reply arrived; its body is `undefined` if it is too large to be stored. */
+/** How a request to V2 ended. `answered` means that the whole reply arrived. Its body is `undefined` if it is too large to be stored. */
 export type RelayEnd =
   | {
       readonly kind: 'answered'
@@ -48,9 +47,9 @@ type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
  * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records with a reply part of
- * their own, or `undefined` if one record stands for the whole request. No record is ever due, because the adapter does not resend
- * requests to V2. The reply is stored with the first record if V2 accepted the request. Without a reply, the records stay active while
- * their client may resend them, so that a newer record of their key supersedes them.
+ * their own, or `undefined` if one record stands for the whole request. No record becomes due, because the adapter does not resend requests
+ * to V2. If V2 accepted the request, its reply is stored with the first record. Without a reply, the records stay active while their client
+ * may resend them, so that a newer record of their key supersedes them.
  */
 export async function outcomesOf(
   end: RelayEnd,
@@ -70,7 +69,7 @@ export async function outcomesOf(
   }))
 }
 
-/** Returns true for an outcome that `outcomesOf` only returns if V2's reply was stored. */
+/** Returns true for an outcome that `outcomesOf` returns only if it stored V2's reply. */
 export function hasStoredReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
@@ -117,7 +116,7 @@ const MAX_INFLATED_BYTES = 33_554_432
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
 
-/** Returns the mark that V2's reply to a record contains, or `undefined` if it contains none. */
+/** Returns the mark in V2's reply to a record, or `undefined` if the reply contains none. */
 function readMark(body: string | undefined): Settled['mark'] {
   const record = markSchema.safeParse(parseJson(body ?? '', MAX_RECORD_NODES))
   return record.success ? markOf(record.data) : undefined
@@ -183,8 +182,8 @@ export interface SentToV2 {
 
 /**
  * Waits for requests to V2 with this batch that are in progress on any instance, and returns V2's last reply, unless a later request may
- * have changed what it says. Throws `ADP_OUTCOME_UNKNOWN` if the requests take longer than the budget, `ADP_JOURNAL_LOST` if the stored
- * reply was erased, and the errors of `checkToken` and of the journal.
+ * have outdated it. Throws `ADP_OUTCOME_UNKNOWN` if the requests take longer than the budget, `ADP_JOURNAL_LOST` if the stored reply was
+ * erased, and the errors of `checkToken` and of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
@@ -213,28 +212,24 @@ export async function replayRelayed(
   return toSent(batch, unanswered, plan, isCut)
 }
 
-/** Reads the mark of a learner and event from V2 and returns it in V3's form. */
 export type ReadMarkOfV2 = (record: V3Record, timeoutMs: number) => Promise<ReadOutcome>
 
-/** A batch that is resent while V2 serves. */
 interface ResentBatch {
   readonly client: Client
   readonly plan: Plan
   /** The numbers under which the batch was sent to V2 before, newest first. */
   readonly batches: readonly number[]
-  /** Reads a mark from V2 with the client's credentials. */
   readonly readMark: ReadMarkOfV2
   readonly reading: ReplyReading
 }
 
-/** Longest time in milliseconds of one request to V2 for a mark. */
 const SHOWN_WITHIN_MS = 5_000
 
 /**
- * Answers a batch that is resent while V2 serves with V2's own reply, if the reply is final and this client may have it. Waits for
- * requests with the batch that are in progress on any instance. Returns `undefined` if the batch must be sent to V2 again, also if the
- * journal cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not say whether
- * this client may have the reply.
+ * Answers a batch that is resent while V2 serves with V2's own reply, if the reply is final and this client may have it. Waits for requests
+ * with the batch that are in progress on any instance. Returns `undefined` if the batch must be sent to V2 again, also if the journal
+ * cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not answer whether this
+ * client may have the reply.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
   const { client, plan, batches, reading } = resent
@@ -253,8 +248,8 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
 }
 
 /**
- * Returns true if V2 accepted the credentials for the batch or shows them one of its marks now. If V2 denies them or shows no mark,
- * returns false, and V2 judges the batch itself. A read may be stale and a connection may break, so the read is repeated.
+ * Returns true if V2 accepted the credentials for the batch or now shows them one of its marks. Otherwise V2 itself judges the batch. A
+ * read may be stale and a connection may break, so the read is repeated.
  */
 async function mayHave(
   { verdicts, clock }: WriteContext,
@@ -295,7 +290,7 @@ interface FoundReply {
   readonly isFinal: boolean
 }
 
-/** Reads V2's stored reply. Returns `undefined` if the batch has none or it is no longer stored. */
+/** Returns `undefined` if the batch has no reply or it is no longer stored. */
 async function readStored(
   stored: StoredBatch,
   { records }: Plan,
@@ -330,7 +325,6 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
   storedReply: reply,
 })
 
-/** Returns true if V2 may have applied any record of the request. */
 const hasLeft = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 

@@ -20,11 +20,11 @@ import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
 interface RelayOptions {
-  /** `keys` also puts the write in the order of its records' keys; `identity` only allows recognising a repeated request. */
+  /** `keys` also puts the write in the order of its records' keys; `identity` only lets the journal recognise a resent request. */
   readonly known: 'identity' | 'keys'
   /**
-   * How long a write to V2 may wait for the journal, in milliseconds. After that, V2 gets the write without the journal knowing it. If
-   * `undefined`, the write waits without limit, because V3 may be posting records of the same keys.
+   * How long in milliseconds a write to V2 may wait for the journal before V2 gets it without an entry in the journal. `undefined` for no
+   * limit, because V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
   /** Returns true while the journal is slow rather than unreachable. V2 then waits longer, up to `LONGEST_MS`. Default: not known. */
@@ -36,7 +36,7 @@ interface RelayOptions {
 
 export interface RelayedBatch {
   readonly batch: number
-  /** Stores how the request ended, once. If that fails, recovery finds the batch and ends it as unknown. Never rejects. */
+  /** Stores how the request ended. If that fails, recovery ends the batch as unknown. Must be called once. Never rejects. */
   readonly recordEnd: (end: RelayEnd) => Promise<void>
   /** Resolves with false once the lease of the batch is lost. */
   readonly lost: () => Promise<false>
@@ -58,15 +58,13 @@ type BegunRelayed =
   | ({ readonly kind: 'late' } & Pick<RelayedBatch, 'recordEnd'>)
 
 const NOTHING = new Uint8Array(0)
-/** Longest time in milliseconds that V2 waits for a slow journal. */
 const LONGEST_MS = 5_000
-/** How often `isSlow` is asked, in milliseconds. */
 const ASK_MS = 100
 
 /**
  * Makes a write durable before it is sent to V2, so that V3 never posts it again and the order of its keys holds. None of its values are
- * stored. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or unreachable journal is not an
- * error; if it stores the write after all, the write gets its outcome.
+ * stored. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or unreachable journal is not an error.
+ * If the journal stores the write after all, it also gets the outcome of the write.
  */
 export async function beginRelayed(
   context: WriteContext,
@@ -81,7 +79,7 @@ export async function beginRelayed(
   const late = openTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
   if (inTime !== undefined) return inTime
-  // Nothing waits for the outcome to be stored, because the journal may be gone.
+  // The request does not wait until the outcome is stored, because the journal may be unavailable.
   const recordEnd = (end: RelayEnd): Promise<void> => {
     void opened.then(
       (begun) => (begun.kind === 'new' ? begun.recordEnd(end) : undefined),
@@ -209,9 +207,8 @@ const V3_SHARE = 1 / 3
 const UNSCHEDULED_MS = [0, 1_000]
 
 /**
- * Waits until no older record of the keys of a batch is in progress on V3, on any instance, or has an unknown outcome, so that the batch
- * may be sent to V2. Records with unknown outcomes are read back here. Returns false if the deadline passed first and the batch must not
- * be sent. Throws the errors of the journal.
+ * Waits until no older record of the batch's keys is in progress on V3 (on any instance) or unknown, so that the batch may be sent to V2.
+ * Reads unknown records back. Returns false if the batch must not be sent, because the deadline passed. Throws the journal's errors.
  */
 export async function waitForOlder(
   context: WriteContext,
@@ -254,8 +251,8 @@ function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef
 }
 
 /**
- * Reads back records of one batch with unknown outcomes, before a newer record of their keys is sent to V2. The records are never posted,
- * because V2 serves now. Returns false if nothing was found out, possibly because another run has the records.
+ * Reads back unknown records of one batch, before a newer record of their keys is sent to V2. The records are never posted, because V2
+ * serves now. Returns false if nothing was found out, for example because another run has the records.
  */
 async function readOlder(
   context: WriteContext,

@@ -23,15 +23,15 @@ import { openWriteSession } from './write-session.ts'
 
 /** How long another sender of a running batch may take before this instance asks for the batch; the sender may lack credentials. */
 const ASK_AFTER_MS = 1_000
-/** The batch is read again once this share of its open records has ended: parts come soon, and a large batch is read only a few times. */
+/** A batch is read again once this share of its open records has ended, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
 
 /**
- * Answers a repeated batch with the stored parts, byte for byte. While the batch is still running, each part is sent as soon as it is
- * known. Records that were not applied are sent again, and records with an unknown outcome are read back again. "Not applied" is answered
- * only for records that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the
- * other sender takes longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also
- * throws the errors of `checkToken`.
+ * Answers a repeated batch with the stored parts, byte for byte. While the batch is still running, sends each part as soon as it is known.
+ * Sends records again that were not applied, and reads records back whose outcome is unknown. "Not applied" is answered only for records
+ * that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the other sender takes
+ * longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also throws the errors of
+ * `checkToken`.
  */
 export function replayBatch(
   context: WriteContext,
@@ -92,7 +92,7 @@ async function replay(
   }
   const isOpenAgain = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isRetryable(record, plan)
-  /** Answers the records that `isFinal` selects and, if there are any, lets the reply begin. */
+  /** Answers the records that `isFinal` selects. If there are any, the reply may begin. */
   const settleFinal = async (isFinal: (record: StoredRecord) => boolean): Promise<void> => {
     const final = stored.records.filter(isFinal)
     if (final.length === 0) return
@@ -120,7 +120,6 @@ async function replay(
     if (open.length === stored.records.length) return false
     throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is no longer stored. Send it again.')
   }
-  /** Reopens records, posts them or reads them back, and answers them. */
   const sendAgain = async (positions: readonly number[]): Promise<void> => {
     const before = stored
     for (const position of positions) tried.add(position)
@@ -159,7 +158,7 @@ async function replay(
       await runRecords(context, session, run, reply)
       isChecked = true
     } catch (cause) {
-      // Another instance has the records now, so its outcomes are their answers. The client may already know the answers to the others.
+      // Another instance has the records now, so its outcomes are their answers. The client may already have the other answers.
       if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
     }
     await reload()
@@ -191,7 +190,7 @@ function toKeep(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/** Asks another instance for a batch that it may be unable to finish. This instance has credentials that V3 accepted for the batch. */
+/** Asks another instance, which may be unable to finish the batch, for it. V3 accepted this instance's credentials for the batch. */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,

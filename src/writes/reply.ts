@@ -23,7 +23,7 @@ export interface StoredReply {
   readonly body: Buffer
 }
 
-/** Takes the parts of a reply in any order. */
+/** Parts may be set in any order. */
 export interface Reply {
   /** Sets the answer of the record at `index`. A second answer for the same record is ignored. */
   setPart(index: number, reply: PartReply): void
@@ -31,11 +31,13 @@ export interface Reply {
   begin(): void
   /** Returns true once the status line was sent. The request can then only be answered part by part. */
   isStatusSent(): boolean
-  /** Writes the rest and ends the reply. Every record must have an answer by then. Resolves once all bytes were handed over. */
+  /** Writes the rest. Every record must have an answer by then. Resolves once all bytes were handed over. */
   end(): Promise<void>
 }
 
-/** Opens the reply once its form and ids are known; a repeated request uses those of the first. `timing` returns `Server-Timing`. */
+/**
+ * Opens the reply once its form and ids are known, which for a repeated request are those of the first. `timing` returns `Server-Timing`.
+ */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,
@@ -45,16 +47,14 @@ export type OpenReply = (
 export interface Answered {
   readonly tally: BatchTally
   readonly queuedMs: number
-  /** True if the journal already knew the batch. */
   readonly replayed: boolean
-  /** True if records were posted or read back for this request. */
   readonly askedV3: boolean
   readonly batch: number
   /** The reply that V2 gave when it served this batch, to be sent unchanged. */
   readonly storedReply?: StoredReply | undefined
 }
 
-/** The facts for reply parts besides the outcome. `newId` returns a new GUID, the SequenceID of a failed record. */
+/** `newId` returns a new GUID, the SequenceID of a failed record. */
 export type ReplyContext = Pick<WriteRequest, 'context' | 'dataEnvelope' | 'errorMessages'> & {
   readonly newId: () => string
 }
@@ -69,7 +69,7 @@ export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, contex
   return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
 }
 
-/** Copies members one by one, so that a part holds no more of a record than the reply writes. */
+/** Copies members one by one, so that a part does not keep the whole record in memory. */
 function toPart(
   { contentId, contentIdInHttp, changeset }: PartPreferences,
   status: number,
@@ -120,7 +120,7 @@ export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'
   return json === undefined ? String(status) : `${status} ${json}`
 }
 
-/** Decodes the stored part of a record, or returns `undefined` if the record has no answer. */
+/** Returns `undefined` if the record has no answer. */
 function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
   const { answer } = stored
   if (answer === undefined) return undefined
@@ -140,8 +140,8 @@ export function isHeld({ state, retry, superseded }: StoredRecord): boolean {
 }
 
 /**
- * Returns true for a record that was not or may not have been applied and that no newer one has replaced. If the client was answered 200
- * for the whole batch, only records that were denied together with the batch count, because that client was told so.
+ * Returns true for a record that may not have been applied and that no newer one has replaced. If the client got 200 for the whole batch,
+ * only records count that were denied together with the batch, because that client was told of the denial.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
   // A record that another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
@@ -183,7 +183,6 @@ const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
 export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
-/** The cost of a stored answer, in bytes of a batch. */
 const ANSWER_WORK = 1_024
 
 function toStoredPart(

@@ -30,7 +30,6 @@ interface ReadBackTask {
   readonly receivedMs: number
 }
 
-/** When a record was sent, in monotonic milliseconds. */
 interface Sent {
   /** `now` if this run sent it, `before` if an earlier run did, `never` if it was not sent. */
   readonly how: 'now' | 'before' | 'never'
@@ -65,8 +64,8 @@ const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
 
 /**
- * Creates the resolution of ambiguous outcomes (product contract 3). It reads the learner and event back, decides by `readBackRules`, and
- * confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark is left alone.
+ * Creates the resolution of unknown outcomes (product contract 3). It reads the learner and event back, decides by `readBackRules`, and
+ * confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark stays unchanged.
  */
 export function createResolveUnknown(
   context: WriteContext,
@@ -75,7 +74,7 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** Returns `undefined` if the journal cannot be reached. A batch that replaces one on V2 counts from the time of that batch. */
+  /** Returns `undefined` if the journal cannot be reached. A batch that replaces one on V2 counts from the time of the replaced batch. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -156,8 +155,7 @@ export function createResolveUnknown(
     const seen = await readUntilSure(task, sent, sureMs)
     if (seen === 'executing') return seen
     if (seen.kind !== 'applied') {
-      // Newer records of the key wait for the end of this one. They must not be sent while it can still arrive after them, whatever the
-      // budget.
+      // Newer records of the key wait for this one. They must not be sent while it can still arrive after them, whatever the budget.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return seen
     }
@@ -166,7 +164,7 @@ export function createResolveUnknown(
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
     return seen
   }
-  /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits for its end here. */
+  /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, this function waits. */
   const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const
     if (execution === undefined) return unknown

@@ -47,10 +47,10 @@ export type RunSession = Pick<
 
 /**
  * Takes records from the journal to their durable outcomes: claims them, posts them in order, settles them, then reports them to the reply
- * if there is one. Every batch goes this way. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored: its records stay open, and
- * recovery finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes them. As long as the status line of the reply has not
- * been sent, throws `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted anything, or the error of the token
- * endpoint if that has no other token.
+ * if there is one. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored: its records stay open, and recovery finishes them.
+ * Throws `ADP_JOURNAL_LOST` if another instance finishes them. As long as the status line of the reply has not been sent, throws
+ * `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted anything, or the error of the token endpoint if that has
+ * no other token.
  */
 export async function runRecords(
   context: WriteContext,
@@ -93,7 +93,7 @@ export async function runRecords(
       tally[outcome.kind] += 1
       if ('reason' in outcome) tally.reason = outcome.reason
       if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
-        // The record stays open. Its client is told that the outcome is unknown, and recovery finds it out.
+        // The record stays open. Its client is told that the outcome is unknown, and recovery reads it back.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
         settler.skip(position)
         reply?.setPart(position, part)
@@ -168,8 +168,8 @@ export function inOrder(positions: Iterable<number>): number[] {
 
 /**
  * Creates the tasks of the records in their order. A record waits for older records of its key in other batches, and for the durable
- * outcome of the previous record of its key in the same batch. Otherwise, if the process ended between the two posts, the mark of the
- * second record would hide that of the first, and both would stay open.
+ * outcome of the previous record of its key in the same batch. If the process ended between two posts without that wait, the second mark
+ * would hide the first one from reads, and both records would stay open.
  */
 function toTasks(
   context: WriteContext,
@@ -213,7 +213,7 @@ function toTasks(
 
 type Settler = ReturnType<typeof createSettler>
 
-/** Creates the settler of a run with `count` records. It makes outcomes durable in groups and gives the reply a part only afterwards. */
+/** Creates the settler of a run. It makes outcomes durable in groups and gives the reply a part only afterwards. */
 function createSettler(
   context: WriteContext,
   run: Run,
@@ -276,9 +276,8 @@ function createSettler(
       if (left <= 0) begin()
       successors.get(position)?.(false)
     },
-    /** Ends the run. No further outcome is settled. */
     fail,
-    /** Returns true once the run has failed or the journal could not store an outcome. No later outcome of this run is stored either. */
+    /** Returns true once the run has failed or the journal could not store an outcome. No later outcome is stored either. */
     hasFailed: (): boolean => failed,
     /** Resolves once every settled outcome is durable and reported. Rejects if one cannot be stored. */
     flushed: async (): Promise<void> => {
@@ -288,7 +287,7 @@ function createSettler(
   }
 }
 
-/** Returns the settlement of a record whose credentials were denied: the client may resend it, or recovery retries it. */
+/** The client may resend a record whose credentials were denied, or else recovery retries it. */
 function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run

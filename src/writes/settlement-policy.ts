@@ -6,9 +6,8 @@ import type { NotAppliedReason, PostOutcome, UnknownReason, UpstreamError } from
 import { encodeAnswer } from './reply.ts'
 
 /**
- * The first step for a record. `readBack`: the record may have been applied before, so it is read back and only posted if V3 does not show
- * it. `check`: the record was not applied, but V3 may have a newer mark that the journal does not know, so it is only posted after a read
- * that shows none.
+ * The first step for a record. `readBack`: the record may have been applied, so it is posted only if V3 does not show it. `check`: the
+ * record was not applied, but V3 may have a newer mark that the journal does not know, so it is posted only if a read shows none.
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
 
@@ -20,7 +19,7 @@ export const notApplied = (reason: NotAppliedReason): NotApplied => ({
 
 type NotApplied = Extract<PostOutcome, { kind: 'notApplied' }>
 
-/** Returns the outcome of a record that is not sent now. A record that may have been applied before stays unknown. */
+/** A record that may have been applied before stays unknown. */
 export function unsentOutcome(
   first: FirstStep,
   reason: NotAppliedReason,
@@ -28,7 +27,7 @@ export function unsentOutcome(
   return first === 'readBack' ? { kind: 'unknown', reason: 'notReadBack' } : notApplied(reason)
 }
 
-/** Reasons of outcomes that a complete read-back left open. */
+/** Reasons that remain after a complete read-back without a result. */
 const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'connectionLost',
   'timeout',
@@ -37,10 +36,7 @@ const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'otherRecord',
 ])
 
-/**
- * Returns true if a record that was settled as unknown for this reason can no longer arrive. A read-back only ends once that is so, and
- * the record was not sent since; the next read decides.
- */
+/** Returns true if a record that was settled as unknown for this reason can no longer arrive: a complete read-back did not find it. */
 export const canNoLongerArrive = (reason: string | undefined): boolean =>
   reason !== undefined && readBackInVain.has(reason)
 
@@ -57,7 +53,7 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 export interface FollowUp {
-  /** False if the client gets a single 200, whatever happens (batch-wire 3). */
+  /** False if the client gets a single 200 whatever happens (batch-wire 3). */
   readonly outcomesShown: boolean
   /** False if no client waits for the answer, so that recovery retries records that were not applied. */
   readonly clientWaits: boolean
@@ -76,9 +72,8 @@ const LONGEST_PAUSE_MS = 600_000
 const RETRY_FOR_MS = 86_400_000
 
 /**
- * Returns the settlement of an outcome: its state, its part of the reply, and whether and when it is retried. A record that was not
- * applied waits for its client to resend it if the client is told so, and otherwise recovery retries it. An unknown outcome is read back
- * until it is known.
+ * Returns the state of an outcome, its part of the reply, and whether and when it is retried. A record that was not applied waits for its
+ * client to resend it if the client is told so; otherwise recovery retries it. An unknown outcome is read back until it is known.
  */
 export function settlementOf(
   position: number,

@@ -62,7 +62,6 @@ export function toWriteRequest(
 }
 
 export interface BatchIds {
-  /** The boundary of the batch's `Content-Type`. */
   readonly boundary: string
   /** The boundaries of the envelope that frames the body, and of its changesets. */
   readonly envelope: readonly string[]
@@ -80,8 +79,7 @@ const headSchema = z.object({
   /** Time of the marks in milliseconds since the epoch if the batch was first begun for V2. If `undefined`, the time of receipt. */
   markedAtMs: z.number().optional(),
   /**
-   * The most records that were or will be sent to V3 in one `$batch`, or 1 if each is sent alone. `undefined` if an older version stored
-   * the request; the partner's current setting then applies.
+   * The most records that are sent to V3 in one `$batch`. In requests of older versions `undefined`: the partner's current setting applies.
    */
   together: z.int().min(1).optional(),
 })
@@ -112,14 +110,14 @@ export async function encodeStoredRequest(
   return bytes
 }
 
-/** Decodes what `encodeStoredRequest` returned. Throws `ADP_INTERNAL` for any other bytes. */
+/** Throws `ADP_INTERNAL` if `encodeStoredRequest` did not write these bytes. */
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
   return { ...parseHead(bytes.toString('utf8', 0, Math.max(end, 0))), body: bytes.subarray(end + 1) }
 }
 
-/** Reads who sent a stored request and how. Returns an empty object if the request cannot be read. */
+/** Returns an empty object if the request cannot be read. */
 export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest, 'sender' | 'together'> {
   if (payload === undefined) return {}
   try {
@@ -140,8 +138,8 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 
 /**
  * Computes the SHA-256 of all facts that decide which records are posted where and for whom. Of the media type only the boundary counts,
- * however the header writes it. The adapter's own address and configuration do not count, and the first request decides how the batch is
- * answered. `upstream` is the base address of V3.
+ * however the header writes it. The adapter's own address and configuration do not count, because the first request decides how the batch
+ * is answered. `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,

@@ -22,7 +22,6 @@ import { createResolveUnknown } from './resolve-unknown.ts'
 import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlement-policy.ts'
 
 export interface WriteTask {
-  /** Position of the record in the request. */
   readonly position: number
   readonly record: V3Record
   /** See `Plan.markedMs`. */
@@ -48,10 +47,7 @@ export interface SessionOptions {
   readonly together?: number | undefined
 }
 
-/**
- * Opens the session of one request. If V3 rejects one of the adapter's own tokens (401) before it accepted anything, the token is renewed
- * once and the records are sent again, because none was applied.
- */
+/** If V3 rejects one of the adapter's own tokens (401) first of all, the session renews the token once and sends the records again. */
 export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
@@ -237,8 +233,8 @@ export function openWriteSession(
     budgetMs: partner.budgetMs,
     /**
      * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
-     * returns the upstream's error, or that of the token endpoint if it then had no other token, and reports no outcome. After the first
-     * outcome, a denial is reported for its record.
+     * reports no outcome and returns the upstream's error, or that of the token endpoint if it then had no other token. After the first
+     * outcome, a denial counts only for its record.
      */
     postRecords: async (
       tasks: readonly WriteTask[],
@@ -271,7 +267,7 @@ export function openWriteSession(
   }
 }
 
-/** Holds back denials of records until another outcome shows that the credentials are accepted. The early denials were exceptions then. */
+/** Holds back denials of records until another outcome shows that the credentials are accepted and the denials were exceptions. */
 function holdDenials(onOutcome: OnOutcome): {
   readonly report: OnOutcome
   /** Returns the first denial while nothing but denials has arrived. */
@@ -299,7 +295,7 @@ function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
-/** Reads back a lost write. The read has the priority of a write in the queue and must end within the budget of its batch. */
+/** The read has the priority of a write in the queue and must end within the budget of its batch. */
 export async function readPaced(
   { clock, reader, accepted }: Pick<WriteContext, 'clock' | 'reader' | 'accepted'>,
   authorisation: Authorisation,
