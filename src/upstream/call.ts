@@ -29,8 +29,8 @@ export interface ReplySink {
 }
 
 /**
- * Sends one request through undici's dispatcher and streams the reply to a sink. Interim responses and trailers are not passed on.
- * `Pool.request` is not used, because only the dispatcher shows whether the request was sent (decision 005).
+ * Sends one request through undici's dispatcher and streams the reply to a sink. Ignores interim responses and trailers. `Pool.request` is
+ * not used, because only the dispatcher shows whether the request was sent (decision 005).
  */
 export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
@@ -42,7 +42,7 @@ export class StreamCall implements ConnectionUser {
   private endsWithConnection = false
   private cancelInterim: (() => void) | undefined
 
-  /** `startTimer` bounds the time to the status line if interim responses keep coming. Default: only the deadline of the call counts. */
+  /** `startTimer` bounds the time to the status line if interim responses keep coming. Default: only the call's deadline counts. */
   constructor(sink: ReplySink, startTimer?: (expire: () => void) => () => void) {
     this.sink = sink
     this.startTimer = startTimer
@@ -56,7 +56,6 @@ export class StreamCall implements ConnectionUser {
     return this.controller !== undefined
   }
 
-  /** Ends the call. The sink receives the cause as a failure. */
   abort(cause: Error): void {
     if (this.done) return
     const { controller } = this
@@ -135,7 +134,6 @@ export interface CallEnd {
   /** Status of the final response, or 0 if none arrived. */
   readonly status: number
   readonly fields: ReplyFields
-  /** The body as far as it arrived. */
   readonly body: Pieces
 }
 
@@ -148,7 +146,6 @@ export interface CallTrace {
 
 export interface CallOptions {
   readonly clock: Clock
-  /** The calls that share a deadline with this call. */
   readonly group: CallGroup
   /** Maximum size of the reply. A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
@@ -176,7 +173,7 @@ export class CallGroup {
   private readonly free: number[] = []
   private cancelTimer: (() => void) | undefined
 
-  /** `leftMs` returns the time left for whole calls, including the wait for a connection and the last byte of the reply. */
+  /** `leftMs` returns the time left for whole calls, from the wait for a connection to the last byte of the reply. */
   constructor(clock: Clock, leftMs: () => number) {
     this.clock = clock
     this.leftMs = leftMs
@@ -198,7 +195,6 @@ export class CallGroup {
     this.cancelTimer = undefined
   }
 
-  /** Ends the calls that have not been sent. */
   withdraw(reason: Error): void {
     for (const call of this.calls.slice()) if (call?.isSent() === false) call.abort(reason)
   }
@@ -213,8 +209,8 @@ export class CallGroup {
 
 /**
  * Sends one request and reads its whole reply. Never rejects. The failure is undici's error, the signal's reason, the error of
- * `beforeSend`, `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not
- * used: here, time and bytes have absolute limits, and tiny chunks cost no more memory than large ones.
+ * `beforeSend`, `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not used:
+ * here, time and bytes have absolute limits, and tiny chunks cost no more memory than large ones.
  */
 export function sendCall(
   connections: Connections,
@@ -286,7 +282,6 @@ class WholeReply implements ReplySink, CallEnd {
     this.onEnd()
   }
 
-  /** Handles the abort of the signal. */
   handleEvent(): void {
     const reason: unknown = this.options.signal?.reason
     this.call.abort(reason instanceof Error ? reason : new errors.RequestAbortedError())

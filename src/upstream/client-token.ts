@@ -7,7 +7,7 @@ import { fetchJson } from './fetch-whole.ts'
 interface ClientCredentials {
   readonly tokenUrl: URL
   readonly clientId: string
-  /** Called when the secret is sent, so that it is stored nowhere else. */
+  /** Called whenever the secret is sent, so that it is stored nowhere else. */
   readonly clientSecret: () => string
   readonly scope: string
   /** Sent as `acr_values=orgselected:<id>`, or omitted if `undefined`. */
@@ -40,9 +40,9 @@ const refusal = z.object({
 })
 
 /**
- * Requests a token from the token endpoint (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or answers
- * 429 or 5xx, `ADP_V3_CREDENTIALS` if it refuses the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no
- * secret and no text of the endpoint.
+ * Requests a token (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or answers 429 or 5xx,
+ * `ADP_V3_CREDENTIALS` if it refuses the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret and no
+ * text of the endpoint.
  */
 export async function fetchToken(client: ClientCredentials): Promise<IssuedToken> {
   const form = new URLSearchParams({
@@ -79,9 +79,8 @@ function unavailable(message: string, cause?: unknown): AdapterError {
 }
 
 export interface TokenSource {
-  /** Returns a valid token. Rejects with the endpoint's error if there is none. */
+  /** Rejects with the endpoint's error if there is no valid token. */
   token(): Promise<string>
-  /** Returns a token other than `refused`, which the service rejected. */
   renew(refused: string): Promise<string>
 }
 
@@ -95,12 +94,11 @@ interface TokenSourceOptions {
 const REFRESH_AT = 0.8
 /** Time that a token must still be valid when it is used, so that it is valid when it arrives. */
 const LEAST_LEFT_MS = 5_000
-/** Pause after an early refresh that failed. */
 const PAUSE_MS = 5_000
 
 /**
- * Creates a cache of one token. The token is fetched on first use and replaced in the background at 80 % of its lifetime, with one request
- * at a time however many callers wait. While the endpoint fails, the old token is used until it expires.
+ * Fetches a token on first use and replaces it in the background at 80 % of its lifetime, with one request at a time however many callers
+ * wait. While the endpoint fails, the old token is used until it expires.
  */
 export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
   let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined

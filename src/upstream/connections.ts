@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
 import { skipContinue } from './skip-continue.ts'
 
-/** A call that was sent to the upstream, up to its status line. */
+/** A call up to its status line. */
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
   /** `undefined` if no reply arrived. */
@@ -32,9 +32,8 @@ const ACQUIRE_MS = 10_000
 
 /**
  * Returns the options of every connection to an upstream. They use HTTP/1.1, because with HTTP/2 undici does not show when a request is
- * sent. Idle connections are closed after 4 s, before usual gateways close them: a connection that closes as it is reused costs a request
- * with an unknown outcome. A longer time named by the server is ignored, because the server does not know the gateways between it and the
- * adapter. `onOpened` is called with each socket.
+ * sent. Idle connections are closed after 4 s, before usual gateways close them: if a connection closes while it is reused, the request has
+ * an unknown outcome. A longer time from the server does not count, because the server does not know the gateways before it.
  */
 export function toClientOptions(
   { connectMs, headersMs, bodyMs = BODY_MS }: UpstreamTimeouts,
@@ -63,7 +62,6 @@ export function toClientOptions(
 
 /** The callbacks that a request gives to the connection pool. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
-  /** Returns true once the request needs no connection any more. */
   isDone(): boolean
   /** Called once when the request is done. `replied` is true if the end of the reply has just arrived. */
   onDone: ((replied: boolean) => void) | undefined
@@ -87,7 +85,6 @@ export interface Connections {
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
   /** Reserves a connection that the caller opens itself. Calls `use`, with the function that gives it back, or `refused`. */
   reserve(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
-  /** Returns the number of connections in use. */
   held(): number
   /** Waits for earlier requests, then closes the connections. Later requests fail. */
   close(): Promise<void>
@@ -107,7 +104,7 @@ interface ConnectionsOptions {
 /** Maximum number of requests that wait for a connection, divided between owners. */
 const MAX_WAITING = 1_024
 
-/** One connection. It is opened again by its next request after it was closed. */
+/** One connection. Its next request opens it again after it was closed. */
 export interface Connection {
   readonly client: Pick<Dispatcher, 'dispatch'> & { close(): Promise<void> }
   /** Returns true if the connection failed rather than closed. */
@@ -118,8 +115,8 @@ export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts) => Con
 
 /**
  * Creates the connections, each of which is opened on first use. undici's `Pool` is not used: it gives a connection its next request once
- * the connection is idle, while this pool does so as the previous reply ends. undici then needs no timer for an idle connection and no
- * turn of the event loop to find out whether it was closed: 33 us of processor time per mark instead of 40 (decision 005).
+ * the connection is idle, while this pool does so as the previous reply ends. undici then needs neither a timer for an idle connection nor
+ * a turn of the event loop to find out whether it was closed: 33 us of processor time per mark instead of 40 (decision 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
   const {

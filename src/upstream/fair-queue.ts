@@ -40,7 +40,7 @@ const SMALLEST_DIVIDED = 4
 
 /**
  * Creates a quota that keeps a reserve for the next holder. A holder's limit is a multiple of the free amount (dynamic thresholds, as
- * switches divide their packet memory): a holder alone may use nearly all of it, each further holder lowers the limit of the others, and
+ * switches divide their packet memory): a single holder may use nearly all of it, each further holder lowers the limit of the others, and
  * the last unit goes to a holder that has none (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
@@ -81,7 +81,7 @@ export type CallPriority = 'write' | 'read' | 'comparison'
 
 const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 
-/** Why a call may not be sent: too many calls of its owner wait already, its wait ended, or its caller has disconnected. */
+/** `full`: too many calls of the owner wait already. `deadline`: the wait ended. `gone`: the caller has disconnected. */
 export type Refusal = 'full' | 'deadline' | 'gone'
 
 /** What admitted calls consume: tokens of a rate limit, or connections. */
@@ -96,7 +96,7 @@ interface QueuedCall {
   readonly priority: CallPriority
   /** Longest wait in milliseconds. If `undefined`, the call waits without limit, and its caller bounds how many calls wait. */
   readonly waitMs?: number | undefined
-  /** Returns a signal that gives the place in the queue back when it aborts. Called if the call has to wait. */
+  /** Called if the call has to wait. Aborting the returned signal gives the place in the queue back. */
   readonly signal?: (() => AbortSignal) | undefined
   /** Called when the call may be sent; `holder` is charged. */
   admit(holder: string): void
@@ -182,7 +182,7 @@ export class FairQueue {
     this.serve()
   }
 
-  /** Admits as many calls as possible. Must be called when the supply has grown. */
+  /** Must be called when the supply has grown. */
   serve(): void {
     // A call that ends at once must not admit the next one from within, because thousands of calls would nest.
     if (this.isServing) return
@@ -236,7 +236,6 @@ class FairLine {
     }
   }
 
-  /** Removes and returns the next call whose holder may be served. */
   shift(supply: Supply): Waiter | undefined {
     if (this.count === 0) return undefined
     this.promote()

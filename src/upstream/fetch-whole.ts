@@ -5,7 +5,6 @@ import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
 import { MAX_RECORD_NODES, parseJson } from './reply-json.ts'
 
-/** Maximum size of a reply that is read as JSON. */
 const MAX_JSON_BYTES = 1_048_576
 
 interface WholeRequest {
@@ -21,7 +20,7 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/** Sends one request; rejects if no whole reply arrives in time. Avoids undici's global dispatcher, which others may replace. */
+/** Rejects if no whole reply arrives in time. Avoids undici's global dispatcher, which others may replace. */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,
@@ -72,11 +71,11 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-/** Creates connections for a reader, with at most `connections` to each address. */
+/** Creates at most `connections` to each address. */
 export const createReaderConnections = (connections: number, timeouts: UpstreamTimeouts): Dispatcher =>
   new Agent({ connections, ...toClientOptions(timeouts) })
 
-/** Creates a reader over these connections, which it closes. It requests replies without an encoding. */
+/** Creates a reader that closes `dispatcher` and requests replies without an encoding. */
 export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): WholeReader {
   return {
     get: async (url, headers, timeoutMs) => {

@@ -25,8 +25,8 @@ interface RateLimitOptions {
   readonly maxWaiting?: number
   readonly onAdmission?: OnAdmission | undefined
   /**
-   * Slots shared with other instances that use the same key, so that the limit holds for all instances together. Until a client with the
-   * key is accepted, each instance limits its own calls, so that nothing is stored for a made-up key.
+   * Slots that are shared with other instances, so that the limit holds for all of them together. Until a client with the key is accepted,
+   * each instance limits its own calls, so that nothing is stored for a made-up key.
    */
   readonly slots?: RateSlots | undefined
   /** False for a key that a client sent: its slots are shared only once a client with the key is accepted. Default true. */
@@ -46,11 +46,7 @@ interface RateLimitOptions {
  * One `acquire` covers one request on the wire: a page, a record or a whole `$batch`. It is never released.
  */
 export interface RateLimit {
-  /**
-   * Resolves when it is clear whether the call may be sent. Never rejects. Calls are sent by priority; within a priority, partners take
-   * turns; within a partner, owners take turns; and each owner's calls stay in order. `waitMs` is the longest wait. `signal` gives the
-   * place in the queue back.
-   */
+  /** Resolves when it is clear whether the call may be sent. Never rejects. Aborting `signal` gives the place in the queue back. */
   acquire(
     priority: CallPriority,
     waitMs: number,
@@ -60,14 +56,12 @@ export interface RateLimit {
   /** Pauses all calls for `ms` because the upstream answered 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
   /**
-   * Returns the time in milliseconds since the upstream last answered 429 or since another instance's pause ended: negative while that
-   * pause lasts, `Infinity` if there was none, `undefined` if the shared store cannot be reached. A pause of another instance is known
-   * within a second.
+   * Returns the milliseconds since the last 429 or since another instance's pause ended: negative while that pause lasts, `Infinity` if
+   * there was none, `undefined` if the shared store cannot be reached. May miss another instance's pause for a second.
    */
   sincePauseMs(): Promise<number | undefined>
-  /** Changes the rate. Calls that wait or were sent still count. */
+  /** Calls that wait or were sent still count. */
   setRate(callsPerSecond: number): void
-  /** Returns the number of waiting calls of this priority. */
   waiting(priority: CallPriority): number
   /** Returns true if no call waits and none was sent within the window, so that the limit may be dropped. */
   isIdle(): boolean
@@ -76,7 +70,7 @@ export interface RateLimit {
 /** Maximum age of the answer about pauses of other instances, in milliseconds. */
 const PAUSES_MAX_AGE_MS = 1_000
 
-/** Creates a rate limit: a queue of calls, and the tokens that admit them, either of this instance or reserved among all instances. */
+/** Creates a queue of calls and the tokens that admit them, either of this instance or reserved among all instances. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
   const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const limit = toCallLimit(callsPerSecond)
@@ -165,7 +159,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 }
 
-/** The rate limits of all subscription keys. Partners with the same key share its calls (service-facts 9). */
+/** Partners with the same key share its calls (service-facts 9). */
 export interface RateLimits {
   /** Returns the limit of a key. The lowest requested rate applies. `isConfigured` is false for a key that a client may have made up. */
   of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
@@ -239,7 +233,7 @@ interface CallTokens {
 /** How much longer a window is than the upstream's, because calls take different times to arrive. */
 const JITTER_MS = 50
 
-/** Returns the limit that allows `callsPerSecond` in any second. A fraction means one call in more than a second. */
+/** A fraction means one call in more than a second. */
 function toCallLimit(callsPerSecond: number): CallLimit {
   const calls = Math.max(1, Math.floor(callsPerSecond))
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
@@ -274,7 +268,6 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 export interface RateSlots {
   /** Reserves slots among all instances. Returns the time until each, or `undefined` if the store cannot be reached. Never rejects. */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
-  /** Pauses the calls of all instances for this time. */
   pauseFor(ms: number): void
   /** Returns the time in milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
   sincePauseMs(): Promise<number | undefined>
@@ -292,8 +285,8 @@ interface Reserved {
 }
 
 /**
- * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is
- * lost. While `shared` returns no slots, this instance limits its own calls. `onKnown` is called once a requested time is known.
+ * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is lost.
+ * While `shared` returns no slots, this instance limits its own calls. `onKnown` is called once a requested time is known.
  */
 function createReservedSlots(
   own: CallLimit,

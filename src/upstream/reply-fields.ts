@@ -14,7 +14,7 @@ export class ReplyFields {
     return this.raw.map(textOf)
   }
 
-  /** Returns every value of a field in the received order. `name` is in lower case. */
+  /** Returns every value in the received order. `name` is in lower case. */
   all(name: string): string[] {
     const values: string[] = []
     for (let at = 0; at + 1 < this.raw.length; at += 2) {

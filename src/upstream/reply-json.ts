@@ -12,8 +12,8 @@ export const MAX_PAGE_NODES = 131_072
 const SHORT_LENGTH = 65_536
 
 /**
- * Parses the JSON of a reply. Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is long and has more than
- * `maxNodes` brackets and commas outside of strings: each of them may take up to a microsecond. Skips a byte order mark (RFC 8259 8.1).
+ * Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is long and has more than `maxNodes` brackets and
+ * commas outside strings: each may take up to a microsecond. Skips a byte order mark (RFC 8259 8.1).
  */
 export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
   const isLong = text.length > SHORT_LENGTH && Number.isFinite(maxNodes)
@@ -29,7 +29,7 @@ const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT
   0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
 ]
 
-/** Counts the opening brackets and commas outside of strings in JSON text. Stops at one more than `max`. */
+/** Counts the opening brackets and commas outside strings. Stops at one more than `max`. */
 export function countNodes(text: string, max: number): number {
   return measure(text, max, Number.POSITIVE_INFINITY).nodes
 }
@@ -40,7 +40,7 @@ function isTooDeep(text: string): boolean {
   return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
 }
 
-/** Counts the nodes and levels of JSON text up to its end, or until one of them is above its maximum. */
+/** Stops once nodes or levels exceed their maximum. */
 function measure(text: string, maxNodes: number, maxDepth: number): { nodes: number; depth: number } {
   let nodes = 0
   let depth = 0
@@ -58,7 +58,7 @@ function measure(text: string, maxNodes: number, maxDepth: number): { nodes: num
   return { nodes, depth }
 }
 
-/** Returns true if the two characters together occur more than `max` times in a text. */
+/** Returns true if the two characters together occur more than `max` times. */
 function hasMany(text: string, one: string, other: string, max: number): boolean {
   let count = 0
   for (const wanted of [one, other])
