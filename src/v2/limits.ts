@@ -18,7 +18,7 @@ export interface BatchLimits {
   readonly maxEscapes: number
 }
 
-/** No limits, for a batch that was accepted earlier under other limits. */
+/** For a batch that was accepted earlier under other limits. */
 export const noBatchLimits: BatchLimits = {
   maxBodyBytes: Infinity,
   maxParts: Infinity,

@@ -19,8 +19,8 @@ export type NotAppliedReason =
 /**
  * Why the outcome of a write is unknown: it left, and no readable reply arrived. `overwritten`: the read-back found only a newer mark of
  * another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: the record was sent before, and
- * this run ended before the record was read back. `stillTried`: it has not been applied yet, and the background may post it.
- * `stillExecuting`: V3 may still be executing the `$batch` in which it was sent.
+ * this run ended before the record was read back. `stillTried`: the record was not applied yet, and the background may post it.
+ * `stillExecuting`: V3 may still be executing the record's `$batch`.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -41,7 +41,7 @@ export interface SentTogether {
 
 /**
  * The outcome of one POST. `accepted`: V3 has the record. `refused`: V3 rejected it (4xx, 501). `notApplied`: it never left, or V3 reported
- * that it did not process it (429, 503). `unknown`: it may have been applied or not. An unknown outcome must never be reported as a failure
+ * that it did not process it (429, 503). `unknown`: it may have been applied. An unknown outcome must never be reported as a failure
  * (product contract, "no outcome guessed").
  */
 export type PostOutcome =
@@ -74,7 +74,7 @@ export interface UpstreamErrorEntry {
 /** Error bodies are short. Longer JSON is not read, because it could take long to parse. */
 const MAX_ERROR_LENGTH = 65_536
 
-/** An error reply of the upstream in one form, whatever form its body had. */
+/** An error reply of the upstream, in one form for all forms of its body. */
 export interface UpstreamError {
   readonly status: number
   /** `unreadable` covers HTML, an empty body, broken JSON and a body that is too long for an error. */
@@ -97,7 +97,6 @@ const odata = z.object({ error: entry.extend({ details: firstOf(entry).nullish()
 const gateway = z.object({ statusCode: z.number(), message: z.string() })
 const array = firstOf(z.object({ ErrorCode: name, Message: text, ResourceIdentifier: name }))
 
-/** Reads the first `MAX_ENTRIES` members of a list and counts the others. */
 function firstOf<Entry extends z.ZodType>(own: Entry) {
   const counted = (list: unknown[]) => ({
     first: list.slice(0, MAX_ENTRIES),
@@ -109,10 +108,7 @@ function firstOf<Entry extends z.ZodType>(own: Entry) {
     .pipe(z.object({ first: z.array(own), omitted: z.number() }))
 }
 
-/**
- * Reads an error body in OData's form `{"error":{…}}`, the gateway's `{"statusCode","message"}` (service-facts 12) or the V2 array
- * (service.md 7). Never throws.
- */
+/** Reads an error in OData's form `{"error":{…}}`, the gateway's form (service-facts 12) or the V2 array (service.md 7). Never throws. */
 export function readUpstreamError(status: number, body: string): UpstreamError {
   const json = body.length > MAX_ERROR_LENGTH ? undefined : parseJson(body)
   const asOData = odata.safeParse(json)
@@ -171,9 +167,9 @@ export function isRefusal(status: number): boolean {
 }
 
 /**
- * Reads the answer to a POST. Only a 2xx with a readable record is accepted. A 2xx with HTML, broken JSON or an empty body shows that
- * something happened, but not what. 500, 502 and 504 may follow a write that was applied. `retryAfter` is the header's text: seconds or an
- * HTTP date (RFC 9110 10.2.3). `nowMs` is the time that a date is compared with.
+ * Reads the answer to a POST. Only a 2xx with a readable record is accepted: any other 2xx shows that something happened, but not what.
+ * 500, 502 and 504 may follow a write that was applied. `retryAfter` is the header's text: seconds or an HTTP date (RFC 9110 10.2.3), which
+ * is compared with `nowMs`.
  */
 export function parsePostReply(
   status: number,

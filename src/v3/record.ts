@@ -50,7 +50,7 @@ export interface V3Reply {
   readonly Qualifier?: Partial<V3Qualifier> | null | undefined
 }
 
-/** The members of a write body: all of service.md 2.10, or the published minimum (service-facts 6). */
+/** All members of service.md 2.10, or the published minimum (service-facts 6). */
 export type BodyProfile = 'full' | 'minimal'
 
 /** Returns the JSON body of a V3 POST in the service's member order. Ids are in lower case (RFC 9562 4): V3 may compare them as text. */
@@ -84,8 +84,8 @@ function inLowerCase({ ExternalID, Type }: V3Reference): V3Reference {
 const INT32 = 2_147_483_648
 
 /**
- * Returns true for a value that is a reply to a POST: it has an id and no member of a wrong type; the other members may be null or missing.
- * Each member is checked by hand because a schema library takes longer than JSON.parse takes for the text.
+ * Returns true for a reply to a POST: it has an id and no member of a wrong type; other members may be null or missing. Checks members by
+ * hand, because a schema library takes longer than JSON.parse takes for the text.
  */
 export function isV3Reply(value: unknown): value is V3Reply {
   return (

@@ -25,10 +25,9 @@ import {
   type RecordResult,
 } from '../record/decode-record.ts'
 
-/** Matches the decoded path of a V2 batch write, under any prefix and in any letter case. */
 export const batchPath = /\/v2\/attendance\/\$batch\/?$/i
 
-/** One part of a decoded batch: either a record, or the faults that prevent the record from being posted. */
+/** One part of a decoded batch: a record, or the faults that prevent it from being posted. */
 export interface BatchPart extends Preferences {
   /** The position in the batch, counted from 1. The reply has its parts in this order. */
   readonly part: number
@@ -44,7 +43,7 @@ export interface BatchPart extends Preferences {
   readonly end: number
 }
 
-/** A decoded `$batch` request. Its envelope is complete, so its records may be posted. */
+/** A decoded `$batch` request with a complete envelope, so that its records may be posted. */
 export interface Batch {
   /** The boundary that frames the body. It may differ from the boundary in the header (batch-wire F12). */
   readonly boundary: string
@@ -65,10 +64,9 @@ export interface DecodeOptions {
  * Decodes a whole V2 `$batch` body (service.md 4.2; batch-wire 1 and 4). Returns only if the envelope is sound, so that nothing is posted
  * from a broken batch. A fault inside one record stays in its part.
  *
- * `bytes` is the decompressed body and `contentType` the header of the request. The result does not refer to `bytes`. Throws an
- * `AdapterError` of class `request`, with the byte offset if it is known: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`,
- * `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`, `ADP_LIMIT` or
- * `ADP_TOO_LARGE`.
+ * `bytes` is the decompressed body, to which the result does not refer. Throws an `AdapterError` of class `request`, with the byte offset
+ * if it is known: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`, `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`,
+ * `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`, `ADP_LIMIT` or `ADP_TOO_LARGE`.
  */
 export function decodeBatch(bytes: Buffer, contentType: string | undefined, options?: DecodeOptions): Batch {
   return runAtOnce(decodeBatchInSteps(bytes, contentType, options))
@@ -219,7 +217,7 @@ class BatchDecoder {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /** Returns the JSON text of a part, or the fault of its encoding. Checking the whole body once saves checking each part. */
+  /** Returns the JSON text of a part, or the fault of its encoding. One check of the whole body saves a check of each part. */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
     if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)

@@ -32,11 +32,10 @@ export interface BatchReply {
   readonly parts: readonly ReplyPart[]
 }
 
-/** Decodes a batch reply while it arrives. */
 interface ReplyDecoding {
-  /** Accepts the next bytes and returns the parts that they complete. */
+  /** Returns the parts that the chunk completes. */
   push(chunk: Buffer): ReplyPart[]
-  /** Ends the reply and returns the parts that this completes. Throws `ADP_TRUNCATED` if the reply is incomplete. */
+  /** Returns the parts that the end of the reply completes. Throws `ADP_TRUNCATED` if the reply is incomplete. */
   end(): ReplyPart[]
 }
 
@@ -49,7 +48,6 @@ export function decodeBatchReply(bytes: Buffer, contentType: string | undefined)
   return runAtOnce(decodeBatchReplyInSteps(bytes, contentType))
 }
 
-/** Runs `decodeBatchReply` in steps, so that the caller can do other work in between. */
 export function* decodeBatchReplyInSteps(bytes: Buffer, contentType: string | undefined): Steps<BatchReply> {
   return yield* new ReplyDecoder(readBoundary(contentType)).decodeWhole(bytes)
 }
@@ -67,7 +65,7 @@ interface OpenPart {
   isDone: boolean
 }
 
-/** The work that a part counts for in addition to its bytes, in bytes. */
+/** The work that a part counts for besides its bytes, in bytes. */
 const STEP_WORK = 512
 /** Maximum length of the body of a part in bytes. The body repeats the record and adds some members. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
@@ -240,7 +238,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { head, bodyStart: http.end, length: digits === undefined ? undefined : Number(digits) }
   }
 
-  /** Returns true as long as the bytes after a body, from `end` on, may become the next delimiter. */
+  /** Returns true as long as the bytes from `end` on may become the next delimiter. */
   private mayEnd(end: number): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
     const rest = this.bytes.toString('latin1', end, end + delimiter.length + 2)

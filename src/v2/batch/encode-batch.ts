@@ -25,8 +25,7 @@ export interface BatchEncoder {
 /**
  * Creates the encoder of one response. Lines end in CRLF whatever the request used, header names are in canonical case, and no header is
  * empty (batch-wire A2). `newId` returns a new guid for each boundary. `msgtypeResponse` adds `msgtype=response` to the type of parts (RFC
- * 9112 10.2), which @odata/client cannot read. `recordsUrl` is the absolute URL of the record collection, for the `Location` of created
- * records; without it no part has a `Location`.
+ * 9112 10.2), which @odata/client cannot read. `recordsUrl` is the absolute URL of the records; without it no part has a `Location`.
  */
 export function createBatchEncoder(
   layout: BatchLayout,
@@ -77,10 +76,7 @@ export function encodeMismatch(newId: () => string): { contentType: string; body
   return { contentType: encoder.contentType, body: encoder.close(1) }
 }
 
-/**
- * Returns the URL of the record that a reply created, or `undefined` if there is none. OData clients read it from `Location` (OData 4.01
- * Protocol 8.3.4). It depends only on the reply, so a stored reply has the same URL again.
- */
+/** Returns the URL of a created record, or `undefined`. OData clients read it from `Location` (OData 4.01 Protocol 8.3.4). */
 export function locationOf(
   { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
   recordsUrl: string | undefined,

@@ -7,7 +7,6 @@ import { type HeaderLines, lineEnd, partOf, readHeaders, valuesOf } from './head
 /** The amount of metadata in the JSON of a reply, as requested by the record's `Accept` header (OData JSON 3.1). */
 export type MetadataLevel = 'none' | 'minimal' | 'full'
 
-/** The form of reply that a record requests. */
 export interface Preferences {
   /** True if the record has `Prefer: return=minimal` (RFC 7240 4.2): the reply is 204 instead of 201. */
   readonly prefersMinimal: boolean
@@ -28,8 +27,8 @@ export function readPreferences(prefer: string, accept: string): Preferences {
 
 /**
  * Returns true for a generic OData client, which needs the nested layout (batch-wire A6). Such a client names an OData version or accepts
- * multipart/mixed; the SAP Cloud SDK does only the latter. The request of service.md 4.2 has none of these headers. The names in `headers`
- * are in lower case.
+ * multipart/mixed (the SAP Cloud SDK does only the latter); the request of service.md 4.2 does neither. The names in `headers` are in lower
+ * case.
  */
 export function isGenericClient(headers: {
   readonly accept?: string | undefined
@@ -61,9 +60,8 @@ export interface HeadOptions {
 }
 
 /**
- * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2): blank lines, request line and headers. `mime` holds the part's
- * own headers, which the caller has read. Throws `ADP_PART_ENCODING` (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16), `ADP_TARGET`
- * (F21), `ADP_HEADER` (F15) or `ADP_LIMIT` (F27).
+ * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2). `mime` holds the part's own headers. Throws `ADP_PART_ENCODING`
+ * (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16), `ADP_TARGET` (F21), `ADP_HEADER` (F15) or `ADP_LIMIT` (F27).
  */
 export function readHead(
   bytes: Buffer,
@@ -171,8 +169,8 @@ const COLLECTION = 'attendancerecords'
 
 /**
  * Checks the request target of a part (batch-wire F21): a relative path, an absolute path or an absolute URL, with or without a slash at
- * its end. The target is never followed. A client that changed its base address may still write the old host: `serviceHosts` lists the
- * accepted host names, in lower case and without port, and any host is accepted if it is `undefined`.
+ * its end. The target is never followed. A client that changed its base address may still write the old host. `serviceHosts` lists the
+ * accepted host names, in lower case and without port, or is `undefined` to accept any.
  *
  * Throws `ADP_TARGET` for another host, a URL with credentials, a path outside the attendance records, or a `..` segment, even if it is
  * encoded. The message does not repeat the credentials.

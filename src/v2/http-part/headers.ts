@@ -59,14 +59,14 @@ export function readHeaders(
   return { lines, end: to, closed: false }
 }
 
-/** Returns the end of the text of the line at `from`, without CR, and the start of the next line. */
+/** Returns the end of the line's text, without CR, and the start of the next line. */
 export function lineEnd(bytes: Buffer, from: number, to: number): { text: number; next: number } {
   const found = bytes.indexOf(LF, from)
   if (found === -1 || found >= to) return { text: to, next: to }
   return { text: found > from && bytes[found - 1] === CR ? found - 1 : found, next: found + 1 }
 }
 
-/** Returns all values of one header, in order. `name` must be in lower case. */
+/** `name` must be in lower case. */
 export function valuesOf(lines: HeaderLines, name: string): string[] {
   return lines.filter(([own]) => own === name).map(([, value]) => value)
 }
@@ -117,7 +117,7 @@ export function headersTooLong(limits: BatchLimits, at: ErrorLocation): AdapterE
   )
 }
 
-/** Returns the name of the part that an error is about, to begin a sentence with. */
+/** Returns the name of a part, to begin a sentence with. */
 export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
 }

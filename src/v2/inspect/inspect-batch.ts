@@ -10,21 +10,18 @@ import { type Finding, inspectParts, remedies } from './inspect-parts.ts'
 const LF = 0x0a
 const CR = 0x0d
 const STEP_LINES = 1_024
-/** The work that a line, or the bytes around a part, count for, in bytes. */
 const LINE_WORK = 64
 const PART_WORK = 128
 
 /** The result of an inspection. `batch` is `undefined` if the envelope is broken. */
 interface Inspection {
   readonly batch: Batch | undefined
-  /** The findings in the order of their offsets. */
   readonly findings: readonly Finding[]
 }
 
 /**
  * Inspects a batch offline. Reports the faults that the adapter would refuse, and the deviations that only a stricter server would refuse
- * (batch-wire 1 and 3). The adapter's own decoder is used, so that both refuse the same batches. `contentType` is the header that the batch
- * would be sent with. Never throws for a faulty batch. The caller can do other work between the steps.
+ * (batch-wire 1 and 3). Uses the adapter's own decoder, so that both refuse the same batches. Never throws for a faulty batch.
  */
 export function* inspectBatchInSteps(
   bytes: Buffer,
@@ -69,7 +66,7 @@ export function toFinding(error: AdapterError): Finding {
   }
 }
 
-/** Reports a byte order mark at the start of the body (batch-wire F3). */
+/** See batch-wire F3. */
 function inspectStart(bytes: Buffer): Finding[] {
   if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return []
   return [
@@ -144,10 +141,9 @@ function inOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((one, other) => (one.offset ?? -1) - (other.offset ?? -1))
 }
 
-/** Maximum number of changesets that a finding names. */
 const NAMED = 3
 
-/** Checks the id rule. A client whose ids differ does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
+/** A client whose ids differ does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
 function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {
@@ -175,7 +171,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** Reports both boundaries of a body that cannot be decoded if its first delimiter line does not have the boundary of the header. */
+/** For a body that cannot be decoded, reports both boundaries if the first delimiter does not have the header's boundary. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []
@@ -201,7 +197,7 @@ function namesOf({ boundary, changesets }: Batch): string {
 /** No header can name this boundary, so no delimiter of a body has it. */
 const NO_BOUNDARY = '\u0000'
 
-/** Guesses the boundary of a body without its header: that of the outermost closed envelope, else of the first delimiter line, if any. */
+/** Guesses the boundary of a body without its header: that of the outermost closed envelope, or else of the first delimiter line. */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {
@@ -212,7 +208,7 @@ export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   }
 }
 
-/** Returns the boundary of the first line that can be a delimiter, or `undefined` if there is none. */
+/** Returns `undefined` if no line can be a delimiter. */
 function* firstBoundary(bytes: Buffer, from = 0): Steps<string | undefined> {
   for (const line of dashLines(bytes, from, bytes.length, Infinity)) {
     if (typeof line === 'number') yield line

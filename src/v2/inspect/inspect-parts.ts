@@ -57,13 +57,13 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_UNMAPPED_FIELD: 'Omit the field. V3 has no place for it.',
 }
 
-/** A rule about parts. Its findings are reported as one, with the first part and the count. */
+/** A rule about parts. All its findings are reported as one, with the first part and the count. */
 interface Rule {
   readonly code: string
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** Returns true if the part breaks the rule. `head` is everything before the body; `json` returns the body if it has an apostrophe. */
+  /** `head` is everything before the body; `json` returns the body if it has an apostrophe. */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
@@ -73,13 +73,12 @@ const BACKSLASH = 0x5c
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
 const LENGTH = /^content-length[ \t]*:([^\r\n]*)/im
 
-/** Returns the Content-Length among the HTTP headers, which follow a blank line. Among the MIME headers it counts the whole part. */
+/** Reads only the HTTP headers, which follow a blank line. Among the MIME headers, Content-Length counts the whole part. */
 function lengthOf(head: string): string | undefined {
   const mimeEnd = head.search(/\n\r?\n/)
   return mimeEnd < 0 ? undefined : LENGTH.exec(head.slice(mimeEnd))?.[1]?.trim()
 }
 
-/** Returns true if an apostrophe stands outside a string in double quotes. */
 function hasSingleQuotes(json: string): boolean {
   let isInString = false
   for (let at = 0; at < json.length; at += 1) {
@@ -151,7 +150,6 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** The least work that a part counts for, in bytes. */
 const MIN_PART_WORK = 1_024
 
 /** Reports the accepted deviations in the parts of a sound batch (batch-wire F10, F16, F19, F24, 4). */
@@ -176,7 +174,7 @@ export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Findi
   return [...findings, ...findRepetition(batch.parts, 'contentId'), ...findRepetition(batch.parts, 'key')]
 }
 
-/** Returns the text of a record that has an apostrophe, or an empty string for any other record and for one that is too long. */
+/** Returns an empty string for a record that has no apostrophe or is too long. */
 function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
   const json = bytes.subarray(start, end)
   const isTooLong = faults?.some(({ code }) => code === 'ADP_RECORD_LIMIT') === true

@@ -13,13 +13,13 @@ const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
 /**
- * Chooses the boundary that frames the body (batch-wire F12). Normally this is the boundary of the header. Some legacy clients name the id
- * of a changeset there, or an id that is not in the body. Then the outermost closed envelope frames the body, so that no changeset is left
- * outside: of the lines `--<token>` before the first delimiter of the header's boundary, the one whose `--<token>--` comes last.
+ * Chooses the boundary that frames the body (batch-wire F12). Normally this is the boundary of the header, but some legacy clients name the
+ * id of a changeset there, or an id that is not in the body. Then the outermost closed envelope frames the body, so that no changeset is
+ * left outside: of the lines `--<token>` before the first delimiter of the header's boundary, the one whose `--<token>--` comes last.
  *
  * Throws `ADP_TRUNCATED` if the body has neither the header's boundary nor a closed envelope, or if an envelope that it opens would be left
- * outside (F8). A delimiter line with headers of content below it opens an envelope. Throws `ADP_LIMIT` if too many lines begin with two
- * dashes.
+ * outside (F8). A delimiter line with headers of content below it opens an envelope. Throws `ADP_LIMIT` for too many lines that begin with
+ * two dashes.
  */
 export function* chooseBoundary(
   bytes: Buffer,
@@ -88,7 +88,7 @@ function* collectTokens(
   return tokens
 }
 
-/** Collects the offset of the last `--<token>--`, for each candidate if it comes after the opening line, and for the header's boundary. */
+/** Collects the offset of the last `--<token>--` of each candidate, after its opening line, and of the header's boundary. */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -120,14 +120,14 @@ interface DashLine {
 
 const LINE_OF_DASHES = Buffer.from('\n--')
 
-/** Returns the offset of the next line that begins with two dashes, or -1 if there is none. `bodyStart` begins a line too. */
+/** Returns the offset of the next line that begins with two dashes, or -1. A line also begins at `bodyStart`. */
 function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: number): Steps<number> {
   if (from === bodyStart && bytes[from] === DASH && bytes[from + 1] === DASH) return from
   const found = yield* searchInSteps(bytes, LINE_OF_DASHES, Math.max(from - 1, bodyStart), limit - 1)
   return found === -1 ? -1 : found + 1
 }
 
-/** Yields the lines that begin with two dashes and start before `limit`, and, as numbers, the work of the search. Throws `ADP_LIMIT`. */
+/** Yields the lines that begin with two dashes and start before `limit`, and the work of the search as numbers. Throws `ADP_LIMIT`. */
 export function* dashLines(
   bytes: Buffer,
   from: number,
@@ -149,10 +149,7 @@ export function* dashLines(
   }
 }
 
-/**
- * Creates a function that returns true if one of the header lines at an offset describes MIME content. A line that is not a header ends the
- * search. Call the function with ascending offsets, so that each line is read only once.
- */
+/** Creates a function that returns true if one of the header lines at an offset describes MIME content. Offsets must ascend. */
 function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false

@@ -38,7 +38,7 @@ function otherType(at: ErrorLocation, cause?: unknown): AdapterError {
   return new AdapterError('ADP_MEDIA_TYPE', message, { at, cause })
 }
 
-/** Returns the boundary parameter of a parsed multipart type. Throws `ADP_BOUNDARY` as `readBoundary` does. */
+/** Throws `ADP_BOUNDARY` as `readBoundary` does. */
 export function boundaryOf(media: MediaType, at: ErrorLocation): string {
   const [first, ...others] = media.parameters.filter(([name]) => name === 'boundary')
   if (first === undefined) throw fault('has no boundary parameter', at)
@@ -86,10 +86,10 @@ interface SplitOptions {
 }
 
 /**
- * Yields the parts of one multipart body within `[from, to)`, in order, and between the parts, as numbers, the work of the search. Skips
- * preamble and epilogue (batch-wire F3). An empty body yields no part, whether it is closed at once or has one blank part (F11). Throws
- * `ADP_TRUNCATED` if the body has no delimiter or no closing delimiter (F8). The parts before the fault are yielded first, so the caller
- * must not act on any part until the iteration ends.
+ * Yields the parts of one multipart body within `[from, to)`, and between the parts the work of the search as numbers. Skips preamble and
+ * epilogue (batch-wire F3). An empty body yields no part, whether it is closed at once or has one blank part (F11). Throws `ADP_TRUNCATED`
+ * if the body has no delimiter or no closing delimiter (F8). The parts before the fault are yielded first, so the caller must not act on
+ * any part until the iteration ends.
  */
 export function* splitParts(
   bytes: Buffer,
@@ -111,7 +111,6 @@ export function* splitParts(
   }
 }
 
-/** Returns true if a range holds only blanks and line ends. */
 export function* isBlank(bytes: Buffer, { start, end }: PartRange): Steps<boolean> {
   for (let at = start; at < end; at += 1) {
     if ((at - start) % STEP_BYTES === STEP_BYTES - 1) yield STEP_BYTES
@@ -138,7 +137,7 @@ const TAB = 0x09
 
 const STEP_BYTES = 131_072
 const STEP_LINES = 1_024
-/** The work that an examined line counts for in addition to its bytes, in bytes. */
+/** The work that an examined line counts for besides its bytes, in bytes. */
 const LINE_WORK = 64
 
 /** Returns the offset at which `needle` begins within `[from, to)`, or -1. The caller counts the bytes of the last step with the result. */
@@ -151,7 +150,7 @@ export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: 
   return -1
 }
 
-/** A delimiter line, as offsets from the start of the body. */
+/** A delimiter line, as offsets into the body. */
 export interface Delimiter {
   /** The offset of the first dash. */
   readonly start: number
@@ -185,8 +184,7 @@ export class NearDelimiters {
 
 /**
  * Creates a function that finds the next delimiter line of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks and the
- * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4). Any other text that holds the
- * boundary belongs to the body.
+ * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4).
  *
  * The search is native and done in steps, and reads each byte a bounded number of times. `near` bounds the lines that resemble a delimiter;
  * without it they are not bounded. Throws `ADP_LIMIT`.
@@ -220,7 +218,7 @@ export function createDelimiterFinder(
   }
 }
 
-/** Reads the rest of a line after the boundary. Returns `undefined` if the line is not a delimiter, and counts it in `near`. */
+/** Reads the rest of a line after the boundary. If the line is not a delimiter, counts it in `near` and returns `undefined`. */
 function readRest(
   bytes: Buffer,
   start: number,

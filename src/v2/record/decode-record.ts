@@ -15,8 +15,8 @@ export interface UnmappedField {
 }
 
 /**
- * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is `undefined`, which differs
- * from null. Guids have 36 characters, in the letter case in which they were written.
+ * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is `undefined`, not null. Guids
+ * have 36 characters, in the client's letter case.
  */
 export interface FlatRecord {
   readonly Present: boolean
@@ -26,7 +26,6 @@ export interface FlatRecord {
   readonly SchoolAttendanceCode: string
   readonly MinutesLate: number | null | undefined
   readonly Comment: string | null | undefined
-  /** The other members in order, or `undefined` if there are none. */
   readonly unmapped: readonly UnmappedField[] | undefined
   /** The number of values in a form that only V2's parser reads, such as `"True"` for a boolean, or `undefined` if there are none. */
   readonly converted?: number | undefined
@@ -57,7 +56,7 @@ const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a
 const BOOLEAN_TEXT = /^(?:(true)|false)$/i
 const INT32_TEXT = /^[+-]?\d+$/
 
-/** The members of the write form, each with the bit that marks it as present. */
+/** The bit that marks each member of the write form as present. */
 const FIELDS: ReadonlyMap<string, number> = new Map([
   ['Present', 1],
   ['Absent', 2],
@@ -84,7 +83,7 @@ interface Draft {
 
 /**
  * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws, because the other records of the batch proceed. Reports
- * all field faults of a record together. A fault of the JSON itself ends the reading, and so does a record that exceeds `limits`.
+ * all field faults of a record together. A fault of the JSON, or more than `limits`, ends the reading.
  */
 export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimits): RecordResult {
   const reader = new JsonReader(text, limits)
@@ -108,7 +107,7 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
   return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
 }
 
-/** Reads the object into the draft and returns the bits of the members that are present. A fault of the JSON stays in the reader. */
+/** Returns the bits of the members that are present. A fault of the JSON stays in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let present = 0
   let others: Set<string> | undefined
@@ -199,7 +198,7 @@ function readGuid(reader: JsonReader, name: string, draft: Draft, faults: Record
   return guid ?? ''
 }
 
-/** Parses a guid with hyphens, optionally in braces or parentheses, or a guid of 32 digits. Returns `undefined` for any other text. */
+/** Accepts a guid with hyphens, optionally in braces or parentheses, or 32 digits. Returns `undefined` for any other text. */
 function parseGuidText(text: string): string | undefined {
   const trimmed = text.trim()
   const plain = ENCLOSED.test(trimmed) ? trimmed.slice(1, -1) : trimmed
@@ -256,7 +255,6 @@ export function readCharset(contentType: string | undefined): RecordCharset {
   return name !== undefined && SINGLE_BYTE.test(name) ? name : 'other'
 }
 
-/** Returns the text of one record in its charset, or the fault that prevents its decoding. */
 export function decodeText(bytes: Buffer, charset: RecordCharset): string | RecordFault {
   if (charset === undefined) return isUtf8(bytes) ? bytes.toString('utf8') : notUtf8
   if (charset === 'latin1') return bytes.toString('latin1')
@@ -279,7 +277,7 @@ const notInCharset: RecordFault = {
   message: 'The record is not valid in the charset of its Content-Type.',
 }
 
-/** Decodes one record from its bytes in the charset that `contentType` names (batch-wire F26), and then works like `decodeRecord`. */
+/** Decodes the bytes in the charset that `contentType` names (batch-wire F26), then works like `decodeRecord`. */
 export function decodeRecordBytes(
   bytes: Buffer,
   contentType: string | undefined,

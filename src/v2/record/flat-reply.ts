@@ -40,7 +40,7 @@ function toStates({ histories = [] }: FlatRow): readonly object[] {
   return histories.map((state) => toMembers(state))
 }
 
-/** Returns the members in order, for one call of JSON.stringify, which omits those that are `undefined`. */
+/** Returns the members in order. JSON.stringify omits those that are `undefined`. */
 function toMembers(reply: FlatReply, context?: string, type?: string, histories?: readonly object[]): object {
   return {
     '@odata.context': context,
@@ -76,7 +76,7 @@ const fields = [
   'Comment',
 ] as const satisfies readonly (keyof FlatReply)[]
 
-/** Creates a function that encodes a record of a collection on one line, with the selected fields or all, in the legacy service's order. */
+/** Creates a function that encodes a record of a collection on one line, with the selected fields or all of them. */
 export function createRowEncoder(
   select: Pick<ReadonlySet<string>, 'has'> | undefined,
   metadata: MetadataLevel,

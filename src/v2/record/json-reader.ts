@@ -36,7 +36,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 /**
  * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names and the raw text of a value.
  * Strings may be in single quotes (batch-wire F30, service.md 4). At a fault, a method stores it in `fault` and returns false or
- * `undefined`, so that nothing is thrown on the hot path.
+ * `undefined`, so that the hot path throws nothing.
  */
 export class JsonReader {
   readonly text: string
@@ -62,7 +62,7 @@ export class JsonReader {
     return code
   }
 
-  /** Skips white space and consumes one punctuation character. Returns false if the next character is another. */
+  /** Skips white space and consumes one punctuation character. Returns false for another character. */
   take(code: number): boolean {
     if (this.peek() !== code) return false
     this.position += 1
@@ -75,7 +75,7 @@ export class JsonReader {
     return false
   }
 
-  /** Counts one member or array element. Returns false beyond the limit. */
+  /** Returns false beyond the limit. */
   countMember(): boolean {
     this.members += 1
     if (this.members <= this.limits.maxMembers) return true
@@ -117,7 +117,6 @@ export class JsonReader {
     return this.failText('a string is not closed', start)
   }
 
-  /** Skips one value of any kind and returns its raw text. */
   readRaw(): string | undefined {
     this.peek()
     const start = this.position
@@ -125,7 +124,7 @@ export class JsonReader {
     return this.text.slice(start, this.position)
   }
 
-  /** Consumes the literal `word`. Returns false if the next value is another. */
+  /** Returns false if the next value is another. */
   takeWord(word: string): boolean {
     this.peek()
     if (!this.text.startsWith(word, this.position) || this.isWordCharacter(this.position + word.length))

@@ -14,7 +14,6 @@ export interface UpstreamReply {
   readonly cut?: Unanswered | undefined
 }
 
-/** The meaning of a reply to a `$batch`. */
 export type BatchResult =
   /** One outcome for each record, in order. `sound`: each record had exactly one answer; `undefined` if the reply broke off. */
   | {
@@ -43,7 +42,7 @@ const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 /**
  * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A refusal of the whole batch (4xx, 501) means that
  * the upstream has no batches, except for 401 and 403, which concern the credentials and apply to every record. A 413 means that the batch
- * is too long. So does a 429 without a time, because the rate limit names one (service-facts 9). Any other status applies to every record.
+ * is too long, as does a 429 without a time, because the rate limit names one (service-facts 9). Any other status applies to every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
@@ -73,7 +72,7 @@ function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[
   }))
 }
 
-/** Converts the header fields of an answer in JSON. A value that is neither text nor a list of texts is dropped. */
+/** Drops a value that is neither text nor a list of texts. */
 const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   new ReplyFields(
     Object.entries(headers).flatMap(([name, values]) =>
@@ -82,9 +81,8 @@ const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   )
 
 /**
- * Assigns an answer to each record: by id as soon as one part has an id, else by position if there are as many parts as records. A record
- * without an answer, or with two of the same id, has an unknown outcome; nothing is guessed. `missing` is the outcome of records without an
- * answer in a reply that broke off.
+ * Assigns an answer to each record: by id if any part has an id, else by position if there are as many parts as records. A record without
+ * an answer, or with two of the same id, has an unknown outcome.
  */
 function matchAnswers(
   parts: readonly AnswerPart[],
@@ -138,7 +136,7 @@ function boundaryOf(contentType: string): string | undefined {
   return found?.[1] ?? found?.[2]
 }
 
-/** Returns the texts between delimiter lines. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
+/** Returns the texts between delimiter lines. The line end before a delimiter belongs to it (RFC 2046 5.1.1). */
 function splitParts(text: string, boundary: string): string[] {
   const delimiter = `--${boundary}`
   const parts: string[] = []
@@ -155,7 +153,6 @@ function splitParts(text: string, boundary: string): string[] {
   return parts
 }
 
-/** Returns the header fields up to the first blank line, and the rest of the text. */
 function readHead(text: string): { fields: ReplyFields; content: string } {
   const fields: string[] = []
   let at = 0

@@ -7,7 +7,6 @@ import { runBounded } from './run-bounded.ts'
 /** The two batch formats of OData 4.01: multipart (Protocol 11.7.7) and JSON (JSON Format 19). */
 export type BatchFormat = 'multipart' | 'json'
 
-/** How a partner's records are joined into V3 batches. */
 export interface BatchChoice {
   /** `auto` posts single records if the upstream has no batches. */
   readonly mode: 'batch' | 'auto'
@@ -33,9 +32,9 @@ const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', 
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Creates a function that joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of as many records as the
- * upstream accepts. The function keeps no order within a batch. The caller posts a record only after the previous one with the same key was
- * answered, so a batch never holds two of them. A single record goes as a plain POST, which also costs one call.
+ * Joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of as many records as the upstream accepts. Keeps no
+ * order within a batch: the caller posts a record only after the previous one with the same key was answered. A single record goes as a
+ * plain POST, which also costs one call.
  */
 export function createBatchPost(
   choice: BatchChoice,
@@ -172,9 +171,8 @@ interface EncodedBatch {
 }
 
 /**
- * Encodes the JSON of records as one `$batch`. Every record is a request of its own outside any changeset, so that none fails with another.
- * The id of a request is its position, counted from 1. The URLs are relative to the URL of the batch, because a gateway may have put
- * another path before it.
+ * Encodes records as one `$batch`. Every record is a request of its own outside any changeset, so that none fails with another. The id of a
+ * request is its position from 1. URLs are relative to that of the batch, because a gateway may have put another path before it.
  */
 export function encodeV3Batch(records: readonly string[], format: BatchFormat): EncodedBatch {
   return format === 'json' ? encodeJson(records) : encodeMultipart(records)

@@ -35,7 +35,6 @@ import {
 } from './batch.ts'
 import { readBatchReply, type UpstreamReply } from './batch-reply.ts'
 
-/** The address of V3, and the limits and hooks of its client. */
 export interface V3ClientOptions {
   /** The base address. `/Attendance/V3/AttendanceRecords` is added to its path. */
   readonly baseUrl: URL
@@ -74,7 +73,6 @@ export interface V3Writes {
   queuedMs(): number
 }
 
-/** Decides whether this process may still post records. */
 export interface SendPermission {
   /** Called when a request is written to its socket, so it must be cheap. The request is not written if it returns false. */
   maySend(): boolean
@@ -100,7 +98,7 @@ export interface V3Client {
   close(): Promise<void>
 }
 
-/** Maximum size of an answer to one record. Such answers are small. */
+/** Maximum size of an answer to one record. */
 const MAX_REPLY_BYTES = 1_048_576
 /** The bytes that each record adds to the maximum size of a batch reply. */
 const MAX_PART_BYTES = 8_192
@@ -110,7 +108,6 @@ const BATCHES_AT_A_TIME = 2
 /** A larger reply is read in a separate turn of the event loop, because many may arrive in one turn. */
 const LARGE_REPLY_BYTES = 32_768
 
-/** One kind of POST: how it is sent and how its reply is read. */
 interface PostKind<Outcome> {
   readonly path: string
   readonly headers: string[]
@@ -284,14 +281,13 @@ const notApplied = (reason: NotAppliedReason): Unanswered => ({
 const codeOf = (cause: unknown): ErrorCode | undefined =>
   cause instanceof AdapterError ? cause.code : undefined
 
-/** Returns why a POST never left. The adapter's own errors come from `beforeSend` and from the budget, all others from undici. */
+/** The adapter's own errors come from `beforeSend` and from the budget, all others from undici. */
 function unsentReasonOf(failure: unknown): NotAppliedReason {
   const code = codeOf(failure)
   if (code === undefined) return 'notConnected'
   return code === 'ADP_JOURNAL_LOST' ? 'leaseLost' : 'budget'
 }
 
-/** Returns why a POST that left has no readable reply. */
 function lossOf(failure: Error): UnknownReason {
   if (failure instanceof errors.ResponseExceededMaxSizeError) return 'unreadableReply'
   // `ADP_BUDGET_EXCEEDED` is the only error of the adapter that can occur here.

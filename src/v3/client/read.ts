@@ -21,7 +21,7 @@ const PREFERENCE = 'odata.maxpagesize=1000'
 /** A page of 1,000 records has about half a MiB, so a larger reply is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** Maximum size of a page for a caller that has no other work in the meantime. */
+/** Maximum size of a page for a program that has no other work in the meantime. */
 const MAX_WHOLE_BYTES = 16_777_216
 
 /** A larger reply is joined and parsed in a separate turn of the event loop. */
@@ -49,8 +49,8 @@ export type ReadOutcome =
 /** Reads one V3 upstream over connections that are divided between owners. */
 export interface V3Reader {
   /**
-   * Sends a GET below `/Attendance/V3/`. `resource` is a set or one of its entities; `query` is raw and without `?`. The call ends after
-   * `timeoutMs` at the latest, including the wait for a connection. Rejects only if `signal` aborts.
+   * Sends a GET below `/Attendance/V3/`. `resource` is a set or one of its entities; `query` is raw and without `?`. `timeoutMs` includes
+   * the wait for a connection. Rejects only if `signal` aborts.
    */
   get(
     resource: string,
@@ -60,7 +60,6 @@ export interface V3Reader {
     timeoutMs: number,
     queueKey?: QueueKey,
   ): Promise<ReadOutcome>
-  /** Returns the number of connections in use. */
   held(): number
   close(): Promise<void>
 }
@@ -144,8 +143,7 @@ const BETWEEN_ROWS = Buffer.from('},{"')
 
 /**
  * Parses the JSON of a reply to a read. Returns `undefined` if it is not JSON or holds more values than any page does. A page with many
- * values is parsed in several turns of the event loop, which `later` provides, if its rows can be cut apart. Without `later` it is parsed
- * in one turn.
+ * values whose rows can be cut apart is parsed in several turns of the event loop, if `later` provides them.
  */
 export async function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   if (body.length <= PIECE_BYTES) return parseJson(body.toString('utf8'))
@@ -157,8 +155,7 @@ export async function parsePage(body: Buffer, later?: (act: () => void) => void)
 
 /**
  * Parses compact JSON whose `value` holds rows, in pieces. Returns `undefined` if the text cannot be cut. A cut is a guess and may lie in a
- * string or within a row. In that case neither side is a list of values. If both sides are, then so is the whole, and it has the values of
- * both.
+ * string or within a row, but then neither side is a list of values. If both sides are, the whole list has the values of both.
  */
 async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const start = bytes.indexOf(ROWS_START) + ROWS_START.length

@@ -1,20 +1,19 @@
-/** The tasks of `runBounded`. Each is identified by its index, from 0 to `count` - 1. */
+/** Each task is identified by its index, from 0 to `count` - 1. */
 interface BoundedTasks {
   readonly count: number
-  /** Maximum number of tasks that run at the same time. */
   readonly concurrency: number
-  /** Returns the promise that a task waits for while others start, or `undefined` to start at once. A rejection fails the task. */
+  /** Returns a promise that this task waits for while others start, or `undefined` to start at once. A rejection fails the task. */
   holdOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
   /** Called before each task starts. Once it returns true, no other task starts. Default: false. */
   stopped?(): boolean
-  /** Called after each start. Returns the promise that the next start waits for, or `undefined`. A rejection stops further starts. */
+  /** Called after each start. The next start waits for the returned promise, if any. A rejection stops further starts. */
   pause?(): Promise<void> | undefined
 }
 
 /**
- * Runs tasks with bounded concurrency, in order unless they are held. Resolves when every started task has ended and no other will start.
- * If a task rejects, no other task starts, and the result rejects once the running tasks have ended.
+ * Runs tasks in order, except for tasks that wait for `holdOf`. Resolves when every started task has ended and no other will start. If a
+ * task rejects, no other task starts, and the result rejects once the running tasks have ended.
  */
 export async function runBounded(tasks: BoundedTasks): Promise<void> {
   const { count, concurrency } = tasks
