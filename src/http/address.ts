@@ -23,7 +23,7 @@ export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
   return host
 }
 
-/** Returns the name in a `Host` header in lower case, without the port. */
+/** Returns the name in lower case, without the port. */
 export function hostName(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
@@ -57,7 +57,7 @@ export function parseAddressRange(text: string): Range | undefined {
   return { address, prefix: Number(prefix ?? bits), family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** Creates the set of the addresses in `ranges`. An IPv4 address equals its IPv4-mapped IPv6 form. */
+/** An IPv4 address equals its IPv4-mapped IPv6 form. */
 export function createAddressList(ranges: readonly string[]): AddressList {
   if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()
@@ -80,8 +80,8 @@ export function plainAddress(address: string): string {
 }
 
 /**
- * Returns true if no part of a user name or password can follow the host of a URL. An unencoded `/`, `?` or `#` in a password ends the
- * host early (RFC 3986 3.2), and the rest of the password would be shown as part of the path.
+ * Returns true if no part of a user name or password can follow the host of a URL. An unencoded `/`, `?` or `#` in a password ends the host
+ * early (RFC 3986 3.2), so that the path would show the rest of the password.
  */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')

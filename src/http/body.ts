@@ -28,9 +28,9 @@ const MAX_INFLATION = 200
 const FREE_BYTES = 1_048_576
 
 /**
- * Reads and decompresses a whole request body (batch-wire F27, F29). The limits are checked while the body is read, so that a small gzip
- * body never becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the
- * client disconnected.
+ * Reads and decompresses a whole request body (batch-wire F27, F29). Checks the limits while it reads, so that a small gzip body never
+ * becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the client
+ * disconnected.
  */
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
   const { maxBytes, contentEncoding, maxInflation = MAX_INFLATION } = options
@@ -82,7 +82,7 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   throw new AdapterError('ADP_CONTENT_ENCODING', 'The Content-Encoding must be gzip, deflate, br or none.')
 }
 
-/** Creates the error for a body that is too large. `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
+/** `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
@@ -102,9 +102,8 @@ function disconnectedBeforePost(): AdapterError {
 }
 
 /**
- * Reads the body of a request without decompressing it. Returns `undefined` if the body is larger than `maxBytes`; the bytes read so far
- * are then put back, so that the request can be forwarded as a stream. Throws `ADP_BODY` if the client disconnected, and the errors of
- * `onBytes`.
+ * Reads the body of a request without decompressing it. If the body is larger than `maxBytes`, puts the bytes read so far back, so that the
+ * request can be forwarded as a stream, and returns `undefined`. Throws `ADP_BODY` if the client disconnected, and the errors of `onBytes`.
  */
 export async function readRawBody(
   request: IncomingMessage,
@@ -146,8 +145,8 @@ const disconnectedBeforeRelay = (): AdapterError =>
 
 /**
  * Resolves once the body has arrived whole or as far as the request buffers it without a reader (64 KiB), once the client disconnects, or
- * after `waitMs` milliseconds if `waitMs` is given. The body stays in the request for a later reader. `onBytes` receives the number of
- * bytes since its last call and may throw to refuse the rest.
+ * after `waitMs` milliseconds if given. The body stays in the request. `onBytes` receives the number of bytes since its last call and may
+ * throw to refuse the rest.
  */
 export function bodyArrival(
   request: IncomingMessage,
@@ -253,7 +252,7 @@ export class Pieces {
     return Buffer.concat([...this.blocks, ...this.chunks])
   }
 
-  /** Joins a large body in slices, so that other requests are served between the copies. */
+  /** Joins the body in slices, so that other requests are served between the copies. */
   async joinInSlices(slices: Slices): Promise<Buffer> {
     const all = [...this.blocks, ...this.chunks]
     const [first] = all

@@ -8,7 +8,7 @@ interface ClientCredentials {
   readonly authorization: string
 }
 
-/** Returns the credentials as sent, with an empty string for a missing one. V2 checks the credentials of the requests that it serves. */
+/** Returns an empty string for a missing credential: V2 itself checks the credentials of the requests that it serves. */
 export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const subscriptionKey = headers['ocp-apim-subscription-key']
   return {

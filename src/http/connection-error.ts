@@ -46,7 +46,7 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
 export const isCertificate = (code: string): boolean =>
   /CERT|SELF_SIGNED|^UNABLE_TO_VERIFY|^ERR_(?:TLS|SSL)/.test(code)
 
-/** Describes why a connection failed, as a clause with the error code. */
+/** Returns a clause with the error code. */
 export function describeConnection(cause: unknown): string {
   const code = connectionCode(cause)
   const [known] = causes[code] ?? [isCertificate(code) ? 'its certificate is not trusted' : undefined]

@@ -54,7 +54,7 @@ export function parseMediaType(text: string): MediaType {
   return { type: `${main}/${sub}`.toLowerCase(), parameters }
 }
 
-/** Returns the first value of a parameter, or `undefined` if there is none. `name` is in lower case. */
+/** Returns the first value. `name` is in lower case. */
 export function parameterOf(media: MediaType, name: string): string | undefined {
   return media.parameters.find(([own]) => own === name)?.[1]
 }

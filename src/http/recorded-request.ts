@@ -6,9 +6,9 @@ import { unreadableAnswer } from './reply-order.ts'
 import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
- * Reads a request from its bytes as the listener does, with Node's parser and the listener's limit, but without a connection. Calls `read`
- * with the request and its unread body, and returns the result. If bytes follow the request, calls `onMore` first, with true if these
- * bytes begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
+ * Reads a request from its bytes with Node's parser and the listener's limit, but without a connection. Calls `read` with the request and
+ * its unread body, and returns the result. If bytes follow the request, calls `onMore` first, with true if they begin another request.
+ * Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
  */
 export function readRecordedRequest<Result>(
   bytes: Buffer,

@@ -36,8 +36,8 @@ interface Connection {
 
 /**
  * Creates an HTTP server, not yet listening, that sends whole replies in the order of the requests (RFC 9112 9.3.2, batch-wire F33). Node
- * reports invalid HTTP, a request that does not arrive in time, and CONNECT as soon as it has read them. The server answers such a fault
- * after the replies to earlier requests and then closes the connection.
+ * reports invalid HTTP, a late request and CONNECT as soon as it has read them. The server answers such a fault after the replies to
+ * earlier requests and then closes the connection.
  */
 export function createOrderedServer(
   options: ServerOptions,
@@ -118,8 +118,7 @@ export function createOrderedServer(
     refuse(socket, 405, 'This server does not open tunnels.', ['Allow: GET, HEAD, OPTIONS'])
   })
   // A client that closes its side after its request (RFC 9293 3.6) still reads, but Node would close the other side before the reply. A
-  // client that has disconnected looks the same until something is written; the write then resets the connection. Node's types lack this
-  // member.
+  // client that has disconnected looks the same until a write resets the connection. Node's types lack this member.
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
@@ -179,8 +178,8 @@ function encodeAnswer(status: number, message: string, headers: readonly string[
 const LINGER_MS = 1_000
 
 /**
- * Sends `text` and closes the connection. Closing at once would send a reset if bytes of the client are unread, and the reset may overtake
- * the replies, so further input is read and discarded for one second (RFC 9112 9.6).
+ * Sends `text` and closes the connection. Closing at once would send a reset if input is unread, and the reset may overtake the replies, so
+ * further input is discarded for one second (RFC 9112 9.6).
  */
 function closeGently(socket: Duplex, text?: string): void {
   if (!socket.writable) return

@@ -26,7 +26,6 @@ const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
 /** A path without escapes that all servers read alike: most paths, and all paths of the V2 interface. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
-/** A plain path with a query of visible ASCII characters without `#`. */
 const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
 /** Control characters, and all others beyond ASCII except letters, marks and digits, such as look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
@@ -49,20 +48,17 @@ export function readTarget(url: string): RequestTarget {
   return { path: decodePath(rawPath), rawPath, query, authority }
 }
 
-/** Returns the decoded path of a request. Throws `ADP_PATH`. */
 export function pathOf(request: IncomingMessage): string {
   return readTarget(request.url ?? '').path
 }
 
 /** Maximum length of a path, far above any path of the service. Each part of a batch reply repeats the client's path prefix. */
 const MAX_PATH = 2_048
-/** Maximum number of segments; no path of the service comes near it. */
 const MAX_SEGMENTS = 64
 
 /**
  * Parses the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of an absolute
- * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH`, also for a path of more than `MAX_PATH` characters or
- * `MAX_SEGMENTS` segments.
+ * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH`, also beyond `MAX_PATH` or `MAX_SEGMENTS`.
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
@@ -77,7 +73,7 @@ export function takeTarget(request: IncomingMessage): RequestTarget {
   return target
 }
 
-/** Removes the last `count` segments of a path. A trailing slash belongs to the last segment. */
+/** A trailing slash belongs to the last segment. */
 export function pathBefore(path: string, count: number): string {
   let end = path.endsWith('/') ? path.length - 1 : path.length
   for (let left = count; left > 0 && end > 0; left -= 1) end = path.lastIndexOf('/', end - 1)

@@ -10,7 +10,7 @@ export const MAX_HEADER_BYTES = 131_072
 /** Errors that another port does not solve: an address of another machine, or a name without an address. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
-/** Starts to listen and returns the port in use. Throws `ADP_CONFIGURATION`, naming `portOption` as the option for another port. */
+/** Returns the port in use. Throws `ADP_CONFIGURATION`, naming `portOption` as the option for another port. */
 export function startListening(
   server: Server,
   port: number,
@@ -35,7 +35,6 @@ export function startListening(
 }
 
 interface Stopping {
-  /** Resolves once no request is being handled. */
   readonly idle: () => Promise<void>
   /** Time for clients to read their replies, in milliseconds. */
   readonly drainMs: number
@@ -44,9 +43,9 @@ interface Stopping {
 }
 
 /**
- * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), then closes the connections. A client
- * that has not read its reply after `drainMs` is disconnected; its records are still finished. `server.close()` comes last, because Node
- * treats a connection as idle while the end of a long reply waits for a slow client.
+ * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), then closes the connections. After
+ * `drainMs`, disconnects clients that have not read their replies; their records are still finished. `server.close()` comes last, because
+ * Node treats a connection as idle while the end of a long reply waits for a slow client.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)
@@ -63,7 +62,6 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
 /** The abort reason of every signal for a disconnected client. It is shared, because an exception costs more than the rest of a signal. */
 export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
-/** Returns a signal that aborts when the connection of the response closes. */
 export function closeSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
   if (response.destroyed) gone.abort(CLIENT_CLOSED)

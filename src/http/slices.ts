@@ -5,7 +5,6 @@ export const SLICE_WORK = 1_048_576
 export interface Slices {
   /** Counts finished work, in bytes of a batch or an equivalent cost. Returns true if the caller must await `next` before it continues. */
   spend(work: number): boolean
-  /** Resolves when the next slice may begin. */
   next(): Promise<void>
 }
 
@@ -18,7 +17,7 @@ export interface Slicing {
   readonly later: (act: () => void) => void
 }
 
-/** Creates the slicing. Each turn of the event loop runs one slice, so that many large requests delay others no longer than one. */
+/** Each turn of the event loop runs one slice, so that many large requests delay others no longer than one. */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
   const turn = (): void => {

@@ -36,13 +36,12 @@ interface Exchange {
   isAnswered: boolean
 }
 
-/** Number of checks in the shorter window. */
 const CHECKS_PER_WINDOW = 4
 
-/** Creates the watch with one timer for all exchanges. Time is only counted while the client, not the adapter, is the cause. */
+/** Uses one timer for all exchanges. Counts time only while the client, not the adapter, is the cause. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Slots are reused, because a `Set` copies its table as entries come and go, and the copies keep requests from being collected early.
-  // This saves 4 us of the 65 us that a relayed request takes.
+  // Slots are reused, because the copies of a growing `Set` keep requests from being collected early. This saves 4 us of the 65 us that a
+  // relayed request takes.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
   const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / CHECKS_PER_WINDOW)

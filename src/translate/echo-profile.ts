@@ -44,7 +44,6 @@ export const freshProfile: EchoProfile = {
   qualifierShown: false,
 }
 
-/** One mark as it was posted and as the service returned it. */
 export interface Echo {
   readonly posted: V3Record
   /** The posted `RecordedOn`, or `undefined` if it was not sent (`bodyProfile: minimal`). */
@@ -56,7 +55,7 @@ export interface Echo {
   readonly proven: boolean
 }
 
-/** Learns from one echo. Returns the same object if the echo shows nothing new. */
+/** Returns the same object if the echo shows nothing new. */
 export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
   return learnMinutes(learnComment(learnShown(learnTime(profile, echo), echo), echo), echo)
 }

@@ -25,8 +25,8 @@ const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|elemen
 const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
 /**
- * The errors that service.md 7 names, matched by code, by target, then by text. Any other error passes through. If V3 sends `details`, each
- * detail is matched on its own, and so is the error around them, which is dropped if no rule fits.
+ * The errors that service.md 7 names, matched by code, by target, then by text. Any other error passes through. Each of V3's `details` is
+ * matched on its own, and so is the error around them, which is dropped if no rule fits.
  */
 export const v2ErrorRules: readonly ErrorMappingRule[] = [
   { code: /^ATT_VAL_2$/i, to: NO_EVENT },
@@ -41,7 +41,6 @@ function aboutMissing(resource: string): RegExp {
   return new RegExp(`${OF_RESOURCE}\\b${resource}\\b[^.]{0,80}(?:not exist|not found)`, 'i')
 }
 
-/** The V2 reply to a record that was not accepted: the status of its part and the entries of its array. */
 interface V2Failure {
   readonly status: number
   readonly errors: readonly V2Error[]
@@ -49,7 +48,7 @@ interface V2Failure {
 
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** Translates an outcome other than success into a V2 failure. An unknown outcome never becomes a plain failure. */
+/** An unknown outcome never becomes a plain failure. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':
@@ -95,7 +94,6 @@ function toCut(omitted: number): V2Error {
   return { code: 'ADP_UPSTREAM_REFUSED', message }
 }
 
-/** Returns the text, shortened to `max` characters with an ellipsis if it is longer. */
 const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text)
 
 function mapByRule(

@@ -15,22 +15,19 @@ export function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr
   return { kind: 'binary', operator, left, right, position: 0 }
 }
 
-/** Joins one or more conditions with `and` or `or`. A single condition stays as it is. */
+/** A single condition stays as it is. */
 export function joinWith(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
   const [only, ...more] = conditions
   return only !== undefined && more.length === 0 ? only : { kind, operands: conditions, position: 0 }
 }
 
-/** Returns the raw V3 query, without `?`, for the attendance codes with these letters. At least one letter is required. */
+/** Returns the raw V3 query, without `?`, for the attendance codes with these letters, of which there must be at least one. */
 export function toCodeQuery(letters: readonly string[]): string {
   const isCode = (letter: string): Expr => compare(member('Code'), 'eq', literal('Edm.String', letter))
   return printQuery({ filter: joinWith('or', letters.map(isCode)) })
 }
 
-/**
- * Returns the id of an attendance code with one of these letters from a row of V3's lookup (service-facts 7), or `undefined` for any other
- * row. The comparison is case-sensitive, because the service's own may not be.
- */
+/** Returns the id of a code with one of these letters from a row of V3's lookup (service-facts 7). Letters are case-sensitive. */
 export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
   if (typeof row !== 'object' || row === null) return undefined
   const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
@@ -45,8 +42,8 @@ export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | u
 const MARKS_PER_QUERY = 40
 
 /**
- * Returns the raw V3 queries of `StatutoryAttendanceRecordHistorys`, without `?`, for the changes of exactly these marks. A mark is
- * identified by its learner and event, because the name of its id in V3's history is not documented (service-facts 4).
+ * Returns the raw V3 queries of `StatutoryAttendanceRecordHistorys`, without `?`, for the changes of exactly these marks. Identifies a mark
+ * by its learner and event, because the name of its id in V3's history is not documented (service-facts 4).
  */
 export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   const distinct = [...new Map(marks.map((mark) => [historyKey(mark), mark])).values()]
@@ -60,7 +57,6 @@ export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   return queries
 }
 
-/** Returns the key of the mark that a history row belongs to. */
 export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
@@ -77,7 +73,6 @@ const readState = createRowReader({
   histories: false,
 })
 
-/** Returns the condition that selects the marks of one learner and event in V3. */
 export function isOfMark(learner: string, event: string): Expr {
   const isId = (reference: string, id: string): Expr =>
     compare(member(reference, 'ExternalID'), 'eq', literal('Edm.Guid', id))

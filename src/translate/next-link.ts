@@ -1,4 +1,4 @@
-/** The link from a page to the next. Only its query counts: host and path may differ from those that were called (service-facts 14). */
+/** The link from a page to the next. Only its query counts: host and path may differ from those of the call (service-facts 14). */
 type NextLink =
   | { readonly kind: 'none' }
   /** The query is raw and without `?`, and may be used in a request line. */
@@ -11,7 +11,7 @@ const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as co
 /** Matches the name of any other member that may say that the page is not the last one. */
 const OTHER = /next|more|continu|skiptoken/i
 
-/** Reads the next link of a page. An unknown form of link to more rows is broken, because ignoring it would omit rows. */
+/** An unknown form of link to more rows is broken, because ignoring it would omit rows. */
 export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink {
   const links = new Set(names.map((name) => page[name] ?? undefined))
   links.delete(undefined)
@@ -27,7 +27,7 @@ export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink 
   return query === '' ? { kind: 'broken', fault: 'has a next link without a query' } : { kind: 'next', query }
 }
 
-/** Returns the query of a link. Blanks and characters beyond ASCII, which some services do not encode, are percent-encoded. */
+/** Percent-encodes blanks and characters beyond ASCII, which some services do not encode. */
 function queryOf(link: string): string {
   const [, query = ''] = /\?([^#]*)/.exec(link.trim()) ?? []
   return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)

@@ -33,7 +33,6 @@ export interface ReadPlan {
   readonly queries: readonly string[]
   /** The flat fields in the reply, or `undefined` for all fields. */
   readonly select: Selection | undefined
-  /** The number of recorded marks to skip at the start. */
   readonly skip: number
   /** Maximum number of recorded marks over all pages, or `undefined` for no maximum. */
   readonly top: number | undefined
@@ -61,7 +60,7 @@ const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 /** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
 const MAX_WINDOWS = 42
 
-/** Creates the planner and indexes the model once. `nowMs` returns the time of `now()`, in ms since the epoch. */
+/** Indexes the model once. `nowMs` returns the time of `now()`, in ms since the epoch. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
@@ -158,12 +157,11 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   return printQuery({ filter: joinWith('and', conditions), ...(orderby === undefined ? {} : { orderby }) })
 }
 
-/** Formats a time in whole seconds, in the service's notation. */
 function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }
 
-/** Maximum days of one attendance read (service.md 8; service-facts 1 and 2). */
+/** See service.md 8; service-facts 1 and 2. */
 const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 
@@ -177,7 +175,7 @@ const unbounded: Window = { fromMs: -Infinity, toMs: Infinity }
 
 /**
  * Returns the range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows it, `or` widens it. A list of
- * times (`in`) is not a range. The service accepts a list of any span if the filter names a learner, and none otherwise.
+ * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
  */
 function rangeOf(node: TypedExpr): Window {
   switch (node.kind) {
@@ -236,9 +234,9 @@ const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly
 type Aliases = ReadonlyMap<string, Expr>
 
 /**
- * Rewrites an expression over the flat V2 record as one over the nested V3 record and replaces aliases by their values. The expression was
- * checked against the V2 model, so all names exist and aliases are not circular. Throws `QueryError` with the position if a construct has
- * no counterpart in V3.
+ * Rewrites an expression over the flat V2 record as one over the nested V3 record and replaces aliases by their values. The expression must
+ * be checked against the V2 model, so that all names exist and aliases are not circular. Throws `QueryError` with the position if a
+ * construct has no counterpart in V3.
  */
 function toV3Expression(node: Expr, aliases: Aliases): Expr {
   const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
@@ -300,17 +298,14 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
     ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
     : node
 
-/** Returns true for an expression of type Edm.Date. The flat type has no field of this type. */
+/** The flat type has no field of type Edm.Date. */
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'
   return node.kind === 'call' ? node.name === 'date' : node.kind === 'literal' && node.type === 'Edm.Date'
 }
 
-/**
- * Rewrites a type test. The flat type has no base or derived type (OData URL conventions 5.1.1.11.2), so tests of the record's type are
- * decided here. Its fields have the same primitive types in V3.
- */
+/** Decides tests of the record's type, because the flat type has no base or derived type (OData URL conventions 5.1.1.11.2). */
 function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
   const { operand, typeName, position } = node
   const field = operand === undefined || isRecordItself(operand) ? undefined : operand

@@ -47,7 +47,7 @@ export interface ReadBackFacts {
   readonly executing?: boolean
 }
 
-/** Returns the filter that selects the marks of one learner and event, not URL-encoded. */
+/** Selects the marks of one learner and event. Not URL-encoded. */
 export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
@@ -59,7 +59,7 @@ const readRow = createRowReader({
   histories: false,
 })
 
-/** Returns the marks of the learner and event in V3's reply to `toReadBackFilter`, or `undefined` if the reply cannot be read. */
+/** Returns the marks in V3's reply to `toReadBackFilter`, or `undefined` if the reply cannot be read. */
 export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply[] | undefined {
   const rows = rowsOf(answer)
   if (rows === undefined) return undefined
@@ -86,7 +86,6 @@ function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'Recor
   return (by ?? RecordedOn ?? null) !== null
 }
 
-/** The known facts about the current mark, which are the input of the rules. */
 interface MarkFacts {
   /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
   readonly content: 'none' | 'same' | 'alike' | 'other'
@@ -108,8 +107,8 @@ type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } 
 }
 
 /**
- * The decision, by identity, content and order in the journal, and by time last (docs/decisions/012). The first rule that fits applies.
- * Equal content is accepted at any time, and nothing is posted over a mark that may be newer.
+ * The decision, by identity, content and order in the journal, and by time last (decision 012). The first rule that fits applies. Equal
+ * content is accepted at any time, and nothing is posted over a mark that may be newer.
  */
 export const readBackRules: readonly Rule[] = [
   // While the batch may be executing, only a mark that is certainly the posted one ends a record. A missing mark may appear in a moment, so
@@ -150,8 +149,8 @@ export const readBackRules: readonly Rule[] = [
 ]
 
 /**
- * Decides the outcome of a record from the marks that were read, by `readBackRules`. `posted.RecordedOn` is the client's time or else the
- * time of receipt, even if it was not sent. The booleans are not compared, because the service derives them from the code.
+ * Decides the outcome of a record from the marks that were read. `posted.RecordedOn` is the client's time or else the time of receipt, even
+ * if it was not sent. The booleans are not compared, because the service derives them from the code.
  */
 export function decideReadBack(
   posted: V3Record,
@@ -197,8 +196,8 @@ function fits({ content, identity, time, newer, byV2, executing }: Rule, markFac
 
 /**
  * Returns the current mark if a service keeps several: the posted one if it may be among them, else the newest by the service's times, and
- * of equally old ones the last. A mark without author and time is ignored unless it may be the posted one, because a service may show null
- * for both.
+ * of equally old ones the last. Ignores a mark without author and time unless it may be the posted one, because a service may show null for
+ * both.
  */
 function findCurrentMark(
   posted: V3Record,
@@ -260,7 +259,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** Clocks that are set over the network differ by less. */
+/** More than the difference of clocks that are set over the network. */
 const CLOCKS_DIFFER_MS = 1_000
 
 function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): MarkFacts['time'] {
@@ -273,7 +272,7 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/** Returns the values as proof: a service with its own clock would store the posted millisecond only by chance. */
+/** A service with its own clock would store the posted millisecond only by chance. */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined
@@ -287,7 +286,7 @@ function toReply(row: FlatReply): V3Reply {
   return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
-/** Returns the rows of a page. Returns `undefined` if the reply is not a page or not the only one: the current mark may be on another. */
+/** Returns `undefined` if the reply is not a page or not the only one: the current mark may be on another. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
   if (!isObject(answer)) return undefined
   const { value } = answer
@@ -308,12 +307,11 @@ function sameId(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase()
 }
 
-/** Returns the filter that selects the mark of a learner and event on V2. */
 export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {
   return `Learner eq ${Attendee.ExternalID} and AttendableEvent eq ${Event.ExternalID}`
 }
 
-/** Converts a page of flat V2 marks into V3's form, so that `readMarks` can read it. Anything else is returned unchanged. */
+/** Converts a page of flat V2 marks for `readMarks`. Returns anything else unchanged. */
 export function toV3Page(json: unknown): unknown {
   if (!isObject(json) || !Array.isArray(json['value'])) return json
   return { ...json, value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }

@@ -13,8 +13,8 @@ export interface ReadRules {
 export type ReadRow = FlatReply | 'unmarked' | 'unreadable'
 
 /**
- * Creates a function that converts V3 rows: recorded marks into flat records (service.md 9.3), and the rows that V3 generates for every
- * other session into `unmarked` (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
+ * Converts V3 rows: recorded marks into flat records (service.md 9.3), and the rows that V3 generates for every other session into
+ * `unmarked` (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
  */
 export function createRowReader(rules: ReadRules): (row: unknown) => ReadRow {
   const unmarkedCodes = new Set(rules.unmarkedCodes.map((id) => id.toLowerCase()))

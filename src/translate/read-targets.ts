@@ -19,7 +19,7 @@ export function hasKey(segment: string): boolean {
 
 /**
  * Returns the guid of the key predicate at the end of a decoded path, in lower case, or `undefined` for any other key. Accepts
- * `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks in the parentheses and apostrophes around the guid, as the legacy service does.
+ * `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks and apostrophes around the guid, as the legacy service does.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
@@ -40,9 +40,9 @@ export function readGuidKey(path: string): string | undefined {
 const STATUSES = 'EnrolmentStatuses'
 
 /**
- * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Options such as `expand=` get their `$`, and an expanded
- * `Enrolments` also expands `EnrolmentStatuses`, as the V3 list does. Custom options are dropped. Throws `QueryError` (`ADP_QUERY`, 400)
- * with the option and the position.
+ * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Options such as `expand=` get their `$`, and `Enrolments`
+ * also expands `EnrolmentStatuses`, as in the V3 list. Custom options are dropped. Throws `QueryError` (`ADP_QUERY`, 400) with the
+ * position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
   const options = parseQuery(rawQuery)

@@ -17,7 +17,7 @@ export interface RecordMapping {
   readonly unmappedFields: UnmappedPolicy
 }
 
-/** A V3 record, or the faults for which the flat record is refused. `unmapped` names the dropped members. */
+/** `faults` are those for which the flat record is refused. `unmapped` names the dropped members. */
 type V3Translation =
   | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
   | {
@@ -31,9 +31,8 @@ const NONE: readonly string[] = []
 const ATTENDEE_TYPE = 'Learner.Identifier'
 
 /**
- * Translates a V2 record to V3 (service.md 9, rule 3). Flat ids become references, MinutesLate and Comment go into Qualifier, and the
- * all-zero ExternalID lets the service assign one. A missing member stays missing and null stays null. `recordedOn` is the time of receipt,
- * ISO 8601 in UTC with Z.
+ * Translates a V2 record to V3 (service.md 9, rule 3). The all-zero ExternalID lets the service assign one. A missing member stays missing
+ * and null stays null. `recordedOn` is the time of receipt, ISO 8601 in UTC with Z.
  */
 export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn: string): V3Translation {
   const passed: PassedFields = {}
@@ -60,7 +59,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
   return { record, faults: undefined, unmapped }
 }
 
-/** Translates a V3 record to the V2 write form: the inverse of `toV3Record` for the fields of service.md 4.2. */
+/** The inverse of `toV3Record` for the fields of service.md 4.2. */
 export function toFlatRecord(record: V3Record): FlatRecord {
   return {
     Present: record.Present,
@@ -74,7 +73,7 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** Translates a V3 reply to the V2 reply form. A member that the service omits or shows as null keeps the posted value. */
+/** A member that the service omits or shows as null keeps the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
     shownId(posted[name], reply[name]) ?? posted[name].ExternalID
@@ -94,7 +93,7 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   }
 }
 
-/** Returns the id that the service shows. The posted id keeps the client's letter case, because it was posted in lower case. */
+/** Returns the id that the service shows, in the letter case of the posted id if both are the same. */
 function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): string | undefined {
   const own = posted?.ExternalID
   const shown = reply?.ExternalID ?? own
@@ -134,7 +133,7 @@ function applyPolicy(
   return { faults, names }
 }
 
-/** Returns a member's name if it is a plain one, because free text of a client is not repeated. */
+/** Returns a member's name only if it is a plain one, so that no free text of a client is repeated. */
 function printable(name: string): string {
   return /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
 }
@@ -151,7 +150,7 @@ interface PassedFields {
 const USER_TYPE = 'AuthorisedUser'
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Reads such a member into `passed`. Returns `noPlace` if V3 does not have the member, or a fault if its value is invalid. */
+/** Returns `noPlace` if V3 does not have the member, or a fault if its value is invalid. */
 function readPassedField(field: UnmappedField, passed: PassedFields): RecordFault | 'noPlace' | undefined {
   const { name, raw } = field
   switch (name) {

@@ -11,8 +11,8 @@ export function isSameComment(posted: string, stored: string): boolean {
 const brokenEnd = /[\uD800-\uDBFF\uFFFD]+$/
 
 /**
- * Returns true if the stored comment may be the beginning of the posted one. `cutLength` is where the service is known to cut. If it is
- * `undefined`, the cut may be anywhere except before `wholeLength`, since a comment of that length was stored whole.
+ * Returns true if the stored comment may be the beginning of the posted one. `cutLength` is where the service cuts. If `undefined`, the cut
+ * may be anywhere from `wholeLength` on, since a comment of that length was stored whole.
  */
 export function isCutComment(posted: string, stored: string, cutLength?: number, wholeLength = 0): boolean {
   if (cutLength !== undefined)
@@ -24,7 +24,7 @@ export function isCutComment(posted: string, stored: string, cutLength?: number,
   return content !== '' && contentOf(posted).startsWith(content)
 }
 
-/** Returns the forms in which a service may store a comment before it cuts it. Their lengths differ. */
+/** The forms in which a service may store a comment before it cuts it have different lengths. */
 function formsOf(comment: string): readonly string[] {
   const lines = comment.replaceAll(/\r\n?/g, '\n')
   const ends = [comment, lines, lines.replaceAll('\n', '\r\n'), comment.replaceAll(/\s+/g, ' ')]
