@@ -104,10 +104,7 @@ const flatFields: Readonly<Record<string, Field>> = {
   Comment: string,
 }
 
-/**
- * The obsolete V2 attendance set: flat records with ids as guids (service.md 2.10 and 9.3). Its history items are only named there, so they
- * are assumed to have the shape of an earlier state of the mark.
- */
+/** The obsolete V2 attendance set of flat records (service.md 2.10 and 9.3). The shape of its history items is assumed. */
 export const attendanceV2Model: ServiceModel = {
   schemas: [
     {

@@ -81,7 +81,6 @@ export const complex = (name: string, fields: Fields): ComplexType => ({ name, .
 export const entity = (name: string, fields: Fields): EntityType =>
   keyedEntity(name, ['ExternalID'], { ExternalID: required(guid), ...fields })
 
-/** Declares an entity type with the given key. */
 export const keyedEntity = (name: string, key: readonly string[], fields: Fields): EntityType => ({
   name,
   key,

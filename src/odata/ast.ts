@@ -1,4 +1,3 @@
-/** A node of a syntax tree, with its position in the source text. */
 interface Positioned {
   /** Index of the node's first character in the percent-decoded text, counted from 0. */
   readonly position: number
@@ -73,7 +72,7 @@ export interface LogicalExpr extends Positioned {
 export type BinaryOperator =
   'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'has' | 'in' | 'add' | 'sub' | 'mul' | 'div' | 'divby' | 'mod'
 
-/** A left-associative binary operator other than `and` and `or`. `position` is the position of the left operand. */
+/** A left-associative operator other than `and` and `or`. `position` is that of the left operand. */
 export interface BinaryExpr extends Positioned {
   readonly kind: 'binary'
   readonly operator: BinaryOperator
@@ -141,7 +140,6 @@ export interface CountSegment extends Positioned {
   readonly filter?: Expr
 }
 
-/** A `/$filter(…)` segment on a collection. */
 export interface FilterSegment extends Positioned {
   readonly kind: '$filter'
   readonly predicate: Expr
@@ -183,17 +181,13 @@ export type PathSegment =
   | FunctionSegment
   | AnnotationSegment
 
-/**
- * A path such as `Attendee/ExternalID`, `$it/Name`, `m/Confidential`, `@p1` or `Notes/$count`. A path whose root is `member` has at least
- * one segment.
- */
+/** A path such as `Attendee/ExternalID`, `$it/Name`, `@p1` or `Notes/$count`. After the root `member` it has at least one segment. */
 export interface PathExpr extends Positioned {
   readonly kind: 'path'
   readonly root: PathRoot
   readonly segments: readonly PathSegment[]
 }
 
-/** An expression of `$filter`, `$orderby` or a parameter alias. `kind` distinguishes the nodes. */
 export type Expr =
   | Literal
   | EnumLiteral

@@ -30,7 +30,6 @@ export interface Property extends TypeRef {
   readonly name: string
   /** True if the value may be null. For a collection, true if its items may be null. */
   readonly nullable: boolean
-  /** Number of decimal places of an `Edm.Decimal`. */
   readonly scale?: 'variable'
 }
 
@@ -92,7 +91,7 @@ export interface EntitySet {
   readonly entityType: string
 }
 
-/** A service model: the content of `$metadata`, against which queries are checked. */
+/** The content of `$metadata`, against which queries are checked. */
 export interface ServiceModel {
   readonly schemas: readonly Schema[]
   readonly container: {

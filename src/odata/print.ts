@@ -27,7 +27,6 @@ function printLiteral({ type, value }: Literal): string {
 
 const printEnum = ({ typeName, members }: EnumLiteral): string => `${typeName}'${members.join(',')}'`
 
-/** Returns how tightly the printed form of a node binds. */
 function bindingOf(node: Expr): number {
   if (node.kind === 'and' || node.kind === 'or') return precedence[node.kind]
   if (node.kind === 'binary') return precedence[node.operator]
@@ -122,10 +121,7 @@ function printPath({ root, segments }: PathExpr): string {
   return text
 }
 
-/**
- * Writes an expression as decoded text with the fewest parentheses. For every tree that the parser returns,
- * `parseFilter(printFilter(tree))` equals the tree except for positions.
- */
+/** Writes an expression as decoded text with the fewest parentheses. Parsing the result returns the same tree except for positions. */
 export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
 }
@@ -189,7 +185,7 @@ const readable: Readonly<Record<string, string>> = {
   '%40': '@',
 }
 
-/** Percent-encodes a decoded option value, but leaves the punctuation of OData readable. */
+/** Leaves the punctuation of OData readable. */
 function encodeOption(value: string): string {
   return encodeURIComponent(value.toWellFormed()).replace(
     /%(?:24|2C|2F|3[ABD]|40)/g,
@@ -197,17 +193,14 @@ function encodeOption(value: string): string {
   )
 }
 
-/** Writes options as a raw query string without `?`. `parseQuery` of the result returns equal options. */
+/** Writes a raw query string without `?`. `parseQuery` of the result returns equal options. */
 export function printQuery(options: QueryOptions): string {
   return listOptions(options)
     .map(([name, value]) => `${name}=${encodeOption(value)}`)
     .join('&')
 }
 
-/**
- * Writes the selected properties of a query as they appear in a context URL (OData protocol 10.7), such as `(Surname,House/Description)`.
- * Returns an empty string if the query selects everything.
- */
+/** Writes the selected properties as in a context URL (OData protocol 10.7): `(Surname,House/Description)`, or an empty string for all. */
 export function printSelection({
   select,
   expand = [],

@@ -1,15 +1,12 @@
 import { AdapterError } from '../errors.ts'
 
-/**
- * Reports a query option that cannot be parsed or that does not fit its entity type (`ADP_QUERY`, status 400). The message names the
- * expected syntax and never repeats a literal of the query.
- */
+/** A query option that cannot be parsed or does not fit its entity type (`ADP_QUERY`, 400). The message never repeats a literal. */
 export class QueryError extends AdapterError {
   /** Index of the offending character, counted from 0. Also available as `at.offset`. */
   readonly position: number
   /**
    * The option in whose percent-decoded value `position` lies, such as `$filter`. Also available as `at.path`. Absent if the caller parsed
-   * a single value, or if the error lies in the raw query string outside the options.
+   * a single value, or for an error outside the options.
    */
   readonly option: string | undefined
   readonly #fault: string
@@ -32,7 +29,7 @@ export class QueryError extends AdapterError {
   }
 }
 
-/** Runs `work` and adds the name of the option to a `QueryError` that it throws. */
+/** Adds the name of the option to a `QueryError` of `work`. */
 export function inOption<T>(option: string, work: () => T): T {
   try {
     return work()

@@ -53,20 +53,18 @@ const nullConstant = (position: number): ConstantNode => ({
   position,
 })
 
-/** Returns the node if it is a condition or null. Throws `QueryError` otherwise. */
 function requireBoolean(node: TypedExpr): TypedExpr {
   const { family, collection } = node.type
   if (!collection && (family === 'boolean' || family === 'null')) return node
   throw new QueryError(`Expected a condition, found ${describeType(node.type)}`, node.position)
 }
 
-/** Returns the node if it yields a single value. Throws `QueryError` for a collection. */
 function requireSingle(node: TypedExpr): TypedExpr {
   if (!node.type.collection) return node
   throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
 }
 
-/** Aliases can refer to aliases, so a short query could expand without bound. Both the depth and the number of references are limited. */
+/** Limits for aliases, which can refer to aliases, so that a short query could expand without bound. */
 const maxAliasDepth = 4
 const maxAliasUses = 100
 
@@ -79,10 +77,8 @@ export interface CheckSettings {
 
 /**
  * Checks an expression against an entity type: resolves names, rejects unknown properties and operands of the wrong type, promotes
- * literals, and replaces aliases with their values.
- *
- * @param typeName - qualified name of the type where the expression's paths start
- * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ * literals, and replaces aliases with their values. The paths start at the type with the qualified name `typeName`. Throws `QueryError`
+ * (`ADP_QUERY`, 400) with the character position.
  */
 export function checkExpression(
   expression: Expr,
@@ -109,7 +105,7 @@ export function checkExpression(
   })
 }
 
-/** Checks a condition. Like `checkExpression`, but throws `QueryError` unless the result is a truth value or null. */
+/** Works like `checkExpression`, but throws `QueryError` unless the result is a truth value or null. */
 export function checkFilter(
   filter: Expr,
   typeName: string,
@@ -214,7 +210,7 @@ function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): Lambd
   return { kind: 'any', source, predicate, type: booleanType, position: operand.position }
 }
 
-/** Checks `cast` and `isof`. This model has no type inheritance, so `isof` tests that the operand has the named type and is not null. */
+/** This model has no type inheritance, so `isof` tests that the operand has the named type and is not null. */
 function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
   const { position, typeName } = node
   const operand = requireSingle(node.operand === undefined ? scope.instance : check(node.operand, scope))
@@ -261,7 +257,7 @@ function resolveRoot(path: PathExpr, scope: Scope): MemberNode {
   }
 }
 
-/** Replaces an alias with its value. An alias without a value is null (OData URL conventions 5.3). */
+/** An alias without a value is null (OData URL conventions 5.3). */
 function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   const value = scope.aliases.get(name)
   if (value === undefined) return nullConstant(position)
@@ -323,7 +319,7 @@ function checkLambda(source: ItemSource, segment: LambdaSegment, scope: Scope): 
   return { ...node, predicate: requireBoolean(check(predicate, { ...scope, variables })) }
 }
 
-/** Checks the segment that ends a path on a collection. Returns `undefined` if the segment cannot end it. */
+/** Returns `undefined` if the segment cannot end a path on a collection. */
 function checkCollectionEnd(
   source: ItemSource,
   segment: PathSegment,

@@ -43,8 +43,7 @@ function mismatch(left: TypedExpr, right: TypedExpr): never {
 }
 
 /**
- * Promotes literals and returns both operands. Throws `QueryError` if they cannot be compared. A structured value compares only with null,
- * by `eq` and `ne`.
+ * Promotes literals. Throws `QueryError` if the operands cannot be compared. A structured value compares only with null, by `eq` and `ne`.
  */
 export function comparable(
   left: TypedExpr,
@@ -90,7 +89,7 @@ const instant = primitive('Edm.DateTimeOffset')
 const date = primitive('Edm.Date')
 const duration = primitive('Edm.Duration')
 
-/** The result types of arithmetic with times (OData URL conventions 5.1.1.2). Arithmetic on numbers is handled by `numberResult`. */
+/** The result types of arithmetic with times (OData URL conventions 5.1.1.2). */
 const timeResults: Readonly<Record<string, ValueType>> = {
   'instant add duration': instant,
   'instant sub duration': instant,
@@ -172,10 +171,7 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/**
- * The supported functions of OData URL conventions 5.1.1.5 to 5.1.1.9. The overloads for collections are omitted, and so is
- * `matchesPattern`, because `RegExp` can take exponential time.
- */
+/** The functions of OData URL conventions 5.1.1.5 to 5.1.1.9, without `matchesPattern`, because `RegExp` can take exponential time. */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),
@@ -223,7 +219,7 @@ function checkArgument(name: string, argument: TypedExpr, families: readonly Fam
   }
 }
 
-/** Checks the argument types of a call of a built-in function. Calls of `now()`, `mindatetime()` and `maxdatetime()` become constants. */
+/** Calls of `now()`, `mindatetime()` and `maxdatetime()` become constants. */
 export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: number): TypedExpr {
   const { name, position } = call
   const pointInTime = checkPointInTime(call, now)
@@ -266,7 +262,7 @@ function literalValue({ type, value }: Literal): Scalar | undefined {
   }
 }
 
-/** Converts a literal to a constant. Throws `QueryError` if the date does not exist. */
+/** Throws `QueryError` if the date does not exist. */
 export function checkLiteral(literal: Literal): ConstantNode {
   const { position } = literal
   const value = literalValue(literal)
@@ -284,7 +280,7 @@ function enumConstant(members: readonly string[], info: EnumTypeInfo, position: 
   return { kind: 'constant', value, type: { family: 'enum', name: info.name, collection: false }, position }
 }
 
-/** Converts an enumeration literal to a constant. Its namespace may differ from that of the model (service-facts 14). */
+/** The namespace may differ from that of the model (service-facts 14). */
 export function checkEnumLiteral(
   { typeName, members, position }: EnumLiteral,
   index: ModelIndex,
@@ -295,8 +291,8 @@ export function checkEnumLiteral(
 }
 
 /**
- * Promotes a string literal to an enumeration or duration where one is expected (ABNF enumLiteral, durationLiteral). Promotes a date
- * literal to midnight UTC where a point in time is expected, as ODataLib does.
+ * Promotes a string literal to an enumeration or duration where one is expected (ABNF enumLiteral, durationLiteral), and a date literal to
+ * midnight UTC where a point in time is expected, as ODataLib does.
  */
 function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
   if (

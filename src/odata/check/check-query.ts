@@ -45,11 +45,9 @@ function checkOptions(
 }
 
 /**
- * Checks the options of a request against its entity type at every level: names, operand types, and which members can be selected, ordered
- * and expanded.
- *
- * @param typeName - qualified name of the entity type
- * @throws QueryError (`ADP_QUERY`, 400) with the option and the character position in it
+ * Checks the options of a request against the entity type with the qualified name `typeName`, at every level: names, operand types, and
+ * which members can be selected, ordered and expanded. Throws `QueryError` (`ADP_QUERY`, 400) with the option and the character position in
+ * it.
  */
 export function checkQuery(
   options: QueryOptions,
@@ -74,7 +72,7 @@ export function refuseCollectionOptions(options: QueryOptions, ...more: ('select
       )
 }
 
-/** Returns the type that a path segment leads to: the type of a complex property, or `type` itself if the segment names it. */
+/** Returns the type of a complex property, or `type` itself if the segment names it. */
 function step(
   type: StructuredType,
   { kind, name, position }: ItemSegment,
@@ -87,7 +85,7 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/** Finds the navigation properties that an item names. Only casts to the type itself may precede them, because complex types have none. */
+/** Only casts to the type itself may precede a navigation property, because complex types have none. */
 function findTargets(
   { path }: ExpandItem,
   type: StructuredType,
@@ -103,7 +101,7 @@ function findTargets(
   throw new QueryError(`${type.name} has no navigation property ${last?.name}`, last?.position ?? 0)
 }
 
-/** Checks the items of `$expand` and their options. An item that names a property takes precedence over `*`. */
+/** An item that names a property takes precedence over `*`. */
 function checkExpand(
   items: readonly ExpandItem[],
   type: StructuredType,
@@ -133,7 +131,7 @@ function checkExpand(
 
 type Draft = Map<string, Draft | 'all'>
 
-/** Lists the paths that an item selects. The paths of a nested `$select` begin with the path of the item. */
+/** The paths of a nested `$select` begin with the path of the item. */
 function pathsOf({ path, select }: SelectItem): (readonly ItemSegment[])[] {
   return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }
@@ -160,7 +158,7 @@ function addPath(
   addPath(inner, next, rest, index)
 }
 
-/** Checks `$select`. Returns `undefined` if it selects everything. Throws `QueryError` for members that the type lacks. */
+/** Returns `undefined` if `$select` selects everything. Throws `QueryError` for members that the type lacks. */
 function checkSelect(
   items: readonly SelectItem[],
   type: StructuredType,

@@ -11,10 +11,7 @@ import type {
   TypeRef,
 } from '../csdl.ts'
 
-/**
- * Binds each navigation property to the only entity set of its target type. Contained targets, and types with no set or several sets, get
- * no binding.
- */
+/** Binds each navigation property to the only entity set of its target type. Other properties get no binding. */
 function bindingsOf(set: EntitySet, model: ServiceModel) {
   const { entitySets } = model.container
   const type = model.schemas
@@ -35,7 +32,6 @@ const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '
 const escape = (text: string): string =>
   text.replace(/[&<"]/g, (character) => escapes[character] ?? character)
 
-/** Writes an element on its own lines. Attributes whose value is `undefined` are omitted. */
 function element(name: string, attributes: Attributes, children: readonly string[] = []): string {
   const given = Object.entries(attributes).flatMap(([key, value]) =>
     value === undefined ? [] : [` ${key}="${escape(value)}"`],
@@ -48,7 +44,6 @@ function element(name: string, attributes: Attributes, children: readonly string
 
 const typeName = ({ type, collection }: TypeRef): string => (collection ? `Collection(${type})` : type)
 
-/** Omits `Nullable` when it is true, which is its default. */
 const nullableFacet = (nullable: boolean): string | undefined => (nullable ? undefined : 'false')
 
 const writeProperty = (property: Property): string =>
@@ -138,7 +133,7 @@ export function writeEdmx(model: ServiceModel): string {
   return `<?xml version="1.0" encoding="utf-8"?>\n${element('edmx:Edmx', attributes, [services])}\n`
 }
 
-/** Lists the entity sets of a model (OData JSON 4.0, 5). `metadataUrl` is the absolute URL of the model's `$metadata`. */
+/** Lists the entity sets of a model (OData JSON 4.0, 5). `metadataUrl` is absolute. */
 export function toServiceDocument(model: ServiceModel, metadataUrl: string) {
   return {
     '@odata.context': metadataUrl,

@@ -3,7 +3,6 @@ import { QueryError } from '../query-error.ts'
 // Both limits are far above the queries of real clients and low enough that parsing stays fast.
 /** The maximum nesting depth of parentheses, calls, operators and nested options, and the maximum height of a tree. */
 const maxDepth = 100
-/** The maximum length of decoded text in characters. */
 const maxLength = 32_768
 
 // OData ABNF odataIdentifier: at most 128 characters, with the Unicode classes that its note allows.
@@ -43,7 +42,6 @@ export class Cursor {
     return this.text.startsWith(token, this.position)
   }
 
-  /** Consumes `token` if it comes next, and returns whether it did. */
   eat(token: string): boolean {
     if (!this.sees(token)) return false
     this.position += token.length
@@ -54,14 +52,14 @@ export class Cursor {
     if (!this.eat(token)) this.fail(`Expected "${token}"`)
   }
 
-  /** Consumes blanks and tabs (ABNF BWS), and returns true if there were any. */
+  /** Skips blanks and tabs (ABNF BWS). Returns true if there were any. */
   skipBlanks(): boolean {
     const start = this.position
     while (this.code === 0x20 || this.code === 0x09) this.position += 1
     return this.position > start
   }
 
-  /** Consumes the match of a sticky pattern at the cursor. Returns `undefined` if the pattern does not match there. */
+  /** Consumes the match of a sticky pattern at the cursor, if there is one. */
   match(pattern: RegExp): string | undefined {
     const start = this.position
     pattern.lastIndex = start

@@ -25,7 +25,7 @@ const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"
 // The one-argument forms of cast and isof have nothing but a type name before the closing parenthesis.
 const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
 
-/** Parses an expression at the cursor, up to the first character that cannot continue it (ABNF commonExpr). */
+/** Parses up to the first character that cannot continue the expression (ABNF commonExpr). */
 export function parseExpressionAt(cursor: Cursor): Expr {
   return parseBinary(cursor, precedence.or)
 }
@@ -34,9 +34,7 @@ const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
-/**
- * Consumes the next operator and the blanks around it if the operator binds at least as tightly as `min`. Returns `undefined` otherwise.
- */
+/** Consumes the next operator and the blanks around it if it binds at least as tightly as `min`. Returns `undefined` otherwise. */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
@@ -176,7 +174,6 @@ function parseParenthesised(cursor: Cursor): Expr {
   return inner
 }
 
-/** Parses a literal, a call or a path that begins with a name. */
 function parseWord(cursor: Cursor): Expr {
   const { position } = cursor
   const name = cursor.qualifiedName('a property, a literal or a function')
@@ -250,10 +247,7 @@ function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
 }
 
-/**
- * Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl). Returns `undefined` if the next character is not a
- * quote.
- */
+/** Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl), if the next character is a quote. */
 function parseJsonString(cursor: Cursor): string | undefined {
   if (!cursor.sees('"')) return undefined
   const text = cursor.match(jsonString) ?? cursor.fail('Expected a JSON string')

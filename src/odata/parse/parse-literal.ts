@@ -35,7 +35,7 @@ function parseString(cursor: Cursor, position: number): Literal {
   return { kind: 'literal', type: 'Edm.String', value, position }
 }
 
-/** Parses a literal that starts with a digit or a sign: a guid, date, date-time, time of day or number. */
+/** A literal that starts with a digit or a sign is a guid, date, date-time, time of day or number. */
 function parseNumeric(cursor: Cursor, position: number): Literal | undefined {
   const literal = (type: LiteralType, value: string): Literal => ({ kind: 'literal', type, value, position })
   const guid = cursor.match(guidPattern)
@@ -93,8 +93,8 @@ const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>
 ])
 
 /**
- * Parses a literal that starts with a word: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. The caller has already consumed
- * `name`. Returns `undefined` and consumes nothing more if the word begins something else.
+ * Parses a literal that starts with the word `name`, which was consumed: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. Returns
+ * `undefined` and consumes nothing more if the word begins something else.
  */
 export function parseNamedLiteral(
   cursor: Cursor,
@@ -110,10 +110,7 @@ export function parseNamedLiteral(
   return { kind: 'literal', type: 'Edm.Boolean', value, position }
 }
 
-/**
- * Parses a literal that starts with an apostrophe, a digit, a sign or a bare guid. Returns `undefined` and consumes nothing at anything
- * else.
- */
+/** Parses a literal that starts with an apostrophe, a digit, a sign or a bare guid. Otherwise consumes nothing and returns `undefined`. */
 export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   const { position } = cursor
   const first = cursor.text.charAt(position)

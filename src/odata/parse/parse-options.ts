@@ -24,8 +24,8 @@ type OptionName = SystemOption | 'alias'
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
 /**
- * Finds the system option with this name, in any case and with or without `$` (OData 4.01 protocol 11.2.1). Returns `undefined` for an
- * unknown name. `$skiptoken` needs its `$` (ABNF skiptoken), because only the service writes it.
+ * Finds the system option with this name, in any case and with or without `$` (OData 4.01 protocol 11.2.1). `$skiptoken` needs its `$`
+ * (ABNF skiptoken), because only the service writes it.
  */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
@@ -47,8 +47,8 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   do {
     cursor.skipBlanks()
     items.push(item())
-    // The ABNF allows no blank before a comma here. Blanks on both sides are accepted, because the service's own expand lists have one
-    // after a comma (service.md 1.1).
+    // The ABNF allows no blank before a comma, but blanks are accepted on both sides, because the service's own expand lists have one after
+    // a comma (service.md 1.1).
     const { position } = cursor
     cursor.skipBlanks()
     if (!cursor.sees(',')) cursor.position = position
@@ -64,7 +64,7 @@ function parseSelectAt(cursor: Cursor): SelectItem[] {
   return parseList(cursor, () => parseSelectItem(cursor))
 }
 
-/** Parses the items of `$orderby` at the cursor (OData URL conventions 5.1.5). */
+/** See OData URL conventions 5.1.5. */
 function parseOrderByAt(cursor: Cursor): OrderByItem[] {
   return parseList(cursor, () => {
     const { position } = cursor
@@ -92,7 +92,7 @@ function parseLevels(cursor: Cursor): number | 'max' {
 const parseText = (cursor: Cursor, pattern: RegExp, expected: string): string =>
   cursor.match(pattern) ?? cursor.fail(`Expected ${expected}`)
 
-/** Parses the value of one system query option at the cursor. The returned `QueryOptions` has only that option. */
+/** The returned `QueryOptions` has only this option. */
 export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOptions {
   switch (option) {
     case 'filter':
@@ -138,7 +138,6 @@ function parseNestedOption(
   return parseOptionAt(cursor, option)
 }
 
-/** Parses options in parentheses at the cursor, such as `($filter=…;$top=…)`. */
 function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): QueryOptions {
   return cursor.nested(() => {
     cursor.expect('(')
@@ -172,7 +171,7 @@ function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
   return { kind: name.includes('.') ? 'typeCast' : 'property', name, position }
 }
 
-/** Parses an item of `$expand` (OData URL conventions 5.1.3): a path, an optional `/$ref` or `/$count`, and nested options. */
+/** Parses a path, an optional `/$ref` or `/$count`, and nested options (OData URL conventions 5.1.3). */
 function parseExpandItem(cursor: Cursor): ExpandItem {
   const { position } = cursor
   const path: ItemSegment[] = []
@@ -199,7 +198,7 @@ function allowedOptions(path: readonly ItemSegment[], suffix?: '$ref' | '$count'
   return suffix === '$count' ? countOptions : expandOptions
 }
 
-/** Parses an item of `$select` (OData URL conventions 5.1.4). */
+/** See OData URL conventions 5.1.4. */
 function parseSelectItem(cursor: Cursor): SelectItem {
   const { position } = cursor
   const path: ItemSegment[] = []

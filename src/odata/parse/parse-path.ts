@@ -11,10 +11,10 @@ import type {
 } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-/** The expression parser. It is passed as a parameter because paths contain expressions and expressions contain paths. */
+/** Passed as a parameter, because paths contain expressions and expressions contain paths. */
 type ParseExpression = (cursor: Cursor) => Expr
 
-/** The state of parsing a path. `below` is the height of the tallest nested expression so far. */
+/** `below` is the height of the tallest nested expression so far. */
 interface PathReader {
   readonly cursor: Cursor
   readonly expression: ParseExpression
@@ -31,7 +31,7 @@ function nest(reader: PathReader): Expr {
   return value
 }
 
-/** Returns a key value, which is a literal or an alias (ABNF keyPropertyValue), or `undefined` for any other expression. */
+/** Returns `undefined` for an expression that is neither a literal nor an alias (ABNF keyPropertyValue). */
 function toKeyValue(value: Expr): KeyValue | undefined {
   if (value.kind === 'literal') return value.type === 'null' ? undefined : value
   if (value.kind === 'enum') return value
@@ -54,7 +54,7 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   return parts
 }
 
-/** Parses the parentheses after a segment, which hold a key or the arguments of a function. */
+/** The parentheses hold a key or the arguments of a function. */
 function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor

@@ -5,7 +5,7 @@ import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
-/** Parses the whole text. `expected` says what may follow the parsed part, for the error message. */
+/** `expected` says what may follow the parsed part, for the error message. */
 function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
   const cursor = new Cursor(text)
   const value = parse(cursor)
@@ -14,11 +14,8 @@ function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: str
 }
 
 /**
- * Parses the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text in linear time. Keywords and
- * function names are accepted in any case. Blanks around the expression are ignored.
- *
- * @throws QueryError (`ADP_QUERY`, 400) with the character position
- * @example parseFilter("Attendee/ExternalID eq 01234567-89ab-cdef-0123-456789abcdef and not (Present eq true)")
+ * Parses the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text in linear time. Accepts keywords
+ * and function names in any case. Throws `QueryError` (`ADP_QUERY`, 400) with the character position.
  */
 export function parseFilter(text: string): Expr {
   const parse = (cursor: Cursor): Expr => {
@@ -28,22 +25,15 @@ export function parseFilter(text: string): Expr {
   return parseWhole(text, parse, 'an operator or the end of the expression')
 }
 
-/**
- * Parses the value of `$expand` from percent-decoded text.
- *
- * @throws QueryError (`ADP_QUERY`, 400) with the character position
- * @example parseExpand('Enrolments($expand=EnrolmentStatuses;$top=1),BoarderStatuses/$count')
- */
+/** Parses the value of `$expand` from percent-decoded text. Throws `QueryError` (`ADP_QUERY`, 400) with the character position. */
 export function parseExpand(text: string): readonly ExpandItem[] {
   return parseWhole(text, parseExpandAt, '"," or the end')
 }
 
 /**
  * Parses a percent-decoded resource path below the service root, without a leading `/`: entity sets, keys, navigation, `$count` and bound
- * functions (OData URL conventions 4). An unqualified name with literal arguments is parsed as a name and a key.
- *
- * @throws QueryError (`ADP_QUERY`, 400) with the character position
- * @example parseResourcePath("LearnerGroups(ExternalID=…,GroupType=SIMS.GroupTypeEnum'YearGroup')/LearnerIdentifiers")
+ * functions (OData URL conventions 4). Parses an unqualified name with literal arguments as a name and a key. Throws `QueryError`
+ * (`ADP_QUERY`, 400) with the character position.
  */
 export function parseResourcePath(text: string): readonly PathSegment[] {
   const parse = (cursor: Cursor) => parseResourceSegments(cursor, parseExpressionAt)
@@ -51,10 +41,8 @@ export function parseResourcePath(text: string): readonly PathSegment[] {
 }
 
 /**
- * Parses a percent-decoded key predicate, including its parentheses: `(<guid>)` or `(A=…,B=…)` (OData URL conventions 4.3.1).
- *
- * @returns one unnamed part, or one or more named parts
- * @throws QueryError (`ADP_QUERY`, 400) with the character position
+ * Parses a percent-decoded key predicate, including its parentheses: `(<guid>)` or `(A=…,B=…)` (OData URL conventions 4.3.1). Returns one
+ * unnamed part, or one or more named parts. Throws `QueryError` (`ADP_QUERY`, 400) with the character position.
  */
 export function parseKey(text: string): readonly KeyPart[] {
   const parse = (cursor: Cursor) => parseKeyAt(cursor, parseExpressionAt)
@@ -67,8 +55,8 @@ export function parseKey(text: string): readonly KeyPart[] {
  * option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every other
  * name is ignored.
  *
- * @throws QueryError (`ADP_QUERY`, 400) with the position in the decoded value of `option`, or 0 if the option itself is at fault. The
- * error has no `option`, and its position refers to the raw string, if an option has no value or a malformed name.
+ * Throws `QueryError` (`ADP_QUERY`, 400) with the position in the decoded value of `option`, or 0 if the option itself is at fault. If an
+ * option has no value or a malformed name, the error has no `option`, and its position refers to the raw string.
  */
 export function parseQuery(query: string): QueryOptions {
   const seen = new Set<string>()
@@ -106,7 +94,7 @@ export function parseQuery(query: string): QueryOptions {
   return aliases.size > 0 ? { ...options, aliases } : options
 }
 
-/** Parses a query whose reply is JSON. Like `parseQuery`, but throws `QueryError` for any other `$format`. */
+/** Works like `parseQuery`, but throws `QueryError` unless `$format` is absent or JSON. */
 export function parseJsonQuery(query: string): QueryOptions {
   const options = parseQuery(query)
   if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
@@ -149,7 +137,6 @@ function isEncoding(text: string): boolean {
   }
 }
 
-/** Returns the index of the first escape that cannot be decoded. */
 function strayEscape(text: string): number {
   const incomplete = text.search(/%(?![0-9a-f]{2})/i)
   for (const { 0: run, index } of text.matchAll(/(?:%[0-9a-f]{2})+/gi))

@@ -33,14 +33,10 @@ export interface PrimitiveTypeInfo {
 
 export type TypeInfo = StructuredType | EnumTypeInfo | PrimitiveTypeInfo
 
-/** Looks up the types of a service model by name. */
 export interface ModelIndex {
-  /**
-   * Finds a type by its qualified name, its alias-qualified name or its bare name if that is unique. Returns `undefined` if there is no
-   * such type.
-   */
+  /** Finds a type by its qualified name, its alias-qualified name, or its bare name if that is unique. */
   findType(name: string): TypeInfo | undefined
-  /** Finds a structured type that the model is known to declare. Throws `ADP_INTERNAL` if there is none with this name. */
+  /** Throws `ADP_INTERNAL` if the model does not declare this structured type. */
   structured(name: string): StructuredType
   valueType(ref: TypeRef): ValueType
 }

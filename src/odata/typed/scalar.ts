@@ -55,7 +55,7 @@ const durationPattern =
 const plainUtc =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
 
-/** Converts whole seconds and their fraction digits to milliseconds without the rounding error of a decimal product. */
+/** Avoids the rounding error of a decimal product. */
 const secondsToMs = (seconds: string, fraction = ''): number => {
   // OData allows at most 12 digits (ABNF fractionalSeconds).
   const digits = fraction.slice(0, 12).padEnd(3, '0')
@@ -95,7 +95,7 @@ export function parseInstant(text: string): Instant | undefined {
   return { ...ofDay, ms: day + ofDay.ms - offsetMinutes * minuteMs }
 }
 
-/** Converts fractional milliseconds to an `Instant`, as precisely as a double allows. */
+/** Splits fractional milliseconds as precisely as a double allows. */
 export function toInstant(msWithFraction: number, offsetMinutes: number): Instant {
   const ms = Math.floor(msWithFraction)
   // A product of decimal digits may be slightly below the whole number that it represents.
@@ -113,7 +113,7 @@ export function parseDuration(text: string): number | undefined {
   return sign === undefined ? total : -total
 }
 
-/** Parses a number in OData's notation, including `INF` and `NaN`, or returns `undefined`. */
+/** Accepts OData's notation, including `INF` and `NaN`. */
 export function parseNumber(text: string): number | undefined {
   if (text === 'INF') return Infinity
   if (text === '-INF') return -Infinity

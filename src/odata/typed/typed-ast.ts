@@ -31,7 +31,6 @@ export interface CompareNode extends Typed {
   readonly right: TypedExpr
 }
 
-/** An `in` test: true if the operand equals one of the items. */
 export interface InNode extends Typed {
   readonly kind: 'in'
   readonly operand: TypedExpr
@@ -51,7 +50,6 @@ export type Arithmetic = 'add' | 'sub' | 'mul' | 'div' | 'mod'
 export interface ArithmeticNode extends Typed {
   readonly kind: 'arithmetic'
   readonly operator: Arithmetic
-  /** True if a quotient is truncated to a whole number. */
   readonly integer: boolean
   readonly left: TypedExpr
   readonly right: TypedExpr
@@ -141,6 +139,5 @@ export interface TypedQuery {
   readonly expand: readonly TypedExpand[]
   readonly top?: number
   readonly skip?: number
-  /** True if the query asks for the total number of matches. */
   readonly count: boolean
 }
