@@ -1,7 +1,4 @@
-/**
- * Who must act on an error: the sender of the request, the sender of one record in it, the author of the configuration, the upstream, or
- * Markbridge.
- */
+/** Who must act: the sender of the request or of one record, the author of the configuration, the upstream, or Markbridge. */
 type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
 
 interface ErrorRule {
@@ -120,7 +117,6 @@ export class AdapterError extends Error {
     this.details = options.details ?? []
   }
 
-  /** Returns the HTTP status of the reply for this error. */
   get status(): number {
     return errorRules[this.code].status
   }
@@ -170,9 +166,7 @@ function targetOf({ code, at }: AdapterError): string {
   return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
 }
 
-/**
- * Returns the JSON body of the reply to a request that failed as a whole. The text of an unexpected error is not shown (batch-wire 5).
- */
+/** Does not show the text of an unexpected error (batch-wire 5). */
 export function toErrorBody(error: AdapterError): ErrorBody {
   const exposed = errorRules[error.code].exposed
   const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'

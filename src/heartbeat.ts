@@ -1,9 +1,7 @@
 import { type Clock, waitFor } from './clock.ts'
 import { AdapterError } from './errors.ts'
 
-/** Periodic work of an instance. */
 export interface Duty {
-  /** The name of the work in the log. */
   readonly name: string
   /** The time from the end of one turn to the start of the next, in milliseconds. */
   readonly everyMs: number
@@ -27,10 +25,7 @@ const STOP_MS = 5_000
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>
 
-/**
- * Creates the heartbeat of an instance, which runs its duties when they are due. Turns of one duty never overlap. Calls `onFailure` for
- * the first of several failures in a row.
- */
+/** Runs duties when they are due. Turns of one duty never overlap. Calls `onFailure` for the first of several failures in a row. */
 export function createHeartbeat(
   clock: Pick<Clock, 'after'>,
   onFailure: (failure: { readonly work: string; readonly code: string }) => void,
@@ -55,7 +50,6 @@ export function createHeartbeat(
     })
   }
   return {
-    /** Adds duties and schedules their first turns. */
     add: (...duties: readonly Duty[]): void => {
       for (const duty of duties) {
         const beat = { duty, running: Promise.resolve(), cancel: () => undefined, isFailing: false }

@@ -42,7 +42,7 @@ interface Accepted {
 /** Client credentials that V3 or V2 accepted. They decide whose share a request uses and what may finish open records. */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** Creates the accepted credentials of a process, which are empty at first and are kept in memory only. */
+/** The credentials are kept in memory only. */
 export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
@@ -59,13 +59,13 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
   }
   return {
-    /** Remembers that V3 accepted these credentials (2xx). */
+    /** Called when V3 accepted these credentials (2xx). */
     accept: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
       store(client)
       notes.accepted(client.partner.id)
     },
-    /** Remembers that V2 accepted these credentials (2xx): their requests use their owner's share, but V3 has not judged them yet. */
+    /** Called when V2 accepted these credentials (2xx): their requests use their owner's share, but V3 has not judged them yet. */
     acceptByV2: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
     },
@@ -76,7 +76,7 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
       if (known.has(acceptedKey(client))) notes.denied(partner.id)
     },
-    /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
+    /** Called when V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
     ownDenied: notes.ownDenied,
     /** Returns whose share a request uses. Credentials are accepted rather than owners, because only V3 verifies a token's claims. */
     queueKey: (client: JudgedClient): QueueKey => {
@@ -91,15 +91,13 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
     /** Returns the accepted credentials of an owner, newest first. Empty if tokens do not name their client. */
     of: (owner: string): readonly V3Credentials[] =>
       (owners.get(owner) ?? []).map(({ credentials }) => credentials),
-    /** Returns the accepted credentials with this hash, or `undefined`. Only tokens that do not name their client are found this way. */
+    /** Finds only tokens that do not name their client. */
     withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
-    /** Remembers the credentials with which a client sends the records of a batch. */
     setSender: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
-    /** Returns the credentials that last sent the records of a batch, or `undefined` if this process does not know them. */
+    /** Returns the credentials that last sent the records of a batch, as far as this process knows them. */
     senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
-    /** Forgets the sender of a batch that needs no further work. */
     forgetSender: (batch: number): void => {
       senders.delete(batch)
     },
@@ -116,9 +114,9 @@ export function isSameCredentials(one: V3Credentials, other: V3Credentials): boo
 }
 
 /**
- * Returns the error of a call that V3 denied because of the adapter's own credentials, and notifies the operator. Returns `undefined` if
- * V3 did not deny the call or denied the client's credentials. The gateway's message tells a bad key from a bad token (service-facts 12).
- * A 403 is not such an error, because the token is valid.
+ * Returns the error of a call that V3 denied because of the adapter's own credentials, and notifies the operator. Returns `undefined` for
+ * any other call. The gateway's message tells a bad key from a bad token (service-facts 12). A 403 is not such an error, because the token
+ * is valid.
  */
 export function ownDenialOf(
   accepted: Pick<AcceptedCredentials, 'ownDenied'>,
@@ -145,7 +143,7 @@ const MAX_VERDICTS = 20_000
 /** V3's verdicts on tokens, per batch. They are kept in memory for ten minutes, and never longer than the token is valid. */
 export type TokenVerdicts = ReturnType<typeof createTokenVerdicts>
 
-/** Creates the memory of verdicts. `nowMs` returns milliseconds since the epoch. */
+/** `nowMs` returns milliseconds since the epoch. */
 export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,
@@ -159,10 +157,8 @@ export function createTokenVerdicts(nowMs: () => number) {
     return known !== undefined && nowMs() < known.untilMs ? known.verdict : undefined
   }
   return {
-    /** Remembers that V3 accepted a record of the batch with this token. */
     accept: (batch: number, identity: ClientIdentity): void =>
       remember(verdictName(batch, identity), identity, 'accepted'),
-    /** Returns true while the token is known to be accepted for the batch. */
     isAccepted: (batch: number, identity: ClientIdentity): boolean =>
       remembered(verdictName(batch, identity)) === 'accepted',
     /** Returns the stored verdict or else the result of `ask`, shared by concurrent callers. A rejection of `ask` is not stored. */

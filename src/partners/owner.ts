@@ -26,7 +26,6 @@ export interface ClientIdentity {
   readonly expiresMs: number | undefined
 }
 
-/** Maximum token length. A longer token is treated as opaque. */
 const MAX_TOKEN_LENGTH = 65_536
 
 export function identify(
@@ -61,7 +60,7 @@ export function identify(
  */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'sub'] as const
 
-/** Returns true if a claim has content. An issuer may give all its clients an empty claim. */
+/** An issuer may give all its clients an empty claim. */
 function isTelling(text: string | undefined): text is string {
   return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
@@ -102,7 +101,7 @@ function readClaims(authorization: string): ReadonlyMap<string, string> {
   return isRead && Number.isNaN(reader.peek()) ? claims : noClaims
 }
 
-/** Reads one claim. A list is sorted, because the order of its elements may differ between tokens. */
+/** Sorts a list, because the order of its elements may differ between tokens. */
 function readClaim(reader: JsonReader): string | undefined {
   if (reader.peek() !== LIST.open) return readText(reader)
   const elements: string[] = []
@@ -114,14 +113,14 @@ function readClaim(reader: JsonReader): string | undefined {
   return isRead ? JSON.stringify(elements.sort()) : undefined
 }
 
-/** Reads the text of a value. Escapes are resolved, because a renewed token may use different ones. */
+/** Resolves escapes, because a renewed token may use different ones. */
 function readText(reader: JsonReader): string | undefined {
   if (!reader.atString()) return reader.readRaw()
   const text = reader.readString()
   return text === undefined ? undefined : JSON.stringify(text)
 }
 
-/** Reads an object or a list with `readItem` for each member or element. Returns false if it is broken or something else. */
+/** Calls `readItem` for each member or element. Returns false if the value is broken or neither an object nor a list. */
 function readItems(
   reader: JsonReader,
   { open, close }: { readonly open: number; readonly close: number },
@@ -136,7 +135,7 @@ function readItems(
   return false
 }
 
-/** Returns the school that a claim names. An object names no school; the partner's header may name one instead. */
+/** An object names no school; the partner's header may name one instead. */
 function toSchool(text: string | undefined): string | undefined {
   if (text === undefined || !isTelling(text) || text.startsWith('{')) return undefined
   return /^["[]/.test(text) ? [JSON.parse(text)].flat().join(' ') : text

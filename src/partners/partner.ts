@@ -66,8 +66,8 @@ export interface Partner {
 }
 
 /**
- * Returns the time in milliseconds, after its loss or the last sign of its `$batch`, within which a write may still arrive. `records` is
- * how many records of the `$batch` are missing, or 0 for a record that was posted alone.
+ * Returns the milliseconds, after its loss or the last sign of its `$batch`, within which a write may still arrive. `records` counts the
+ * missing records of the `$batch`, or is 0 for a record that was posted alone.
  */
 export function arrivalMs(
   { readBackAfterMs, batchRecordMs }: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
@@ -85,7 +85,6 @@ export interface Client {
   readonly identity: ClientIdentity
 }
 
-/** A client with the credentials and the rate limit for its calls to V3. */
 export interface Authorisation extends Client {
   readonly credentials: V3Credentials
   readonly rateLimit: RateLimit | undefined
@@ -93,10 +92,7 @@ export interface Authorisation extends Client {
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
-/**
- * Creates the function that recognises the client of a request: its partner and owner, from the credentials of the outer request alone
- * (batch-wire F24). Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` if no partner matches.
- */
+/** Recognises the client by its outer credentials alone (batch-wire F24). Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` without a match. */
 export function createRecogniseClient(
   find: (request: IncomingMessage, subscriptionKey: string) => Partner | undefined,
 ): (request: IncomingMessage) => Client {
@@ -115,10 +111,7 @@ export function createRecogniseClient(
   }
 }
 
-/**
- * Creates the authorisation of requests that V3 serves. Throws `ADP_SUBSCRIPTION_KEY` if there is no key, `ADP_TOKEN` if there is no
- * bearer token, and the errors of `authoriseClient`. V3 itself verifies the token.
- */
+/** Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` for missing credentials, and the errors of `authoriseClient`. V3 verifies the token. */
 export function createAuthorise(
   rateLimits: RateLimits,
 ): (request: IncomingMessage, client: Client) => Promise<Authorisation> {
@@ -129,8 +122,8 @@ export function createAuthorise(
 }
 
 /**
- * Returns the credentials and rate limit for a client's calls to V3. If the adapter has its own tokens for the partner, the client's token
- * is not forwarded, and the function rejects with the error of the token endpoint if it gets no token.
+ * Returns the credentials and rate limit for a client's calls to V3. If the adapter has its own tokens for the partner, does not forward
+ * the client's token, and rejects with the error of the token endpoint if it gets no token.
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
@@ -165,10 +158,7 @@ export function authoriseWithout(
   return authoriseClient({ partner, client, owner: identity.owner, identity }, rateLimits)
 }
 
-/**
- * Returns the unit of a request at `canary`: the school that its token names, or else the school that a header names, or else its owner. A
- * client's header moves only that client's own requests.
- */
+/** Returns the school that the token names, or else the header's school, which moves only the client's own requests, or else the owner. */
 export function unitOf({ partner, identity, owner }: Client, { headers }: IncomingMessage): string {
   if (identity.school !== undefined) return identity.school
   const { header } = partner.unit

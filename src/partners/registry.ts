@@ -25,12 +25,11 @@ export function createRegistry(first: readonly Partner[]) {
   const countOf = (partner: Partner): number => counts.get(partner) ?? 0
   replace(first)
   return {
-    /** Returns the partner of a request as it is configured now. A request keeps its partner to the end. */
+    /** A request keeps its partner to the end. */
     find: (request: IncomingMessage, subscriptionKey: string): Partner | undefined =>
       findFirst(partners, request, subscriptionKey),
     /** Returns the newest partner with this id, even after its removal, so that records which arrived meanwhile are finished. */
     of: (id: string): Partner | undefined => newest.get(id),
-    /** Returns the current partners in the order in which they are tried. */
     partners: (): readonly Partner[] => partners,
     /** Replaces all partners. Requests in progress keep theirs. A partner that did not change is the same object again. */
     replace,
@@ -46,7 +45,6 @@ export function createRegistry(first: readonly Partner[]) {
         else counts.set(partner, count)
       }
     },
-    /** Returns the counts above zero. */
     underWay: (): readonly UnderWay[] => {
       const current = new Set(partners)
       const sums = new Map<string, UnderWay>()
@@ -62,9 +60,9 @@ export function createRegistry(first: readonly Partner[]) {
 }
 
 /**
- * Returns the time in milliseconds for which a lost write of a partner is read back; for an unknown partner, the longest time of all
- * partners. `missing` is the number of records that may have been sent together (default 0), with at most `together` in one `$batch`
- * (default: the partner's current maximum).
+ * Returns the milliseconds for which a lost write of a partner is read back, or for an unknown partner the longest time of all. `missing`
+ * is the number of records that may have been sent together (default 0), with at most `together` in one `$batch` (default: the partner's
+ * current maximum).
  */
 export function longestReadBackMs(
   registry: Pick<PartnerRegistry, 'of' | 'partners'>,

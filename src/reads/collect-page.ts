@@ -30,7 +30,6 @@ export interface PageSource {
 export interface PageRequest {
   readonly from: ReadPosition
   readonly skip: number
-  /** Maximum number of recorded marks on the page. */
   readonly size: number
   /** True if `$top` ends with this page, so that no row beyond it is read. */
   readonly last: boolean
@@ -41,8 +40,7 @@ export interface PageRequest {
 /**
  * Reads V3 page by page until the page is full, with one of V3's pages in memory at a time. Reads one row more, so that a next link always
  * leads to a row. If V3 itself leaves out unmarked rows, its own next link guarantees that instead, except after a first page: some
- * services give a link after any full page, even if nothing follows. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection
- * of records.
+ * services give a link after any full page, even the last. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection of records.
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,
@@ -87,11 +85,10 @@ export async function collectPage(
 
 interface Collection {
   readonly rows: readonly unknown[]
-  /** The query of the next page, or `undefined` on the last page. */
   readonly link: string | undefined
 }
 
-/** Reads a V3 page. Throws `ADP_UPSTREAM_PROTOCOL`, also for a page whose link to more rows has an unknown form. */
+/** Throws `ADP_UPSTREAM_PROTOCOL`, also for a page whose link to more rows has an unknown form. */
 export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? (json as Readonly<Record<string, unknown>>) : {}
   const rows = page['value']
@@ -125,7 +122,7 @@ export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatR
   }
 }
 
-/** Returns the test of a row against what `writeGivenRows` wrote. */
+/** Returns a function that returns true for the rows that `writeGivenRows` encoded. */
 export function readGivenRows(text: string): (row: FlatReply) => boolean {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length === 0) return () => false

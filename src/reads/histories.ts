@@ -9,7 +9,7 @@ const MAX_PAGES = 20
 /** Maximum number of states of all marks of one answer: a hundred changes of each of a thousand marks. */
 const MAX_STATES = 100_000
 
-/** Adds the histories if the partner wants them and the client's `$select` includes them. Otherwise returns the marks as they are. */
+/** Adds the histories if the partner wants them and the client's `$select` includes them. */
 export function readHistories(
   session: ReadSession,
   { histories }: Pick<ReadRules, 'histories'>,
@@ -21,9 +21,9 @@ export function readHistories(
 }
 
 /**
- * Returns the marks with their states from V3's history, in V3's order. The histories are requested in groups, because one mark at a time
- * would need one call each. `fetch` returns the JSON of V3's answer to a raw query, or `undefined` if V3 has no history. Throws the errors
- * of `fetch`, and `ADP_UPSTREAM_PROTOCOL` for a reply that is not a history or does not end.
+ * Returns the marks with their states from V3's history, in V3's order. Requests histories in groups, because one mark at a time would need
+ * one call each. `fetch` returns V3's JSON, or `undefined` if V3 has no history. Throws the errors of `fetch`, and `ADP_UPSTREAM_PROTOCOL`
+ * for a reply that is not a history or does not end.
  */
 async function withHistories(
   marks: readonly FlatReply[],

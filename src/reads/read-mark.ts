@@ -31,7 +31,7 @@ export async function readMark(
   }
 }
 
-/** Reads the recorded mark whose key ends a decoded path. Throws `ADP_NOT_FOUND` and the errors of `readUpstream`. */
+/** Throws `ADP_NOT_FOUND` and the errors of `readUpstream`. */
 async function findMark(
   context: ReadContext,
   client: Authorisation,
@@ -48,7 +48,7 @@ async function findMark(
   return mark
 }
 
-/** Returns the mark in V3's reply. The codes are only looked up if the rules without letters keep the row. */
+/** Looks up the codes only if the rules without letters keep the row. */
 async function toMark(
   { codes }: ReadContext,
   client: Authorisation,

@@ -88,8 +88,8 @@ function pageSize(prefer: string, left: number | undefined): { size: number; res
 
 /**
  * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up only once a page has
- * a row that may be a mark, so that a read without marks costs no further call. Until the ids are known, V3 cannot leave out their rows,
- * so its next links guarantee no further row. Throws the errors of the plan; `fetch` throws those of `readUpstream` and `UnmarkedCodes`.
+ * a row that may be a mark. Until the ids are known, V3 cannot leave out their rows, so its next links guarantee no further row. Throws the
+ * errors of the plan; `fetch` throws those of `readUpstream` and `UnmarkedCodes`.
  */
 function openPageSource(
   { planner, codes }: Pick<ReadContext, 'planner' | 'codes'>,
@@ -118,7 +118,6 @@ function openPageSource(
 
 /** The content of a next link. It is self-contained, so that it works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
-  /** The client's own query, raw. */
   readonly query: string
   /** The rest of `$top`, or `undefined` if the query has no `$top`. */
   readonly rest: number | undefined

@@ -4,7 +4,6 @@ import type { MetadataLevel } from '../v2/index.ts'
 import type { V3Reader } from '../v3/index.ts'
 import type { UnmarkedCodes } from './unmarked-codes.ts'
 
-/** The parts that the read engine works with. The composition root creates them once. */
 export interface ReadContext {
   readonly planner: ReadPlanner
   readonly reader: V3Reader
@@ -14,7 +13,6 @@ export interface ReadContext {
   readonly linkSecret: Uint8Array
 }
 
-/** A V2 read as its client wrote it. */
 export interface ReadRequest {
   readonly path: string
   /** The raw query, without `?`. */
@@ -32,7 +30,6 @@ export interface ReadAnswer {
   readonly body: readonly string[]
   /** `undefined` for a 204 without content. */
   readonly contentType: string | undefined
-  /** Number of recorded marks in the answer. */
   readonly rows: number
 }
 

@@ -3,7 +3,6 @@ import { withoutPlaces } from '../translate/index.ts'
 import { type CallBudget, overloaded, type QueueKey, retryWaitMs } from '../upstream/index.ts'
 import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/index.ts'
 
-/** One read of a client, with its deadline and the signal that ends it early. */
 export interface ReadSession {
   readonly reader: V3Reader
   readonly queueKey: QueueKey
@@ -18,15 +17,14 @@ export interface ReadSession {
   readonly ownDenial?: (error: UpstreamError) => AdapterError | undefined
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
-  /** Number of V3's answers that were read. */
   pages: number
 }
 
 /**
- * Reads from V3 within the rate limit. A GET changes nothing, so it is repeated after 429, after 503 with `Retry-After` and after a lost
- * connection, by the schedule of writes and within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`,
- * `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED`
- * and `ADP_UPSTREAM_PROTOCOL`.
+ * Reads from V3 within the rate limit. Repeats the GET after 429, after 503 with `Retry-After` and after a lost connection, by the schedule
+ * of writes and within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and
+ * `ADP_UPSTREAM_REFUSED` with V3's own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and
+ * `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, budget, signal } = session

@@ -18,10 +18,10 @@ export interface UnmarkedCodes {
   /** Returns the rules as `rulesFor` does, or `undefined` if the ids of the letters are not known or have expired. */
   knownRules(client: CodeClient): ReadRules | undefined
   /**
-   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read once per client,
-   * because a token belongs to one school and each school has its own ids, and again after ten minutes. If the service has no such lookup,
-   * or the client may not read it, the letters are left out and an event reports it. Throws the errors of `readUpstream`: a lookup that
-   * fails for now fails the read, since a page could contain rows that are not marks.
+   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read per client, because a
+   * token belongs to one school and each school has its own ids, and again after ten minutes. If the service has no such lookup, or the
+   * client may not read it, the letters are left out and an event reports it. Throws the errors of `readUpstream`: a temporary failure
+   * fails the read, since a page could contain rows that are not marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
 }
