@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 
-import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
+import { findContradiction, readHighWater, storePlace } from './find-contradiction.ts'
 import { replaceMark } from './high-water.ts'
 import { findKeyDamage, type KeyDamage } from './keys.ts'
 import { openStore, sqlitePathOf, toOpeningError } from './open-store.ts'
@@ -116,7 +116,7 @@ export async function adoptStore(
     if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
       await writeMeta(db, 'identity', newIdentity())
     if (dialect === 'sqlite') await countAnew(db)
-    await keepPlace(db, dialect, { anew: true })
+    await storePlace(db, dialect, { anew: true })
     await writeMeta(db, 'read_back_until', String(readBackUntilMs))
     await writeMeta(db, 'read_back_from_age', String(ageMs))
     await writeMeta(db, 'age', String(ageMs))

@@ -24,21 +24,21 @@ async function compareMark(
 ): Promise<string | undefined> {
   // The mark is read first: commits made in the meantime are then in the tables, never only in the mark.
   const before = readMark(path)
-  const kept = await readHighWater(db, dialect)
+  const stored = await readHighWater(db, dialect)
   const mark = before === 'missing' ? readMark(path) : before
   if (mark === 'unreadable') return `its mark file ${path} cannot be read`
   if (mark === 'missing') {
-    const isNew = kept === undefined || totalOf(kept.commits) === 0
+    const isNew = stored === undefined || totalOf(stored.commits) === 0
     return isNew || !required
       ? undefined
       : `its mark file ${path} is missing, so an old copy cannot be distinguished from the journal`
   }
   const count = `its mark file ${path} counts ${totalOf(mark.commits)} commit(s)`
-  if (kept === undefined) return `it is empty, and ${count}`
-  if (kept.identity !== mark.identity) return `it is another journal than the one of its mark file ${path}`
-  const missing = missingOf(kept.commits, mark.commits)
+  if (stored === undefined) return `it is empty, and ${count}`
+  if (stored.identity !== mark.identity) return `it is another journal than the one of its mark file ${path}`
+  const missing = missingOf(stored.commits, mark.commits)
   if (missing === 0) return undefined
-  return `it is an old copy with ${totalOf(kept.commits)} commit(s), and ${count}, ${missing} of which it lacks`
+  return `it is an old copy with ${totalOf(stored.commits)} commit(s), and ${count}, ${missing} of which it lacks`
 }
 
 /** Returns the high-water mark of the tables, or `undefined` if there are no tables. */
@@ -69,13 +69,13 @@ async function readPlace(db: Kysely<JournalTables>): Promise<string> {
 
 async function findMovedDatabase(db: Kysely<JournalTables>, dialect: Dialect): Promise<string | undefined> {
   if (dialect === 'sqlite' || !(await hasTables(db, dialect))) return undefined
-  const kept = await readMeta(db, PLACE)
-  if (kept === undefined || kept === (await readPlace(db))) return undefined
+  const stored = await readMeta(db, PLACE)
+  if (stored === undefined || stored === (await readPlace(db))) return undefined
   return 'it was restored from a dump or copied from another database, so commits that were made since are missing'
 }
 
 /** Stores which PostgreSQL database contains the journal, the first time or if `anew` is true. */
-export async function keepPlace(
+export async function storePlace(
   db: Kysely<JournalTables>,
   dialect: Dialect,
   { anew }: { readonly anew: boolean },

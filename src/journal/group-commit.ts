@@ -164,7 +164,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       const result = results[index] ?? 'lost'
       entry.cancelDeadline()
       if (entry.abandoned) return
-      if (result === 'doubtful') entry.reject(mayBeKept(undefined))
+      if (result === 'doubtful') entry.reject(mayBeStored(undefined))
       else entry.resolve(result)
     })
     plan()
@@ -175,7 +175,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     if (final && (entries.length === 1 || storeError.kind === 'damaged')) {
       for (const { cancelDeadline, abandoned, doubtful, reject } of entries) {
         cancelDeadline()
-        if (!abandoned) reject(doubtful ? mayBeKept(storeError) : toFinalError(storeError))
+        if (!abandoned) reject(doubtful ? mayBeStored(storeError) : toFinalError(storeError))
       }
       plan()
       return
@@ -184,9 +184,9 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
     // Retries an operation that may be durable even without a waiting caller: only the answer shows whether it is, so that it can be
     // finished.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
-    const kept = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
-    for (const entry of kept) entry.state = entry.doubtful ? 'sent' : 'waiting'
-    queue = [...kept, ...queue]
+    const remaining = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
+    for (const entry of remaining) entry.state = entry.doubtful ? 'sent' : 'waiting'
+    queue = [...remaining, ...queue]
     if (final) {
       plan()
       return
@@ -202,7 +202,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped
     if (entry.state === 'waiting') queue = queue.filter((one) => one !== entry)
-    entry.reject(isKnown ? isNotKept(lastError) : mayBeKept(lastError))
+    entry.reject(isKnown ? isNotStored(lastError) : mayBeStored(lastError))
     if (ending) queue = queue.filter(({ abandoned }) => !abandoned)
     wakeIdle()
   }
@@ -247,7 +247,7 @@ const toSend = ({ operation, abandoned }: Entry): Operation =>
 const isFinal = ({ kind }: StoreError): boolean =>
   kind === 'refused' || kind === 'internal' || kind === 'damaged'
 
-const isNotKept = (storeError: StoreError | undefined): AdapterError =>
+const isNotStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
     `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. What was not stored was not sent. Try again later.`,
@@ -255,7 +255,7 @@ const isNotKept = (storeError: StoreError | undefined): AdapterError =>
   )
 
 /** Returns the error for a batch that the store may have stored. Recovery finds such a batch as abandoned and finishes it. */
-const mayBeKept = (storeError: StoreError | undefined): AdapterError =>
+const mayBeStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
     `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. The request may have been stored. Send the same batch again for the result.`,

@@ -220,13 +220,13 @@ export const fitTotals = (totals: States, kept: States): boolean =>
 /** Compares the totals with the stored records in one consistent read. */
 function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
-  const open = sql.raw(isOpen('r.'))
+  const isOpenRow = sql.raw(isOpen('r.'))
   return reading.execute(async (at) => {
     const { rows } = await sql<{ partner: string; state: number; n: number }>`
       select b.partner, r.state, count(*) as n from journal_records r join journal_batches b on b.id = r.batch
       group by b.partner, r.state`.execute(at)
     const { rows: miscounted } = await sql<{ partner: string }>`select b.partner from journal_batches b
-      where b.open <> (select count(*) from journal_records r where r.batch = b.id and ${open})
+      where b.open <> (select count(*) from journal_records r where r.batch = b.id and ${isOpenRow})
         or b.active <> (select count(*) from journal_records r where r.batch = b.id and r.active = 1)`.execute(
       at,
     )

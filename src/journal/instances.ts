@@ -36,7 +36,7 @@ export type UncleanEnd = 'killed' | 'lost'
 const endOf = (how: UncleanEnd): string => `unclean end: ${how}`
 
 /** Records the current time of the database as the time when a dead instance was found. */
-export async function noteUncleanEnd(db: Kysely<JournalTables>, store: Now, how: UncleanEnd): Promise<void> {
+export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how: UncleanEnd): Promise<void> {
   const { rows } = await sql<{ now: number }>`select ${store.nowMs()} as now`.execute(db)
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
@@ -77,7 +77,7 @@ export async function dropGone(
   const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own, look))
   if (gone.length === 0) return
   // Written before rows of instances are deleted, as everywhere, so that two transactions that find the same instances do not deadlock.
-  await noteUncleanEnd(db, database, 'killed')
+  await saveUncleanEnd(db, database, 'killed')
   for (const { instance } of gone) await drop(db, instance)
 }
 
@@ -89,7 +89,7 @@ export async function dismissLost(
 ): Promise<LostInstance | undefined> {
   const found = (await readLost(db, database)).find((lost) => lost.instance === instance)
   if (found === undefined) return undefined
-  await noteUncleanEnd(db, database, 'killed')
+  await saveUncleanEnd(db, database, 'killed')
   await drop(db, instance)
   return toLostInstance(found)
 }

@@ -75,15 +75,15 @@ export async function findKeyDamage(
   salt: Uint8Array,
 ): Promise<KeyDamage | undefined> {
   const known = await readKnown(db)
-  const kept = await readMeta(db, NAME)
-  const sealer = sealerOf(kept)
+  const sealed = await readMeta(db, NAME)
+  const sealer = sealerOf(sealed)
   const by = keys.find(({ id }) => id === sealer)
-  const macKey = kept === undefined || by === undefined ? undefined : await tryUnseal(kept, by)
+  const macKey = sealed === undefined || by === undefined ? undefined : await tryUnseal(sealed, by)
   const changed: JournalKey[] = []
   for (const { id, proof } of known) {
     const given = keys.find((key) => key.id === id)
     if (given === undefined || proofOf(given, salt) === proof) continue
-    if ((given !== by || macKey === undefined) && !(await opens(db, given)))
+    if ((given !== by || macKey === undefined) && !(await canDecrypt(db, given)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
         `The journal was written with another key of the id ${id}. Nothing was changed. Configure that key, and give a new key a new id.`,
@@ -94,7 +94,7 @@ export async function findKeyDamage(
   const [first] = keys
   // Without any configured key the MAC key cannot be checked, and nothing is lost.
   const isLost =
-    first !== undefined && kept !== undefined && macKey === undefined && (by !== undefined || !isKnown)
+    first !== undefined && sealed !== undefined && macKey === undefined && (by !== undefined || !isKnown)
   const damage = [
     ...changed.map(({ id }) => `what tells key ${id} from others was changed`),
     ...(isLost ? ['the key of the MACs of stages was changed'] : []),
@@ -111,7 +111,7 @@ export async function findKeyDamage(
 }
 
 /** Returns true if the key decrypts one of the newest requests that were sealed under its id. */
-async function opens(db: Kysely<JournalTables>, key: JournalKey): Promise<boolean> {
+async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<boolean> {
   const { rows } = await sql<{ batch: number; owner: string; body: Uint8Array }>`
     select p.batch, b.owner, p.body from journal_payloads p join journal_batches b on b.id = p.batch
     where p.key_id = ${key.id} order by p.batch desc limit 3`.execute(db)
@@ -192,13 +192,13 @@ export async function openMacKey(
   { forInstance }: { readonly forInstance: boolean },
 ): Promise<MacKey> {
   const unkeyed = createHmac('sha256', salt).update('markbridge stages').digest()
-  const kept = await readMeta(db, NAME)
+  const sealed = await readMeta(db, NAME)
   const first = forInstance ? keys[0] : undefined
   const key =
-    kept === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, kept, keys)
+    sealed === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, sealed, keys)
   if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
-  const text = first === undefined || sealerOf(kept) === first.id ? kept : await seal(key, first)
-  if (text !== undefined && text !== kept) await writeMeta(db, NAME, text)
+  const text = first === undefined || sealerOf(sealed) === first.id ? sealed : await seal(key, first)
+  if (text !== undefined && text !== sealed) await writeMeta(db, NAME, text)
   return {
     key,
     unkeyed,
@@ -225,19 +225,19 @@ async function seal(key: Uint8Array, by: JournalKey): Promise<string> {
   return `${by.id} ${(await encrypt(key, by, `${BOUND}/${by.id}`)).toString('base64')}`
 }
 
-const sealerOf = (kept = ''): string => kept.slice(0, kept.lastIndexOf(' '))
+const sealerOf = (sealed = ''): string => sealed.slice(0, sealed.lastIndexOf(' '))
 
 async function unseal(
   db: Kysely<JournalTables>,
-  kept: string,
+  sealed: string,
   keys: readonly JournalKey[],
 ): Promise<Uint8Array> {
-  const by = keys.find(({ id }) => id === sealerOf(kept))
-  if (by === undefined) throw await lackingKey(db, sealerOf(kept), 'the key of the MACs of stages')
-  const key = await tryUnseal(kept, by)
+  const by = keys.find(({ id }) => id === sealerOf(sealed))
+  if (by === undefined) throw await lackingKey(db, sealerOf(sealed), 'the key of the MACs of stages')
+  const key = await tryUnseal(sealed, by)
   if (key !== undefined) return key
   throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
 }
 
-const tryUnseal = (kept: string, by: JournalKey): Promise<Uint8Array | undefined> =>
-  decrypt(Buffer.from(kept.slice(by.id.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => undefined)
+const tryUnseal = (text: string, by: JournalKey): Promise<Uint8Array | undefined> =>
+  decrypt(Buffer.from(text.slice(by.id.length + 1), 'base64'), by, `${BOUND}/${by.id}`).catch(() => undefined)

@@ -111,20 +111,20 @@ export function createNoJournal(): Journal {
     else newest.delete(key)
   }
   const settle: Journal['settle'] = (batch, outcomes) => {
-    const kept = open.get(batch)
-    if (kept === undefined) return Promise.resolve()
-    const counts = totalsOf(kept.partner)
+    const unsettled = open.get(batch)
+    if (unsettled === undefined) return Promise.resolve()
+    const counts = totalsOf(unsettled.partner)
     for (const { position, state, mark } of outcomes) {
-      const entry = kept.entries[position]
+      const entry = unsettled.entries[position]
       if (entry === undefined) continue
-      kept.entries[position] = undefined
-      kept.open -= 1
+      unsettled.entries[position] = undefined
+      unsettled.open -= 1
       counts.open -= 1
       counts[state] += 1
       release(entry)
       if (state === 'confirmed' && mark !== undefined) remember(entry.key, { mark, batch, position })
     }
-    if (kept.open === 0) open.delete(batch)
+    if (unsettled.open === 0) open.delete(batch)
     return Promise.resolve()
   }
   const entryOf = ({ batch, position }: RecordRef): Entry | undefined => open.get(batch)?.entries[position]

@@ -6,7 +6,7 @@ import { backgroundClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { type Availability, createAvailability } from './availability.ts'
-import { findContradiction, keepPlace, readHighWater } from './find-contradiction.ts'
+import { findContradiction, readHighWater, storePlace } from './find-contradiction.ts'
 import type { HighWaterMark } from './high-water.ts'
 import { checkKeys, type MacKey, openMacKey } from './keys.ts'
 import { createPostgresStore } from './postgres/store.ts'
@@ -87,7 +87,7 @@ async function bringUpToDate(
 ): Promise<OpenedTables> {
   expectSound(store, await findContradiction({ ...store, db }))
   await migrate(db, store.dialect)
-  await keepPlace(db, store.dialect, { anew: false })
+  await storePlace(db, store.dialect, { anew: false })
   const salt = await readSalt(db)
   await checkKeys(db, keys, salt, plaintextAccepted)
   const fromAge = await readMeta(db, 'read_back_from_age')

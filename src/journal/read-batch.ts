@@ -25,26 +25,26 @@ export async function readBatch(
   const rows = await reading.execute((at) => readRows(at, batch))
   if (rows === undefined) return undefined
   const { partner, owner, onV2, receivedMs, payload, credentials } = rows
-  const open = async (blob: Sealed, kind: SealedFor['kind']): Promise<Uint8Array> => {
+  const unsealBlob = async (blob: Sealed, kind: SealedFor['kind']): Promise<Uint8Array> => {
     const { keyId } = blob
     if (keyId !== null && !how.keys.some(({ id }) => id === keyId))
       throw await lackingKey(db, keyId, `the ${kind} of batch ${batch}`)
     return unseal(blob, how, { kind, batch, owner })
   }
-  const answers = await unpackAll(rows.packs, (pack) => open(pack, 'answers'))
+  const answers = await unpackAll(rows.packs, (pack) => unsealBlob(pack, 'answers'))
   const records: StoredRecord[] = []
   for (const record of rows.records) {
     records.push(toStored(record, answers.get(record.position)))
     if (records.length % UNPACKED_RECORDS === 0) await nextTurn()
   }
-  const secret = credentials && (await open(credentials, 'credentials'))
+  const secret = credentials && (await unsealBlob(credentials, 'credentials'))
   return {
     batch,
     partner,
     owner,
     side: onV2 === 1 ? 'v2' : undefined,
     receivedMs,
-    payload: payload && (await open(payload, 'payload')),
+    payload: payload && (await unsealBlob(payload, 'payload')),
     credentials: secret && Buffer.from(secret).toString(),
     records,
   }
@@ -127,12 +127,12 @@ async function readPaged<Row>(
 
 async function unpackAll(
   packs: readonly Sealed[],
-  open: (pack: Sealed) => Promise<Uint8Array>,
+  unsealBlob: (pack: Sealed) => Promise<Uint8Array>,
 ): Promise<ReadonlyMap<number, string>> {
   const answers = new Map<number, string>()
   let bytes = 0
   for (const pack of packs) {
-    const body = await open(pack)
+    const body = await unsealBlob(pack)
     unpackAnswers(body, answers)
     bytes += body.length
     if (bytes < UNPACKED_BYTES) continue

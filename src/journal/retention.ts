@@ -165,7 +165,7 @@ interface Ageing {
   /** Returns an age of the journal: batches that began at this age or earlier are no longer recognised as resends. */
   forgottenAgeMs(): number
   /** Stores the age durably, and adopts a higher age that other instances stored. Rejects with the errors of the driver. */
-  note(): Promise<void>
+  save(): Promise<void>
 }
 
 interface AgeingOptions {
@@ -188,16 +188,16 @@ export const forgottenAgeOf = (ageMs: number, replayForMs: number): number =>
 
 /** Continues the age of a journal whose tables are up to date. Rejects with the errors of the driver. */
 export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): Promise<Ageing> {
-  let noted = { ageMs: 0, atMs: clock.nowMs() }
-  const ageMs = (): number => noted.ageMs + clock.nowMs() - noted.atMs
-  const note = (): Promise<void> =>
+  let measured = { ageMs: 0, atMs: clock.nowMs() }
+  const ageMs = (): number => measured.ageMs + clock.nowMs() - measured.atMs
+  const save = (): Promise<void> =>
     store.exclusively(async (db) => {
-      const kept = await readAge(db)
-      noted = { ageMs: Math.floor(Math.max(kept, ageMs())), atMs: clock.nowMs() }
-      await writeMeta(db, AGE, String(noted.ageMs))
+      const stored = await readAge(db)
+      measured = { ageMs: Math.floor(Math.max(stored, ageMs())), atMs: clock.nowMs() }
+      await writeMeta(db, AGE, String(measured.ageMs))
     })
-  await note()
-  return { ageMs, forgottenAgeMs: () => forgottenAgeOf(ageMs(), replayForMs), note }
+  await save()
+  return { ageMs, forgottenAgeMs: () => forgottenAgeOf(ageMs(), replayForMs), save }
 }
 
 export function ageingStepMs(replayForMs: number): number {

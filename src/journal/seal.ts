@@ -108,7 +108,7 @@ export async function decrypt(body: Uint8Array, { key }: JournalKey, boundTo: st
 
 /** Reverses `seal`. Throws `ADP_CONFIGURATION` if the key is missing, and `ADP_JOURNAL_DAMAGED` for bytes that `seal` did not write. */
 export async function unseal(sealed: Sealed, how: Unsealing, of: SealedFor): Promise<Uint8Array> {
-  const bytes = await open(sealed, how, of)
+  const bytes = await openSealed(sealed, how, of)
   try {
     return bytes.length < DECOMPRESS_ASYNC_FROM ? zstdDecompressSync(bytes) : await decompressAside(bytes)
   } catch (cause) {
@@ -116,7 +116,7 @@ export async function unseal(sealed: Sealed, how: Unsealing, of: SealedFor): Pro
   }
 }
 
-async function open(
+async function openSealed(
   { keyId, body }: Sealed,
   { keys, plaintextAccepted }: Unsealing,
   of: SealedFor,

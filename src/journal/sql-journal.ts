@@ -88,7 +88,7 @@ export const LEASE_MS = 10_000
 const NOTE = 'note: '
 
 /** How long answered batches wait for a `begin` whose transaction can record them, in milliseconds. */
-const NOTE_ANSWERED_MS = 25
+const FLUSH_ANSWERED_MS = 25
 
 /**
  * Opens a journal, creates missing tables, and takes a lease. Throws `ADP_CONFIGURATION` if the URL, the keys or the version do not
@@ -197,11 +197,11 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     ...{ store, clock, processes },
     take: () => group.submit({ kind: 'takeOver' }, timeoutMs),
   })
-  const note = (batches: readonly number[]): void => {
+  const recordAnswered = (batches: readonly number[]): void => {
     // If the write fails, a resend of the batch is recognised and its client gets the stored answer.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
-  probe = () => note([])
+  probe = () => recordAnswered([])
   // A wall clock that jumps ahead while the process runs must not delete anything.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
@@ -211,22 +211,22 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     await ask(() => kept.refresh())
   }
   // If the write fails, the journal seems younger and recognises batches for longer.
-  const noteAge = (): Promise<void> => ask(() => ageing.note())
+  const storeAge = (): Promise<void> => ask(() => ageing.save())
   let answered: number[] = []
-  let cancelNote: (() => void) | undefined
-  const noteAnswered = (): void => {
-    cancelNote?.()
-    cancelNote = undefined
+  let cancelFlush: (() => void) | undefined
+  const flushAnswered = (): void => {
+    cancelFlush?.()
+    cancelFlush = undefined
     if (answered.length === 0) return
     const batches = answered
     answered = []
-    note(batches)
+    recordAnswered(batches)
   }
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
-    noteAnswered()
+    flushAnswered()
     await group.idle()
-    await noteAge().catch(() => undefined)
+    await storeAge().catch(() => undefined)
     await lease.end().catch((error: unknown) => availability.failed(store.toStoreError(error), 'query'))
     await store.close()
   }
@@ -235,7 +235,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     linkSecret,
     duties: [
       { name: 'journal purge', everyMs: HOUR_MS, act: purgeOld },
-      { name: 'journal age', everyMs: ageingStepMs(replayForMs), act: noteAge },
+      { name: 'journal age', everyMs: ageingStepMs(replayForMs), act: storeAge },
     ],
     get readBackUntilMs() {
       return ageing.ageMs() >= readBackUntilAgeMs ? readBackUntilMs : Infinity
@@ -250,11 +250,11 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     },
     answered: (batch) => {
       answered.push(batch)
-      cancelNote ??= clock.after(NOTE_ANSWERED_MS, noteAnswered)
+      cancelFlush ??= clock.after(FLUSH_ANSWERED_MS, flushAnswered)
     },
     begin: async (batch) => {
       // Comes first in the same group: this batch may retire batches that were answered before it arrived.
-      noteAnswered()
+      flushAnswered()
       // If the caller gets `ADP_OUTCOME_UNKNOWN` for a durable batch, the batch is found as abandoned, so it keeps its place before newer
       // ones.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)

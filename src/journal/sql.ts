@@ -199,7 +199,7 @@ export function createStatements(dialect: Dialect) {
       select id from journal_batches where ${isListed('id', '$1')} and active = 0)`,
     retire: `update journal_batches set retired = 1 where ${isListed('id', '$1')}`,
     accept: `update journal_batches set newcomer = 0, retires = '[]' where ${isListed('id', '$1')}`,
-    noteAnswered: `update journal_batches set answered = 1 where ${isListed('id', '$1')} and answered = 0`,
+    recordAnswered: `update journal_batches set answered = 1 where ${isListed('id', '$1')} and answered = 0`,
     deletePayloads: `delete from journal_payloads where ${isListed('batch', '$1')}`,
     deleteCredentials: `delete from journal_credentials where ${isListed('batch', '$1')}`,
     deleteAnswers: `delete from journal_answers where ${isListed('batch', '$1')}`,

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { WallClock } from '../clock.ts'
 import type { GroupCommit } from './group-commit.ts'
-import { dropGone, LEASES_MISSED, noteUncleanEnd, type UncleanEnd } from './instances.ts'
+import { dropGone, LEASES_MISSED, saveUncleanEnd, type UncleanEnd } from './instances.ts'
 import type { TakenOver } from './journal.ts'
 import { isGone, type Processes, type ProcessIdentity } from './process-identity.ts'
 import { readOlderOfBatch } from './read-records.ts'
@@ -58,8 +58,8 @@ export function createTakeOver({
       for (const one of all) {
         const { id, leaseUntil, leaseMs } = one
         if (id === instance) continue
-        const seen = last.get(id)
-        const sinceMs = seen?.leaseUntil === leaseUntil ? seen.sinceMs : nowMs
+        const sighting = last.get(id)
+        const sinceMs = sighting?.leaseUntil === leaseUntil ? sighting.sinceMs : nowMs
         sightings.set(id, { leaseUntil, sinceMs })
         if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
@@ -68,7 +68,7 @@ export function createTakeOver({
       if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {
-        if (gone[kind].length > 0) await noteUncleanEnd(db, store, kind)
+        if (gone[kind].length > 0) await saveUncleanEnd(db, store, kind)
         for (const one of gone[kind]) {
           const change =
             kind === 'lost' ? sql`update journal_instances set lost = 1` : sql`delete from journal_instances`
@@ -131,12 +131,12 @@ export function handOverBatches(
   batches: readonly number[],
   instance: number,
 ): Promise<readonly number[]> {
-  const held = new Set(batches)
+  const asked = new Set(batches)
   return exclusively(async (db) => {
     const { rows } = await sql<{ id: number }>`select id from journal_batches
       where instance = ${instance} and open > 0 and asked_by <> ${instance}
         and asked_by in (select id from journal_instances where lost = 0)`.execute(db)
-    const given = rows.map(({ id }) => id).filter((id) => held.has(id))
+    const given = rows.map(({ id }) => id).filter((id) => asked.has(id))
     for (const id of given)
       await sql`update journal_batches set instance = asked_by, asked_by = null where id = ${id}`.execute(db)
     return given

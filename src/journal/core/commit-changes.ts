@@ -74,13 +74,13 @@ export function createCommitChanges(
     const slot = slotOf(instance)
     const before = highWater.lastSlot() ?? slot
     const opening = run<OpeningRow>('open', slot, marker, begins.length, instance, before, process)
-    const noted = answered.flatMap(({ batches }) => batches)
-    const noting = noted.length === 0 ? [] : run('noteAnswered', json(noted))
+    const answeredBatches = answered.flatMap(({ batches }) => batches)
+    const recording = answeredBatches.length === 0 ? [] : run('recordAnswered', json(answeredBatches))
     const [[opened], beginRows, settleRows] = await Promise.all([
       opening,
       readBegins(run, beginnings),
       readSettles(run, settles),
-      noting,
+      recording,
     ])
     const { commits = 0, lastBatch = 0, latestMs } = opened ?? {}
     const found = { commits: opened?.before ?? 0, marker: opened?.beforeMarker ?? null }
@@ -93,7 +93,7 @@ export function createCommitChanges(
       ...{ instance, nowMs, ageMs, replayForMs, forgottenAgeMs, hasKey: key !== undefined },
       changes: noChanges(),
     })
-    const keepBegun = (
+    const addBegun = (
       made: readonly OperationOf<'begin'>[],
       begun: readonly (BeginResult | 'full')[],
     ): void => {
@@ -106,7 +106,7 @@ export function createCommitChanges(
       })
     }
     const together = createContext()
-    keepBegun(plain, begin(together, beginnings, { ...last, ...beginRows }))
+    addBegun(plain, begin(together, beginnings, { ...last, ...beginRows }))
     const settled = settle(together, settles, settleRows, hashKeys)
     settles.forEach((one, index) => results.set(one, settled.results[index] ?? 'lost'))
     await supersedeOlder(run, together, settled.superseding)
@@ -118,7 +118,7 @@ export function createCommitChanges(
         // Reads rows of its own, because the operations before it may be newer than the batch that it replaces.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
-        keepBegun([operation], begin(context, own, { ...last, ...rows }))
+        addBegun([operation], begin(context, own, { ...last, ...rows }))
       } else if (operation.kind === 'takeOver') {
         const taken = await run<{ batch: number }>('takeOver', instance)
         results.set(operation, { lease: instance, batches: taken.map(({ batch }) => batch) })

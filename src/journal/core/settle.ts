@@ -79,10 +79,10 @@ function settleOne(
   const own = settled.get(batch) ?? new Map<number, OutcomeRow>()
   const fresh: Settle['outcomes'][number][] = []
   for (const outcome of outcomes) {
-    const kept = own.get(outcome.position) ?? records.get(batch)?.get(outcome.position)
+    const current = own.get(outcome.position) ?? records.get(batch)?.get(outcome.position)
     if (!isOwn) return 'lost'
-    if (kept?.state === stateCodes.open) fresh.push(outcome)
-    else if (kept?.state !== stateCodes[outcome.state] || kept.reason !== toReason(outcome.reason))
+    if (current?.state === stateCodes.open) fresh.push(outcome)
+    else if (current?.state !== stateCodes[outcome.state] || current.reason !== toReason(outcome.reason))
       return 'lost'
   }
   for (const { position, state, retry, reason, deadLetter, superseded: isEnded, mark } of fresh) {

@@ -107,9 +107,9 @@ const remedies = {
 
 function toConnectionError(error: unknown): StoreError {
   const words = error instanceof Error ? error.message : ''
-  const [, told, remedy] = causes.find(([pattern]) => pattern.test(words)) ?? []
+  const [, known, remedy] = causes.find(([pattern]) => pattern.test(words)) ?? []
   const code = connectionCode(error)
   const message =
-    told ?? (/^[A-Z_]+$/.test(code) ? `${UNREACHABLE}: ${describeConnection(error)}` : UNREACHABLE)
+    known ?? (/^[A-Z_]+$/.test(code) ? `${UNREACHABLE}: ${describeConnection(error)}` : UNREACHABLE)
   return { kind: 'transient', message, cause: error, remedy: remedy ?? remedyOf(error, remedies) }
 }

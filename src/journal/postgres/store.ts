@@ -112,11 +112,11 @@ export function createCommit(
   const resolved = new WeakMap<Operation, OperationResult>()
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
-    const [kept] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
+    const [lastGroup] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
     // The number of the transaction would not prove this: a server that crashes assigns numbers that never reached its disk again.
-    if (kept?.marker === marker) for (const one of results) resolved.set(...one)
+    if (lastGroup?.marker === marker) for (const one of results) resolved.set(...one)
     // Another instance uses the slot now, and recovery finishes the batch if it was begun.
-    else if (kept?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
+    else if (lastGroup?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined
   }

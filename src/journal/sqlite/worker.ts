@@ -35,13 +35,13 @@ let highWater: HighWater | undefined
 let commit: ((group: Group) => Promise<Committed>) | undefined
 
 /** Opens the file with the first request, so that a failure becomes its response. */
-const open = (): DatabaseSync => {
+const openFile = (): DatabaseSync => {
   opened ??= { database: openDatabase(start), guard: createFileGuard(start.path) }
   return opened.database
 }
 
 const openIntact = (): DatabaseSync => {
-  const database = open()
+  const database = openFile()
   opened?.guard()
   return database
 }
@@ -53,7 +53,7 @@ async function answer(request: Request): Promise<QueryAnswer | Committed | undef
     case 'prepare': {
       const { mark } = request.secrets
       highWater = createHighWater(request.secrets, openMarkFile(markFileOf(start.path), mark))
-      commit = createCommit(open(), highWater, request.secrets)
+      commit = createCommit(openFile(), highWater, request.secrets)
       return undefined
     }
     case 'commit':
@@ -100,8 +100,8 @@ const errnoCode = (error: unknown): number => (error instanceof Error && 'syscal
 
 function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   // An error such as a full disk may already have ended the transaction. There is then nothing to roll back.
-  if (text === 'ROLLBACK' && !open().isTransaction) return { rows: [], changes: 0 }
-  const statement = (text === 'ROLLBACK' ? open() : openIntact()).prepare(text)
+  if (text === 'ROLLBACK' && !openFile().isTransaction) return { rows: [], changes: 0 }
+  const statement = (text === 'ROLLBACK' ? openFile() : openIntact()).prepare(text)
   // Kysely's parameters come from this program, and messages keep their types.
   const values = named(parameters as readonly SQLInputValue[])
   if (statement.columns().length > 0) return { rows: statement.all(values), changes: 0 }
