@@ -63,8 +63,8 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
 export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
 export function closeSignal(response: ServerResponse): AbortSignal {
-  const gone = new AbortController()
-  if (response.destroyed) gone.abort(CLIENT_CLOSED)
-  else response.once('close', () => gone.abort(CLIENT_CLOSED))
-  return gone.signal
+  const disconnected = new AbortController()
+  if (response.destroyed) disconnected.abort(CLIENT_CLOSED)
+  else response.once('close', () => disconnected.abort(CLIENT_CLOSED))
+  return disconnected.signal
 }

@@ -16,7 +16,7 @@ import {
   replayOnV2,
   type ReplyReading,
 } from '../writes/relayed-reply.ts'
-import { beginRelayed, isKnowable, type RelayedBatch, waitForOlder } from '../writes/relayed-write.ts'
+import { beginRelayed, isWorthRecording, type RelayedBatch, waitForOlder } from '../writes/relayed-write.ts'
 import { replayBatch } from '../writes/replay.ts'
 import { readPaced } from '../writes/write-session.ts'
 import { showsAcceptance } from './allowed-paths.ts'
@@ -104,14 +104,14 @@ async function relayWrite(
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
     observer.decoded(plan)
     const reading = { slices, onBytes }
-    const send: Send = async ({ expectHeld, onReplyEnd } = {}) => {
+    const send: Send = async ({ expectLease, onReplyEnd } = {}) => {
       const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
       const outcome = await context.relays.of(v2).forward(request, response, {
         ...call,
         body: sent,
         beforeSend: () => {
           expectCurrent(entry)
-          expectHeld?.()
+          expectLease?.()
         },
         captureBytes,
         keepGoing: captureBytes > 0,
@@ -122,7 +122,7 @@ async function relayWrite(
     }
     const planned = body && plan && { request: form, body, receivedMs, plan, slices }
     const known = entry.known === 'keys' ? 'keys' : 'identity'
-    if (planned === undefined || !isKnowable(context, planned, known)) await send()
+    if (planned === undefined || !isWorthRecording(context, planned, known)) await send()
     else await relayKnown(context, exchange, v2, { planned, known, reading, send })
   } finally {
     releaseAfterReply(held, response)
@@ -132,7 +132,7 @@ async function relayWrite(
 /** Sends a write to V2. Called at most once per request. */
 type Send = (known?: {
   /** `undefined` if the journal did not record the write. */
-  readonly expectHeld?: RelayedBatch['expectHeld'] | undefined
+  readonly expectLease?: RelayedBatch['expectLease'] | undefined
   /** Called with the reply of V2, whose last bytes wait for the returned promise. `undefined` if the reply is not stored. */
   readonly onReplyEnd?: ForwardCall['onReplyEnd']
 }) => Promise<ForwardOutcome>
@@ -194,7 +194,7 @@ async function relayKnown(
   let end: RelayEnd = { kind: 'notSent' }
   try {
     const outcome = await send({
-      expectHeld: begun.kind === 'new' ? begun.expectHeld : undefined,
+      expectLease: begun.kind === 'new' ? begun.expectLease : undefined,
       onReplyEnd: async (reply) => {
         // The end of the reply waits for the journal, because the client may then send a newer mark to V3. The wait is short.
         const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))

@@ -84,7 +84,7 @@ export interface Connections {
   /** Sends a request over a free connection, or over the next one that becomes free for its queue key. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
   /** Reserves a connection that the caller opens itself. Calls `use`, with the function that gives it back, or `refused`. */
-  reserve(wait: ConnectionWait, use: (leave: () => void) => void, refused: () => void): void
+  reserve(wait: ConnectionWait, use: (release: () => void) => void, refused: () => void): void
   held(): number
   /** Waits for earlier requests, then closes the connections. Later requests fail. */
   close(): Promise<void>

@@ -243,21 +243,21 @@ function toCallLimit(callsPerSecond: number): CallLimit {
 function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   let { calls: tokens, windowMs } = initial
   /** When the latest calls were sent, one entry for each token of the highest limit so far. The oldest entry is at `next`. */
-  let leftMs = new Array<number>(tokens).fill(-Infinity)
+  let sentMs = new Array<number>(tokens).fill(-Infinity)
   let next = 0
   /** Returns when the token of the `nth` latest call may be taken again. */
   const backMs = (nth: number): number =>
-    (leftMs[(next - nth + leftMs.length) % leftMs.length] ?? -Infinity) + windowMs
+    (sentMs[(next - nth + sentMs.length) % sentMs.length] ?? -Infinity) + windowMs
   return {
     waitMs: () => Math.max(0, backMs(tokens) - clock.nowMs()),
     take: () => {
-      leftMs[next] = clock.nowMs()
-      next = (next + 1) % leftMs.length
+      sentMs[next] = clock.nowMs()
+      next = (next + 1) % sentMs.length
     },
     isIdle: () => backMs(1) <= clock.nowMs(),
     setLimit: (limit) => {
-      const unused = new Array<number>(Math.max(0, limit.calls - leftMs.length)).fill(-Infinity)
-      leftMs = [...unused, ...leftMs.slice(next), ...leftMs.slice(0, next)]
+      const unused = new Array<number>(Math.max(0, limit.calls - sentMs.length)).fill(-Infinity)
+      sentMs = [...unused, ...sentMs.slice(next), ...sentMs.slice(0, next)]
       next = 0
       ;({ calls: tokens, windowMs } = limit)
     },

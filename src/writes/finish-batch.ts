@@ -114,8 +114,8 @@ export function createFinisher(
     const { sender, together } = readSending(stored.payload)
     const authorised = authorise(partner, credentialsFor(stored, sender))
     if (typeof authorised !== 'string') {
-      const noted = trackToken(partner, authorised)
-      const authorisation = await (isLate ? noted.catch(() => 'noToken' as const) : noted)
+      const tracked = trackToken(partner, authorised)
+      const authorisation = await (isLate ? tracked.catch(() => 'noToken' as const) : tracked)
       return { stored, authorisation }
     }
     if (isLate) return { stored, authorisation: authorised === 'partner' ? 'noPartner' : 'noCredentials' }
@@ -158,11 +158,11 @@ export function createFinisher(
     if (orphan === undefined) return 'done'
     if (context.clock.nowMs() < orphan.sinceMs + readBackMs(partner)) return 'early'
     const { lease, after } = stillOpen(stored, orphan)
-    const end = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
+    const ended = { state: 'unknown', answer: undefined, reason: 'stopped', retry: 'resend' } as const
     await settleOutcomes(
       context,
       { batch, lease },
-      [...after.keys()].map((position) => ({ position, ...end })),
+      [...after.keys()].map((position) => ({ position, ...ended })),
     )
     orphans.delete(batch)
     return 'done'
@@ -175,14 +175,14 @@ export function createFinisher(
       return 'done'
     }
     if (stored.side === 'v2') return endRelayed(stored)
-    const ready = await prepare(stored)
-    if (ready === 'later' || 'missing' in ready) return ready
-    if (positions !== undefined) return finish(ready, await journal.reopen(batch, positions, undefined))
+    const prepared = await prepare(stored)
+    if (prepared === 'later' || 'missing' in prepared) return prepared
+    if (positions !== undefined) return finish(prepared, await journal.reopen(batch, positions, undefined))
     const orphan = orphans.get(batch)
     if (orphan === undefined) return 'done'
     // A record that cannot be finished becomes an orphan again.
     orphans.delete(batch)
-    return finish(ready, stillOpen(ready.stored, orphan), orphan.sinceMs)
+    return finish(prepared, stillOpen(prepared.stored, orphan), orphan.sinceMs)
   }
   return async (next) => {
     try {

@@ -185,11 +185,11 @@ async function handOver(
   resting: Resting,
   isBusy: (batch: number) => boolean,
 ): Promise<void> {
-  const held = [...orphans.keys()].filter(
+  const unfinishable = [...orphans.keys()].filter(
     (batch) => resting.waiting(batch)?.missing === 'credentials' && !isBusy(batch),
   )
-  if (held.length === 0) return
-  for (const batch of await journal.handOver(held)) {
+  if (unfinishable.length === 0) return
+  for (const batch of await journal.handOver(unfinishable)) {
     orphans.delete(batch)
     resting.delete(batch)
   }

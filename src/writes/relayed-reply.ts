@@ -60,11 +60,11 @@ export async function outcomesOf(
   const outcomes = await readOutcomes(end, kind, each, reading)
   // A single record has no ids, so a repetition is never recognised.
   const isRepeatable = kind === 'batch'
-  const kept = isRepeatable && end.kind === 'answered' ? toStored(end.reply) : undefined
+  const stored = isRepeatable && end.kind === 'answered' ? toStored(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
     position,
-    answer: position === 0 && kept !== undefined ? encodeStoredReply(kept) : undefined,
-    retry: isRepeatable && kept === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
+    answer: position === 0 && stored !== undefined ? encodeStoredReply(stored) : undefined,
+    retry: isRepeatable && stored === undefined && outcome.state !== 'confirmed' ? 'resend' : undefined,
     ...outcome,
   }))
 }
@@ -128,11 +128,11 @@ const MAX_RECORD_BYTES = 1_048_576
 const textOf = (body: Buffer | undefined): string | undefined =>
   body === undefined || body.length > MAX_RECORD_BYTES ? undefined : body.toString('utf8')
 
-const isTaken = (status: number): boolean => status >= 200 && status < 300
+const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
 function toStored(reply: Extract<RelayEnd, { kind: 'answered' }>['reply']): StoredReply | undefined {
   const { body } = reply
-  return isTaken(reply.status) && body !== undefined ? { ...reply, body } : undefined
+  return isSuccess(reply.status) && body !== undefined ? { ...reply, body } : undefined
 }
 
 async function readOutcomes(
@@ -150,11 +150,11 @@ async function readOutcomes(
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
   if (kind === 'record') return all({ ...whole, mark: readMark(textOf(end.reply.body)) })
-  const kept = toStored(end.reply)
-  if (kept === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
+  const stored = toStored(end.reply)
+  if (stored === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
   // A single 200 for all records (batch-wire 3) says nothing about any one of them.
-  const parts = await readParts(kept, reading)
+  const parts = await readParts(stored, reading)
   if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
   const outcomes: Outcome[] = []
   for (const { status, body } of parts) {
@@ -166,7 +166,7 @@ async function readOutcomes(
 }
 
 function toOutcome(status: number): Outcome {
-  if (isTaken(status)) return { state: 'confirmed' }
+  if (isSuccess(status)) return { state: 'confirmed' }
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
@@ -202,7 +202,7 @@ export async function replayRelayed(
     }
     const found = await readStored(stored, plan, { slices })
     // If V2 refused a part of the batch, it may have accepted that part of a later request.
-    if (unanswered.some(hasLeft) && found?.isTakenWhole !== true)
+    if (unanswered.some(mayBeAppliedByV2) && found?.isAcceptedWhole !== true)
       return toSent(batch, unanswered, plan, false)
     // Newer records of its keys were not tracked after the reply was stored, so a read could not tell which mark should stay.
     if (found === undefined) throw resultLost()
@@ -239,7 +239,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
       const stored = await loadEnded(context, batch, deadlineMs, 'ADP_V2_OUTCOME_UNKNOWN')
       const found = stored && (await readStored(stored, plan, reading))
       if (found?.isFinal !== true) continue
-      return (await mayHave(context, resent, found.stored, deadlineMs)) ? toAnswered(found) : undefined
+      return (await mayReadReply(context, resent, found.stored, deadlineMs)) ? toAnswered(found) : undefined
     }
   } catch (cause) {
     if (!(cause instanceof AdapterError) || errorRules[cause.code].class !== 'internal') throw cause
@@ -251,7 +251,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
  * Returns true if V2 accepted the credentials for the batch or now shows them one of its marks. Otherwise V2 itself judges the batch. A
  * read may be stale and a connection may break, so the read is repeated.
  */
-async function mayHave(
+async function mayReadReply(
   { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,
   { batch, records }: StoredBatch,
@@ -267,10 +267,10 @@ async function mayHave(
   for (const pauseMs of [0, ...client.partner.readBackAfterMs]) {
     if (deadlineMs - clock.nowMs() <= pauseMs) break
     if (pauseMs > 0) await new Promise<void>((resolve) => void clock.after(pauseMs, resolve))
-    const seen = await readMark(record, Math.min(SHOWN_WITHIN_MS, deadlineMs - clock.nowMs()))
-    if (seen.kind === 'refused') return false
-    wasRead ||= seen.kind === 'read'
-    if (seen.kind !== 'read' || !hasRow(seen.json, record)) continue
+    const outcome = await readMark(record, Math.min(SHOWN_WITHIN_MS, deadlineMs - clock.nowMs()))
+    if (outcome.kind === 'refused') return false
+    wasRead ||= outcome.kind === 'read'
+    if (outcome.kind !== 'read' || !hasRow(outcome.json, record)) continue
     verdicts.accept(batch, client.identity)
     return true
   }
@@ -285,7 +285,7 @@ interface FoundReply {
   readonly reply: StoredReply
   /** The batch, with the state of each record taken from the reply. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
-  readonly isTakenWhole: boolean
+  readonly isAcceptedWhole: boolean
   /** True if nothing needs to be resent: each record was accepted or refused for its content, or one answer covers all (batch-wire 3). */
   readonly isFinal: boolean
 }
@@ -302,17 +302,17 @@ async function readStored(
   const each = statuses?.length === records.length ? statuses : undefined
   const asParts = records.map((_, position): StoredRecord => {
     const { state } = toOutcome(each?.[position] ?? 200)
-    const kept = { answer: undefined, reason: undefined, retry: undefined, superseded: false, attempts: 1 }
-    return { position, state, ...kept }
+    const rest = { answer: undefined, reason: undefined, retry: undefined, superseded: false, attempts: 1 }
+    return { position, state, ...rest }
   })
   return {
     reply,
     stored: { ...stored, records: asParts },
-    isTakenWhole: each?.every(isTaken) === true,
+    isAcceptedWhole: each?.every(isSuccess) === true,
     isFinal:
       statuses === undefined
         ? !/^\s*multipart\//i.test(fieldOf(reply, 'content-type') ?? '')
-        : each?.every((status) => isTaken(status) || isOfRecord(status)) === true,
+        : each?.every((status) => isSuccess(status) || isOfRecord(status)) === true,
   }
 }
 
@@ -325,7 +325,7 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
   storedReply: reply,
 })
 
-const hasLeft = (stored: StoredBatch | undefined): boolean =>
+const mayBeAppliedByV2 = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 
 /** Summarises requests without a reply, newest first. `isCut` is true if there were older ones of which nothing is known. */
@@ -335,7 +335,7 @@ function toSent(
   { records: planned }: Plan,
   isCut: boolean,
 ): SentToV2 {
-  const left = requests.filter(hasLeft)
+  const left = requests.filter(mayBeAppliedByV2)
   const times = (isCut ? requests : left.length > 0 ? left : requests.slice(0, 1)).flatMap(
     (stored) => stored?.receivedMs ?? [],
   )

@@ -44,7 +44,7 @@ export interface RelayedBatch {
    * Must be called right before the first byte is sent to V2. Throws `ADP_JOURNAL_UNAVAILABLE` if the lease is lost, because another
    * instance may by now have sent V2 the same batch and a newer one of its keys.
    */
-  readonly expectHeld: () => void
+  readonly expectLease: () => void
 }
 
 /**
@@ -76,8 +76,8 @@ export async function beginRelayed(
   const opened = asked.then((begun) => openBatch(context, client, planned, options, begun))
   const { recordWithinMs, isSlow } = options
   if (recordWithinMs === undefined) return opened
-  const late = openTimeout(context.clock, recordWithinMs, isSlow)
-  const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.over]).finally(late.cancel)
+  const late = startTimeout(context.clock, recordWithinMs, isSlow)
+  const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.elapsed]).finally(late.cancel)
   if (inTime !== undefined) return inTime
   // The request does not wait until the outcome is stored, because the journal may be unavailable.
   const recordEnd = (end: RelayEnd): Promise<void> => {
@@ -90,14 +90,14 @@ export async function beginRelayed(
   return { kind: 'late', recordEnd }
 }
 
-/** Starts the time that V2 waits for the journal. `over` resolves at its end. */
-function openTimeout(
+/** Starts the time that V2 waits for the journal. `elapsed` resolves at its end. */
+function startTimeout(
   clock: Pick<Clock, 'after'>,
   withinMs: number,
   isSlow: (() => boolean) | undefined,
-): { readonly over: Promise<undefined>; readonly cancel: () => void } {
+): { readonly elapsed: Promise<undefined>; readonly cancel: () => void } {
   let cancel = (): void => undefined
-  const over = new Promise<undefined>((resolve) => {
+  const elapsed = new Promise<undefined>((resolve) => {
     const wait = (ms: number, waitedMs: number): void => {
       cancel = clock.after(ms, () => {
         if (waitedMs + ms < LONGEST_MS && isSlow?.() === true) wait(ASK_MS, waitedMs + ms)
@@ -106,11 +106,11 @@ function openTimeout(
     }
     wait(withinMs, 0)
   })
-  return { over, cancel: () => cancel() }
+  return { elapsed, cancel: () => cancel() }
 }
 
 /** Returns true if a write is worth recording: without ids it is never recognised again, and without keys it has no order. */
-export function isKnowable(
+export function isWorthRecording(
   { journal }: Pick<WriteContext, 'journal'>,
   { plan }: PlannedRequest,
   known: RelayOptions['known'],
@@ -180,14 +180,14 @@ function openBatch(
   }
   let settled: Promise<void> | undefined
   const recordEnd = (end: RelayEnd): Promise<void> => (settled ??= storeEnd(end))
-  const expectHeld = (): void => {
+  const expectLease = (): void => {
     if (journal.lease() === begun.lease) return
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
       'This instance lost its lease on the journal before it sent the request to V2. The request was not sent. Send it again.',
     )
   }
-  return { kind: 'new', batch, recordEnd, lost: () => claim.lost(), expectHeld }
+  return { kind: 'new', batch, recordEnd, lost: () => claim.lost(), expectLease }
 }
 
 interface OlderReading {
@@ -270,8 +270,8 @@ async function readOlder(
   let isV3Silent = false
   const read = async (query: string, record: V3Record): Promise<ReadOutcome> => {
     if (!isV3Silent) {
-      const seen = await readV3(query, Math.min(V3_WITHIN_MS, leftMs() * V3_SHARE))
-      if (seen.kind === 'read') return seen
+      const fromV3 = await readV3(query, Math.min(V3_WITHIN_MS, leftMs() * V3_SHARE))
+      if (fromV3.kind === 'read') return fromV3
       isV3Silent = true
     }
     return readV2(record, leftMs())

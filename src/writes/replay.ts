@@ -9,7 +9,7 @@ import type { WriteContext } from './context.ts'
 import { planStored } from './plan.ts'
 import {
   type Answered,
-  isHeld,
+  isPending,
   isRetryable,
   mayBeApplied,
   type OpenReply,
@@ -126,7 +126,7 @@ async function replay(
     const { lease, after, unknown } = await journal.reopen(
       batch,
       positions,
-      toKeep(context, authorisation, before),
+      credentialsToStore(context, authorisation, before),
     )
     await reload()
     if (after.size === 0) return
@@ -142,7 +142,7 @@ async function replay(
     const wasSentMeanwhile = (position: number): boolean =>
       now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
     // Records that other requests have reopened are answered once those requests have settled them.
-    await settleFinal((record) => !isHeld(record))
+    await settleFinal((record) => !isPending(record))
     const run = {
       ...{ batch, lease, after, unknown, plan },
       receivedMs: before.receivedMs,
@@ -165,7 +165,7 @@ async function replay(
   }
   for (;;) {
     await check()
-    await settleFinal((record) => !isHeld(record) && !isOpenAgain(record))
+    await settleFinal((record) => !isPending(record) && !isOpenAgain(record))
     const open = stored.records.filter(({ state }) => state === 'open')
     const retryable = open.length === 0 ? stored.records.filter(isOpenAgain) : []
     if (open.length > 0) {
@@ -180,7 +180,7 @@ async function replay(
 }
 
 /** Returns the credentials to store, or `undefined` to keep the stored ones. Unverified credentials never replace others. */
-function toKeep(
+function credentialsToStore(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,
   { batch, credentials }: StoredBatch,

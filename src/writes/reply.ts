@@ -135,7 +135,7 @@ export function mayBeApplied(record: Pick<StoredRecord, 'state'> | undefined): b
 }
 
 /** Returns true if recovery may still post or find the record: it is open, or has a time for a retry. */
-export function isHeld({ state, retry, superseded }: StoredRecord): boolean {
+export function isPending({ state, retry, superseded }: StoredRecord): boolean {
   return state === 'open' || (typeof retry === 'number' && !superseded)
 }
 
@@ -198,7 +198,7 @@ function toStoredPart(
   if (superseded && state === 'unknown' && stored?.status !== SUPERSEDED_STATUS)
     return toSupersededPart(planned, contextOf(), true)
   // The stored answer says that the record was not applied, but recovery may post it at any time.
-  if (state === 'parked' && isHeld(record)) return toReplyPart(planned, mayBePosted, contextOf())
+  if (state === 'parked' && isPending(record)) return toReplyPart(planned, mayBePosted, contextOf())
   // A record without an answer of its own was denied together with its whole batch.
   return stored ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -103,11 +103,11 @@ export function createResolveUnknown(
         byV2: wasOnV2 && how === 'before',
         executing,
       })
-    const seen = decide([])
-    if (executing) return seen
-    if (seen.kind !== 'unclear' && seen.kind !== 'overwritten') return seen
+    const finding = decide([])
+    if (executing) return finding
+    if (finding.kind !== 'unclear' && finding.kind !== 'overwritten') return finding
     const lost = marks.length > 1 ? [...known.lostBefore, ...known.lost] : known.lost
-    return lost.length === 0 ? seen : decide(await readLost(lost))
+    return lost.length === 0 ? finding : decide(await readLost(lost))
   }
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const isUnderWay = ({ execution }: Sent): boolean =>
@@ -140,10 +140,10 @@ export function createResolveUnknown(
       const outcome = await read(query, task.record)
       // Another record of the batch may have appeared in the meantime.
       executing ||= isUnderWay(sent)
-      const seen = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
-      if (seen.kind === 'overwritten' || (seen.kind === 'applied' && seen.certain)) return seen
+      const finding = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
+      if (finding.kind === 'overwritten' || (finding.kind === 'applied' && finding.certain)) return finding
       if (outcome.kind === 'refused') break
-      if (isSure && seen.kind !== 'unclear') return seen
+      if (isSure && finding.kind !== 'unclear') return finding
       if (executing && !clientWaits && sureMs() - clock.nowMs() >= leftMs()) break
     }
     return executing ? 'executing' : unclear
@@ -152,17 +152,17 @@ export function createResolveUnknown(
     const lostMs = clock.nowMs()
     const { execution, isPast, toMs = lostMs } = sent
     const sureMs = (): number => (isPast === true ? lostMs : (execution?.untilMs() ?? toMs + allMs))
-    const seen = await readUntilSure(task, sent, sureMs)
-    if (seen === 'executing') return seen
-    if (seen.kind !== 'applied') {
+    const finding = await readUntilSure(task, sent, sureMs)
+    if (finding === 'executing') return finding
+    if (finding.kind !== 'applied') {
       // Newer records of the key wait for this one. They must not be sent while it can still arrive after them, whatever the budget.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
-      return seen
+      return finding
     }
-    if (seen.certain) execution?.appeared()
-    if (seen.proof !== undefined) echoes.readBack(task.record, seen.proof)
+    if (finding.certain) execution?.appeared()
+    if (finding.proof !== undefined) echoes.readBack(task.record, finding.proof)
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
-    return seen
+    return finding
   }
   /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, this function waits. */
   const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
@@ -175,12 +175,12 @@ export function createResolveUnknown(
   return async (task, post, first, before) => {
     let [reason, sent] = [first, before]
     for (let posts = 0; posts <= MAX_POSTS; posts += 1) {
-      const seen = await readBack(task, sent)
-      if (seen === 'executing') return leaveExecuting(sent, reason)
-      if (seen.kind === 'applied') return { kind: 'accepted', reply: seen.reply }
-      if (seen.kind === 'overwritten' || seen.kind === 'superseded')
-        return { kind: 'unknown', reason: seen.kind }
-      if (seen.kind === 'unclear' || posts === MAX_POSTS) break
+      const finding = await readBack(task, sent)
+      if (finding === 'executing') return leaveExecuting(sent, reason)
+      if (finding.kind === 'applied') return { kind: 'accepted', reply: finding.reply }
+      if (finding.kind === 'overwritten' || finding.kind === 'superseded')
+        return { kind: 'unknown', reason: finding.kind }
+      if (finding.kind === 'unclear' || posts === MAX_POSTS) break
       sent =
         sent.how === 'never' ? { how: 'now', fromMs: clock.nowMs() } : { how: sent.how, fromMs: sent.fromMs }
       const outcome = await post()

@@ -185,28 +185,28 @@ function toTasks(
   // Records of one key share one list. Only the oldest of them waits for it.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
   /** The last record of each key, with what it waits for. */
-  const last = new Map<string, { readonly position: number; readonly ready: Promise<boolean> | undefined }>()
+  const last = new Map<string, { readonly position: number; readonly wait: Promise<boolean> | undefined }>()
   for (const position of positions) {
     const planned = plan.records[position]
     if (planned?.record === undefined) continue
     const { record, key } = planned
     const older = after.get(position)
-    let ready = older === undefined ? undefined : waits.get(older)
-    if (ready === undefined && older !== undefined && older.length > 0) {
+    let wait = older === undefined ? undefined : waits.get(older)
+    if (wait === undefined && older !== undefined && older.length > 0) {
       const ended = context.predecessors.untilFirst({ batch, position }, older, budgetMs)
-      ready = Promise.race([ended, claim.lost(), gaveWay])
-      waits.set(older, ready)
+      wait = Promise.race([ended, claim.lost(), gaveWay])
+      waits.set(older, wait)
     }
     const before = last.get(key)
     if (before !== undefined) {
       // If the previous record was not sent because of an older one, that older one may still be open.
-      const all = Promise.all([ready, before.ready, settler.durable(before.position)])
-      ready = all.then((waits) => !waits.includes(false))
+      const all = Promise.all([wait, before.wait, settler.durable(before.position)])
+      wait = all.then((waits) => !waits.includes(false))
     }
-    last.set(key, { position, ready })
+    last.set(key, { position, wait })
     const first = readAll || mayBeApplied(position) ? 'readBack' : isChecked === true ? 'check' : 'post'
     const isPast = !readAll && canNoLongerArrive(unknown?.get(position))
-    tasks.push({ position, record, receivedMs: plan.markedMs, first, isPast, after: ready })
+    tasks.push({ position, record, receivedMs: plan.markedMs, first, isPast, after: wait })
   }
   return tasks
 }

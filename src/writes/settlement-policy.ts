@@ -83,9 +83,9 @@ export function settlementOf(
 ): Settled {
   const { outcomesShown, clientWaits } = followUp
   const answer = encodeAnswer(reply)
-  /** Settles a record that nobody judged. `isTold` is true if its client was told to resend it. */
-  const unjudged = (reason: string, isTold: boolean): Settled => {
-    if (isTold) return { position, state: 'notApplied', answer, reason, retry: 'resend' }
+  /** Settles a record that nobody judged. `clientKnows` is true if its client was told to resend it. */
+  const unjudged = (reason: string, clientKnows: boolean): Settled => {
+    if (clientKnows) return { position, state: 'notApplied', answer, reason, retry: 'resend' }
     const retry = nextMs(followUp)
     if (retry !== undefined) return { position, state: 'parked', answer, reason, retry }
     return { position, state: 'notApplied', answer, reason, deadLetter: true }

@@ -211,7 +211,7 @@ export function openWriteSession(
       await runBounded({
         count: tasks.length,
         concurrency: writes.atATime ?? background?.concurrency ?? partner.concurrency,
-        holdOf: (index) => tasks[index]?.after,
+        waitOf: (index) => tasks[index]?.after,
         start: (index) => {
           const task = tasks[index]
           return task === undefined ? Promise.resolve() : postRecord(task)
@@ -273,19 +273,19 @@ function holdDenials(onOutcome: OnOutcome): {
   /** Returns the first denial while nothing but denials has arrived. */
   readonly denial: () => UpstreamError | undefined
 } {
-  let held: { readonly position: number; readonly outcome: Refused }[] | undefined = []
+  let heldBack: { readonly position: number; readonly outcome: Refused }[] | undefined = []
   return {
     report: (position, outcome) => {
-      if (held !== undefined && outcome.kind === 'refused' && isDenial(outcome.error)) {
-        held.push({ position, outcome })
+      if (heldBack !== undefined && outcome.kind === 'refused' && isDenial(outcome.error)) {
+        heldBack.push({ position, outcome })
         return
       }
-      const earlier = held ?? []
-      held = undefined
+      const earlier = heldBack ?? []
+      heldBack = undefined
       for (const one of earlier) onOutcome(one.position, one.outcome)
       onOutcome(position, outcome)
     },
-    denial: () => held?.[0]?.outcome.error,
+    denial: () => heldBack?.[0]?.outcome.error,
   }
 }
 

@@ -66,8 +66,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'does not recognise the mark of an older record with a lost reply',
     module: 'writes/resolve-unknown.ts',
-    from: 'lost.length === 0 ? seen',
-    to: 'true ? seen',
+    from: 'lost.length === 0 ? finding',
+    to: 'true ? finding',
   },
   {
     name: 'repeats all read-backs at each retry',
@@ -102,7 +102,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'posts a record before older records of its key are settled',
     module: 'writes/run.ts',
-    from: 'isPast, after: ready })',
+    from: 'isPast, after: wait })',
     to: 'isPast, after: undefined })',
   },
   {
@@ -186,8 +186,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sends a write to V2 after its lease is lost',
     module: 'proxy/handle-legacy.ts',
-    from: 'expectHeld?.()',
-    to: 'void expectHeld',
+    from: 'expectLease?.()',
+    to: 'void expectLease',
   },
   {
     name: 'sends a batch to V2 that V3 has served',

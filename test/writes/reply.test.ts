@@ -4,7 +4,7 @@ import { createSlicing } from '../../src/http/slices.ts'
 import type { StoredRecord } from '../../src/journal/index.ts'
 import type { PartReply } from '../../src/v2/index.ts'
 import {
-  isHeld,
+  isPending,
   isRetryable,
   mayBeApplied,
   type Reply,
@@ -103,7 +103,7 @@ describe('a stored record', () => {
   ] as const)('is held, possibly applied and retryable as its state requires: %s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
-      held: isHeld(record),
+      held: isPending(record),
       left: mayBeApplied(record),
       retryable: isRetryable(record, plan),
       unseen: isRetryable(record, unseen),

@@ -3,7 +3,7 @@ interface BoundedTasks {
   readonly count: number
   readonly concurrency: number
   /** Returns a promise that this task waits for while others start, or `undefined` to start at once. A rejection fails the task. */
-  holdOf?(index: number): Promise<unknown> | undefined
+  waitOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
   /** Called before each task starts. Once it returns true, no other task starts. Default: false. */
   stopped?(): boolean
@@ -12,7 +12,7 @@ interface BoundedTasks {
 }
 
 /**
- * Runs tasks in order, except for tasks that wait for `holdOf`. Resolves when every started task has ended and no other will start. If a
+ * Runs tasks in order, except for tasks that wait for `waitOf`. Resolves when every started task has ended and no other will start. If a
  * task rejects, no other task starts, and the result rejects once the running tasks have ended.
  */
 export async function runBounded(tasks: BoundedTasks): Promise<void> {
@@ -20,7 +20,7 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
   const released: number[] = []
   let next = 0
   let running = 0
-  let held = 0
+  let waiting = 0
   let pausing = false
   let isEnded = false
   let failure: { readonly cause: unknown } | undefined
@@ -41,21 +41,21 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
     const begin = (): void => {
       const own = released.shift()
       const index = own ?? next++
-      const hold = own === undefined ? tasks.holdOf?.(index) : undefined
-      if (hold === undefined) {
+      const wait = own === undefined ? tasks.waitOf?.(index) : undefined
+      if (wait === undefined) {
         running += 1
         tasks.start(index).then(ended, failed)
         return
       }
-      held += 1
-      hold.then(
+      waiting += 1
+      wait.then(
         () => {
-          held -= 1
+          waiting -= 1
           released.push(index)
           pump()
         },
         (cause: unknown) => {
-          held -= 1
+          waiting -= 1
           fail(cause)
         },
       )
@@ -75,7 +75,7 @@ export async function runBounded(tasks: BoundedTasks): Promise<void> {
           fail(cause)
         })
       }
-      const isOver = stopped() || (held === 0 && released.length === 0 && next === count)
+      const isOver = stopped() || (waiting === 0 && released.length === 0 && next === count)
       if (running > 0 || !isOver) return
       isEnded = true
       resolve()

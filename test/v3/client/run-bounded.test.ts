@@ -27,7 +27,7 @@ async function run(
   const whole = runBounded({
     count: keys.length,
     concurrency,
-    holdOf: (index) => ends[keys.slice(0, index).lastIndexOf(keys[index] ?? '')]?.promise,
+    waitOf: (index) => ends[keys.slice(0, index).lastIndexOf(keys[index] ?? '')]?.promise,
     start: async (index) => {
       trace.started.push(index)
       running.set(index, () => ends[index]?.resolve(undefined))
@@ -140,7 +140,7 @@ describe('runBounded', () => {
     await failed
   })
 
-  it.each([['holdOf'], ['pause']] as const)(
+  it.each([['waitOf'], ['pause']] as const)(
     'rejects instead of waiting forever if %s rejects',
     async (what) => {
       const started: number[] = []
