@@ -105,9 +105,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/**
- * Erases the hashes of keys in settled batches without a request: whoever knows the salt could test pairs of learner and event with them.
- */
+/** Erases the hashes of keys in settled batches without a request: a user with the salt could test pairs of learner and event. */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
     // A batch that V2 served has a payload row, but an empty one.

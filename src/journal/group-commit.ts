@@ -71,10 +71,7 @@ interface GroupCommitOptions {
 }
 
 export interface GroupCommit {
-  /**
-   * Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or else `ADP_OUTCOME_UNKNOWN` after
-   * `timeoutMs`.
-   */
+  /** Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or `ADP_OUTCOME_UNKNOWN`. */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
@@ -82,9 +79,7 @@ export interface GroupCommit {
   submitted(): number
   /** Returns true once the result of each of the first `count` operations is known, even if its caller has given up. */
   areEnded(count: number): boolean
-  /**
-   * Resolves when no caller waits any longer. Call this before closing the store. Stops retries of doubtful operations without a caller.
-   */
+  /** Resolves when no caller waits any longer. Call this before closing the store. Doubtful operations are then no longer retried. */
   idle(): Promise<void>
 }
 

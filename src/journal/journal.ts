@@ -35,7 +35,7 @@ export interface NewBatch {
   readonly payload: Uint8Array
   /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record is open. */
   readonly credentials: string | undefined
-  /** True until V3 or V2 accepts the batch's credentials. Such a batch retires no earlier batch of its owner until then. Default false. */
+  /** True if neither V3 nor V2 has accepted the credentials. Such a batch retires no other until a record is confirmed. Default false. */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
 }
@@ -64,9 +64,7 @@ export interface ConfirmedMark {
 export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
-  /**
-   * `undefined` for a final outcome, `resend` if the record waits for its client's resend, or its due time in milliseconds since the epoch.
-   */
+  /** `undefined` for a final outcome, `resend` to wait for the client's resend, or the due time in milliseconds since the epoch. */
   readonly retry?: 'resend' | number | undefined
   /** True for an `unknown` record that is never posted again. Without this, a newer record of its key would have to wait for it. */
   readonly superseded?: boolean | undefined
@@ -194,9 +192,7 @@ export interface Journal {
   readonly durable: boolean
   /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
-  /**
-   * Until this time (milliseconds since the epoch) records are read back before they are posted, since the journal may have lost sent ones.
-   */
+  /** Records are read back before they are posted until this time (ms since the epoch), because sent ones may be lost. */
   readonly readBackUntilMs: number
   /**
    * Stores a batch durably before anything of it is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch is not stored and never will be.
@@ -273,9 +269,7 @@ export interface Journal {
    * Checks the lease against two clocks.
    */
   lease(): number | undefined
-  /**
-   * Renews the lease and returns its number (a new one if this instance was declared dead), or `undefined` after a timeout. Never rejects.
-   */
+  /** Renews the lease and returns its number, a new one if this instance was declared dead, or `undefined` on timeout. Never rejects. */
   renewLease(): Promise<number | undefined>
   /** Returns false while the last attempt to reach the store has failed. */
   isAvailable(): boolean

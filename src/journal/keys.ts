@@ -123,9 +123,7 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
   return false
 }
 
-/**
- * Throws `ADP_CONFIGURATION` if a journal that gets its first key contains plaintext. After a failover that lost the first key it has none.
- */
+/** Throws `ADP_CONFIGURATION` if a journal that gets its first key contains plaintext. If a failover lost the key, there is none. */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return
@@ -209,9 +207,7 @@ export async function openMacKey(
   }
 }
 
-/**
- * Puts the end of a trail that has not begun under a key; later rows without this key are forged. Returns `undefined` for a begun trail.
- */
+/** Puts the end of a new trail under a key; later rows without this key are forged. Returns `undefined` if the trail has begun. */
 async function beginTrail(db: Kysely<JournalTables>, key: Uint8Array): Promise<Uint8Array | undefined> {
   const end = { entries: 0, last_mac: '', keyed_from: 1, partners: 0, repaired_ms: null }
   const { rows } = await sql`update rollout_head set keyed_from = 1, mac = ${macOfEnd(key, end)}

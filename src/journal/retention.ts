@@ -93,9 +93,7 @@ interface Found {
   readonly condition: RawBuilder<unknown>
 }
 
-/**
- * Changes the selected batches in small steps, so that other work of the journal runs in between. Returns the number of changed batches.
- */
+/** Changes the selected batches in small steps, so that other work of the journal runs in between. Returns how many batches changed. */
 async function changeInSteps(
   { db, exclusively }: Store,
   { older, first, condition }: Found,

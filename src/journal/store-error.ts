@@ -118,9 +118,7 @@ export function toSqliteError(error: unknown): StoreError {
   }
 }
 
-/**
- * Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may be in the log and survive the end of this process.
- */
+/** Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may be in the log and survive this process. */
 export function toSqliteCommitError(error: unknown): StoreError {
   const storeError = toSqliteError(error)
   const isInDoubt = storeError.kind === 'transient' && (sqliteCode(error) & 0xff) === 10

@@ -122,8 +122,8 @@ export function createAuthorise(
 }
 
 /**
- * Returns the credentials and rate limit for a client's calls to V3. If the adapter has its own tokens for the partner, does not forward
- * the client's token, and rejects with the error of the token endpoint if it gets no token.
+ * Returns the credentials and rate limit for a client's calls to V3. With tokens of the adapter's own for the partner, the client's token
+ * is not forwarded, and the function rejects with the error of the token endpoint if it gets no token.
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
@@ -158,7 +158,7 @@ export function authoriseWithout(
   return authoriseClient({ partner, client, owner: identity.owner, identity }, rateLimits)
 }
 
-/** Returns the school that the token names, or else the header's school, which moves only the client's own requests, or else the owner. */
+/** Returns the school of the token, or else of the header (which moves only the client's own requests), or else the owner. */
 export function unitOf({ partner, identity, owner }: Client, { headers }: IncomingMessage): string {
   if (identity.school !== undefined) return identity.school
   const { header } = partner.unit

@@ -47,7 +47,7 @@ export interface ReadBackFacts {
   readonly executing?: boolean
 }
 
-/** Selects the marks of one learner and event. Not URL-encoded. */
+/** Returns the filter for the marks of one learner and event, not URL-encoded. */
 export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }

@@ -24,7 +24,7 @@ export function isCutComment(posted: string, stored: string, cutLength?: number,
   return content !== '' && contentOf(posted).startsWith(content)
 }
 
-/** The forms in which a service may store a comment before it cuts it have different lengths. */
+/** Returns the forms, of different lengths, in which a service may store a comment before it cuts the text. */
 function formsOf(comment: string): readonly string[] {
   const lines = comment.replaceAll(/\r\n?/g, '\n')
   const ends = [comment, lines, lines.replaceAll('\n', '\r\n'), comment.replaceAll(/\s+/g, ' ')]

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
 import { skipContinue } from './skip-continue.ts'
 
-/** A call up to its status line. */
+/** A call that was sent to the upstream, up to its status line. */
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
   /** `undefined` if no reply arrived. */

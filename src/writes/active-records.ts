@@ -67,9 +67,7 @@ export interface Orphan {
 
 export type Orphans = Map<number, Orphan>
 
-/**
- * Hands open records to recovery and keeps the batch's other orphans under the same lease. None of the records was sent after `sinceMs`.
- */
+/** Hands open records, none sent after `sinceMs`, to recovery, and keeps the batch's other orphans under the same lease. */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

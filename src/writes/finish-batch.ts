@@ -295,9 +295,7 @@ async function endOpened(
   }
 }
 
-/**
- * Ends orphans that newer records of their keys wait for. They stay unknown and are never posted. Throws the errors of `Journal.settle`.
- */
+/** Ends orphans that newer records of their keys wait for. They stay unknown and are never posted. Throws as `Journal.settle`. */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

@@ -113,7 +113,7 @@ export function redate(plan: Plan, markedMs: number): Plan {
   return { ...plan, records, markedMs }
 }
 
-/** Uses the widest limits and rules, because stricter ones must not refuse a record that may have been sent. */
+/** Plans a stored request again without limits or strict rules, which must not refuse a record that may have been sent. */
 export function planStored(
   { request, body, markedAtMs }: StoredRequest,
   partner: Partner,

@@ -35,9 +35,7 @@ export interface Reply {
   end(): Promise<void>
 }
 
-/**
- * Opens the reply once its form and ids are known, which for a repeated request are those of the first. `timing` returns `Server-Timing`.
- */
+/** Opens the reply once its form and ids are known; a resend gets those of the first request. `timing` returns `Server-Timing`. */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,

@@ -78,9 +78,7 @@ const headSchema = z.object({
   sender: z.string().optional(),
   /** Time of the marks in milliseconds since the epoch if the batch was first begun for V2. If `undefined`, the time of receipt. */
   markedAtMs: z.number().optional(),
-  /**
-   * The most records that are sent to V3 in one `$batch`. In requests of older versions `undefined`: the partner's current setting applies.
-   */
+  /** The most records that are sent to V3 in one `$batch`. `undefined` from older versions: the partner's current setting applies. */
   together: z.int().min(1).optional(),
 })
 

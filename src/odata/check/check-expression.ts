@@ -64,7 +64,7 @@ function requireSingle(node: TypedExpr): TypedExpr {
   throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
 }
 
-/** Limits for aliases, which can refer to aliases, so that a short query could expand without bound. */
+/** Limits on aliases. Aliases can refer to aliases, so a short query could otherwise expand without bound. */
 const maxAliasDepth = 4
 const maxAliasUses = 100
 

@@ -42,9 +42,7 @@ function mismatch(left: TypedExpr, right: TypedExpr): never {
   throw new QueryError(types + hint(left, right), place.position)
 }
 
-/**
- * Promotes literals. Throws `QueryError` if the operands cannot be compared. A structured value compares only with null, by `eq` and `ne`.
- */
+/** Promotes literals. Throws `QueryError` for operands that cannot be compared. Structured values only allow `eq` and `ne` null. */
 export function comparable(
   left: TypedExpr,
   right: TypedExpr,
