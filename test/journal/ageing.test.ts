@@ -32,8 +32,8 @@ it('counts the age once for several instances and continues it after a restart',
   const [one, other] = [await open(), await open()]
   for (let hour = 0; hour < 12; hour += 1) {
     await clock.pass(HOUR_MS)
-    await one.note()
-    await other.note()
+    await one.save()
+    await other.save()
   }
   const next = await open()
   expect([one, other, next].map((each) => each.ageMs())).toEqual(Array(3).fill(12 * HOUR_MS))
@@ -41,10 +41,10 @@ it('counts the age once for several instances and continues it after a restart',
   await clock.pass(12 * HOUR_MS)
   expect([next.ageMs(), next.forgottenAgeMs()]).toEqual([DAY_MS, -DAY_MS / 96])
   // An instance that could not store its age adopts the stored one.
-  await one.note()
+  await one.save()
   await clock.pass(HOUR_MS)
   const late = await open()
-  await next.note()
-  await late.note()
+  await next.save()
+  await late.save()
   expect([late.ageMs(), next.forgottenAgeMs()]).toEqual([25 * HOUR_MS, HOUR_MS - DAY_MS / 96])
 })
