@@ -13,7 +13,10 @@ import { requestKinds, stages } from '../../src/rollout/stage.ts'
 import { type StageRule, stageTable } from '../../src/rollout/decide.ts'
 import { runCommand } from '../cli/run-command.ts'
 
-const text = await readFile(new URL('../../docs/migration.md', import.meta.url), 'utf8')
+const pages = ['migration', 'rehearsal'].map((name) =>
+  readFile(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'),
+)
+const text = (await Promise.all(pages)).join('\n')
 
 /** The rows of the table under a heading row that begins with a name, cell by cell. */
 function rowsOf(name: string): string[][] {
