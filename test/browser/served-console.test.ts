@@ -176,7 +176,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.submit('button[value=slow]')
       expect(await use.page.locator('[role=status]').textContent()).toBe('Faults: V3 is slow.')
       await use.submit('button[value=off]')
-      return ['sandbox olga Faults: V3 is slow.', 'sandbox olga Faults: Nothing broken.']
+      return ['sandbox olga Faults: V3 is slow.', 'sandbox olga Faults: No fault.']
     }],
     ['signs out', async ({ page, submit }: Use) => {
       await submit('.who button')

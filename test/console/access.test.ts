@@ -307,7 +307,7 @@ describe('changes by a form', () => {
   })
 })
 
-test('a search hashes a typed id before it becomes part of an address', async () => {
+test('the search page hashes a typed id before the id becomes part of an address', async () => {
   const olga = await running.enter('olga')
   const learner = '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01'
   const { headers, status } = await olga.ask('/batches', { form: { learner, state: 'unknown' } })
@@ -346,16 +346,16 @@ describe('the faults of the sandbox', () => {
 
   test('shows the active fault, and writes the audit trail before it sets another', async () => {
     const olga = await running.enter('olga')
-    expect(await on()).toBe('Nothing broken')
+    expect(await on()).toBe('No fault')
     const before = running.calls.length
     expect((await olga.ask('/sandbox', { form: { switch: 'blind' } })).status).toBe(303)
-    expect(await on()).toBe('Answers get lost, and reads fail')
+    expect(await on()).toBe('Replies to writes are lost, and reads fail')
     expect(running.calls.slice(before, before + 2)).toEqual([
-      'note sandbox by olga: Faults: Answers get lost, and reads fail.',
+      'note sandbox by olga: Faults: Replies to writes are lost, and reads fail.',
       'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"face":"V3","method":"GET"}]',
     ])
     await olga.ask('/sandbox', { form: { switch: 'off' } })
-    expect(await on()).toBe('Nothing broken')
+    expect(await on()).toBe('No fault')
     expect((await olga.ask('/sandbox', { form: { switch: 'none' } })).status).toBe(400)
   })
 })
@@ -602,6 +602,6 @@ test('an unexpected error is reported to the log, and the response reveals nothi
   await other.close()
 })
 
-test('no test above has caused an unexpected error', () => {
+test('the tests of this file caused no unexpected error', () => {
   expect(running.errors).toEqual([])
 })

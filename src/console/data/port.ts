@@ -199,10 +199,10 @@ export interface RecordRows {
 }
 
 /**
- * An exceptional step of a batch. `replayed`: the batch came again and was answered from the journal. `joined`: it came again while it was
- * in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3. `unknown` and `parked`:
- * records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took records over from another
- * one. `recovered`: unknown or parked records reached their final state.
+ * An exceptional step of a batch. `replayed`: the client resent the batch and got the reply from the journal. `joined`: the client resent
+ * the batch while it was in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3.
+ * `unknown` and `parked`: records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took
+ * records over from another one. `recovered`: unknown or parked records reached their final state.
  */
 export interface Step {
   readonly atMs: number

@@ -75,8 +75,8 @@ const unreadableTexts = {
 } as const
 
 const stepTexts: Readonly<Record<StepKind, string>> = {
-  replayed: 'came again and was answered from the journal',
-  joined: 'came again while it was in progress',
+  replayed: 'resent by the client and answered from the journal',
+  joined: 'resent by the client while in progress',
   retried: 'retried',
   readBack: 'looked up in V3',
   unknown: 'settled as unknown',
@@ -86,7 +86,7 @@ const stepTexts: Readonly<Record<StepKind, string>> = {
   recovered: 'settled in a final state',
 }
 
-const timeline = table<Step>('Exceptional steps, oldest first', 'There was none.', [
+const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional step.', [
   ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
   ['Step', ({ kind }) => stepTexts[kind]],
   ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],

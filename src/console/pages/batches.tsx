@@ -113,7 +113,7 @@ function timeIn(text: string | undefined): number | undefined {
   throw usageError('The time is not valid. Write it as 2026-11-26T08:30.')
 }
 
-const foundBatches = table<BatchRow>('Batches, newest first', 'There is none.', [
+const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was found.', [
   ['Batch', ({ batch }) => <BatchLink batch={batch} />],
   ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
   ['Partner', ({ partner }) => partner],
@@ -124,6 +124,6 @@ const foundBatches = table<BatchRow>('Batches, newest first', 'There is none.', 
 ])
 
 const { part, batch, partner, contentId, state, reason, attempts, settled, next, instance } = recordColumns
-const foundRecords = table('Records, newest first', 'There is none.', [
+const foundRecords = table('Records, newest first', 'No record was found.', [
   ...[part, batch, partner, contentId, state, reason, attempts, settled, next, instance],
 ])

@@ -96,7 +96,7 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
 }
 
 const fieldTable = (caption: string, source: string) =>
-  table<ExplainedField>(caption, 'There is no member.', [
+  table<ExplainedField>(caption, 'There are no members.', [
     ['Member', ({ path }) => <code>{path}</code>],
     [source, ({ from }) => from && <code>{from}</code>],
     ['Rule', ({ rule }) => rule],

@@ -11,11 +11,11 @@ const lostAnswers = { kind: 'reset', apply: true, method: 'POST', ...onV3 }
 const refused = { kind: 'status', status: 503, ...onV3 }
 
 const switches: readonly Switch[] = [
-  ['off', 'Nothing broken', 'V3 answers as it should.'],
-  ['lost', 'Answers to writes get lost', 'V3 applies each mark, and the connection breaks before the response. Reads still work, so records are read back and confirmed.', lostAnswers],
-  ['blind', 'Answers get lost, and reads fail', 'As above, and reads get 503. Records stay unknown until the fault is off and they are read back.', lostAnswers, { ...refused, method: 'GET' }],
-  ['down', 'V3 is out of service', 'Every call gets 503. Nothing is applied, and clients are told so.', refused],
-  ['throttled', 'V3 refuses calls because of its rate', 'Every second call gets 429.', { kind: 'rateLimit', retryAfterSeconds: 1, probability: 0.5, ...onV3 }],
+  ['off', 'No fault', 'V3 works normally.'],
+  ['lost', 'Replies to writes are lost', 'V3 applies each mark, and the connection breaks before the response. Reads work, so the adapter reads the records back and confirms them.', lostAnswers],
+  ['blind', 'Replies to writes are lost, and reads fail', 'V3 applies each mark, and the connection breaks before the response. Reads get 503, so records stay unknown until you switch the fault off and the adapter reads them back.', lostAnswers, { ...refused, method: 'GET' }],
+  ['down', 'V3 is out of service', 'Every call gets 503. V3 applies nothing, and clients are told so.', refused],
+  ['throttled', 'V3 limits the rate of calls', 'Every second call gets 429.', { kind: 'rateLimit', retryAfterSeconds: 1, probability: 0.5, ...onV3 }],
   ['slow', 'V3 is slow', 'Each call takes 3 s longer.', { kind: 'latency', ms: 3_000, ...onV3 }],
 ] // prettier-ignore
 
@@ -61,7 +61,7 @@ export const sandbox: Page = {
     expectOperator(visit)
     const own = sandboxOf(visit, ports)
     const wanted = switches.find(([name]) => name === visit.form.get('switch'))
-    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed.')
+    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed. Choose a fault from the list.')
     const [name, label, , ...faults] = wanted
     const text = `Faults: ${label}.`
     await ports.stages.recordAction('sandbox', visit.actor.name, text)
@@ -116,7 +116,7 @@ function Switches({ visit, set }: SwitchesProps) {
   )
 }
 
-const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'None yet.', [
+const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'The sandbox has not accepted a mark yet.', [
   ['Number', ({ seq }) => String(seq)],
   ['Face', ({ face }) => face],
   ['Learner', ({ learner }) => <Id of={learner} />],

@@ -128,7 +128,7 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
   )
 }
 
-const recordTable = table<TriedRecord>('Records', 'There is none.', [
+const recordTable = table<TriedRecord>('Records', 'The batch has no record.', [
   ['Part', ({ part }) => String(part)],
   ['Content-ID', ({ contentId }) => <Id of={contentId} />],
   [
