@@ -11,12 +11,12 @@ const named = [...text.matchAll(/`(?:src\/)?((?:[a-z0-9]+)(?:\/[a-z0-9.-]+)+)`/g
 )
 
 describe('docs/architecture.md', () => {
-  it.each([...new Set(named)])('names %s, which is there', (path) => {
+  it.each([...new Set(named)])('names %s, which exists in src', (path) => {
     const isThere = [`src/${path}`, `src/${path}.ts`].some((file) => existsSync(file))
     expect(isThere).toBe(true)
   })
 
-  it('says of every unit what it has room for, and what it may import', () => {
+  it('describes every folder of src and names what it may import', () => {
     const missing = units.filter((unit) => !text.includes(`| \`src/${unit}\``))
     const rules = text.slice(text.indexOf('## Who may import whom'))
     const withoutRule = units.filter((unit) => !new RegExp(`^\\| (?:[a-z]+, )*${unit}[ ,]`, 'm').test(rules))

@@ -7,7 +7,7 @@ import { runCommand } from '../cli/run-command.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** What follows the name of the program, in a block or between backticks. */
+/** Returns the arguments of each command in a block or between backticks. */
 async function commandsIn(file: string): Promise<string[]> {
   const text = await readFile(root + file, 'utf8')
   const lines = text.replaceAll(/\\\n\s*/g, '').split('\n')
@@ -19,7 +19,7 @@ async function commandsIn(file: string): Promise<string[]> {
 const nameOf = (command: string): string =>
   /^(?:journal |config |rollout |compare )?[a-z]+/.exec(command)?.[0] ?? ''
 
-test('every command in a document exists, with its options', async () => {
+test('every command in the documents exists and has the options shown', async () => {
   const files: string[] = []
   for await (const file of glob(['*.md', 'docs/**/*.md'], { cwd: root })) files.push(file)
   const commands = (await Promise.all(files.filter((file) => file !== 'CHANGELOG.md').map(commandsIn))).flat()
@@ -35,11 +35,11 @@ test('every command in a document exists, with its options', async () => {
   }
 })
 
-test('the parts of the README run beside each other: no port is taken twice', async () => {
+test('the commands of the README use each port only once, so that all of them can run at the same time', async () => {
   const taken = (await commandsIn('README.md')).flatMap((command) =>
     [...command.matchAll(/--(?:sandbox-|v2-)?port (\d+)/g)].map(([, port]) => Number(port)),
   )
-  // Those of npm start, which runs all the time.
+  // The first two are the ports of npm start, which runs all the time.
   const all = [8080, 4010, ...taken]
   expect(taken.length).toBeGreaterThan(3)
   expect(all).toEqual([...new Set(all)])

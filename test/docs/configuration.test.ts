@@ -9,11 +9,11 @@ import { configurationPage, makeConfigurationPage } from './write-configuration.
 
 const page = await readFile(configurationPage, 'utf8')
 
-test('docs/configuration.md has every key of the schema (npm run docs writes it)', async () => {
+test('docs/configuration.md is what npm run docs generates from the schema', async () => {
   expect(page).toBe(await makeConfigurationPage())
 })
 
-test('the files in docs/configuration.md are valid', async () => {
+test('the configuration files in docs/configuration.md are valid', async () => {
   const blocks = [...page.matchAll(/^```yaml( auth)?\n([^]*?)^```$/gm)]
   expect(blocks.length).toBe(2)
   for (const [, isAuth, text = ''] of blocks) {

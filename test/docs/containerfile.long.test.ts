@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const run = promisify(execFile)
 
-/** The file system of a stage: a folder in which its steps are run, on the Node.js of this test. */
+/** The file system of a stage: a folder in which the steps of the stage run, with the Node.js of this test. */
 interface Stage {
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
@@ -34,7 +34,7 @@ async function build(context: string, folder: string) {
     switch (name) {
       case 'FROM': {
         const PATH = [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter)
-        // What npm needs to reach its registry is the machine's.
+        // npm reaches its registry by the settings of this machine.
         const env = { ...process.env, PATH }
         stage = { folder: join(folder, String(stages.size)), env, workdir: '/' }
         stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? 'last', stage)
@@ -62,7 +62,7 @@ async function build(context: string, folder: string) {
         break
       }
       case 'RUN': {
-        // Folders of the system are those of the stage; there is no user `node` here.
+        // System folders are replaced by those of the stage. This machine has no user `node`.
         const own = rest.replaceAll(' /var/', ` ${stage.folder}/var/`).replace(/ && chown node:node \S+/, '')
         await run('sh', ['-c', own], { cwd: stage.folder + stage.workdir, env: stage.env })
         break
@@ -81,7 +81,7 @@ async function build(context: string, folder: string) {
   return { stage, commands }
 }
 
-/** What a builder is sent: the files that .dockerignore lets through. */
+/** Copies the files that .dockerignore sends to a builder. */
 async function sendContext(target: string): Promise<void> {
   const rules = (await readFile(join(root, '.dockerignore'), 'utf8')).split('\n')
   expect(rules).toContain('*')
@@ -89,7 +89,7 @@ async function sendContext(target: string): Promise<void> {
     await cp(join(root, rule.slice(1)), join(target, rule.slice(1)), { recursive: true })
 }
 
-test('the steps of the Containerfile, run in empty folders, make a program that is healthy', async () => {
+test('the steps of the Containerfile build a program that starts and reports that it is healthy', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-image-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const context = join(folder, 'context')

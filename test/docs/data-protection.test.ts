@@ -9,7 +9,7 @@ import { openSqlite, makeFolder } from '../journal/open-sqlite.ts'
 const text = await readFile(new URL('../../docs/data-protection.md', import.meta.url), 'utf8')
 const kept = text.split('\n## ')[1] ?? ''
 
-it('names each table of the journal in the list of what is kept, and no other', async () => {
+it('docs/data-protection.md lists exactly the tables of the journal', async () => {
   const { store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const { rows } = await sql<{ name: string }>`
     select name from sqlite_master where type = 'table' and name not like 'sqlite_%'`.execute(store.db)
@@ -17,7 +17,7 @@ it('names each table of the journal in the list of what is kept, and no other', 
   expect(named.sort()).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it('names keys of the configuration that there are, with the defaults that they have', () => {
+it('docs/data-protection.md names existing configuration keys with their actual defaults', () => {
   const config: unknown = configSchema.parse({ upstreams: { v3: { baseUrl: 'http://127.0.0.1' } } })
   const valueOf = (path: string): unknown =>
     path

@@ -17,17 +17,17 @@ const read = (name: string): Promise<string> => readFile(`${root}deploy/${name}`
 
 const defaults = parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
 
-/** The longest time that a stop takes, in seconds: every batch ends, then every reply was read. */
+/** Returns the longest time of a stop in seconds: every batch ends, then clients read their replies. */
 function stopSeconds({ listen, partners }: Config): number {
   return (Math.max(...partners.map(({ v3 }) => v3.budgetMs)) + listen.drainMs) / 1_000
 }
 
-/** What stands at a path of an object that was read from YAML. */
+/** Returns the value at a path of an object that was read from YAML. */
 function at(value: unknown, ...path: (string | number)[]): unknown {
   return path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value)
 }
 
-test('kubernetes.yaml: an instance has the time to drain, and says by itself whether it is ready', async () => {
+test('kubernetes.yaml gives an instance enough time to drain, and probes whether it is ready', async () => {
   const documents = parseAllDocuments(await read('kubernetes.yaml'))
   expect(documents.flatMap(({ errors }) => errors)).toEqual([])
   const parts = new Map(documents.map((document) => [document.get('kind'), document.toJS() as unknown]))
@@ -54,7 +54,7 @@ test('kubernetes.yaml: an instance has the time to drain, and says by itself whe
   expect(config.upstreams.v2?.baseUrl).toBeDefined()
   expect(config.partners.map(({ stage }) => stage)).toEqual(['legacy'])
   expect(warningsOf(config, 1, '2026-11-24')).toEqual([])
-  // The only folder that an instance may write into, which outlives its process.
+  // An instance may write into this folder only. The folder outlives the process of the instance.
   const volume = at(pod, 'volumes', 1)
   const mount = at(container, 'volumeMounts', 1)
   expect(at(container, 'securityContext', 'readOnlyRootFilesystem')).toBe(true)
@@ -72,7 +72,7 @@ test('kubernetes.yaml: an instance has the time to drain, and says by itself whe
   expect(at(parts.get('PodDisruptionBudget'), 'spec', 'minAvailable')).toBeLessThan(replicas)
 })
 
-test('markbridge.service: an instance has the time to drain, and starts as the command line wants it', async () => {
+test('markbridge.service gives an instance enough time to drain, and starts it with a valid command line', async () => {
   const unit = await read('markbridge.service')
   const entries = [...unit.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']): [string, string] => [
     name,
@@ -87,14 +87,14 @@ test('markbridge.service: an instance has the time to drain, and starts as the c
     ExecReload: '/bin/kill -HUP $MAINPID',
     KillMode: 'mixed',
     StateDirectory: 'markbridge',
-    // A failed start is repeated, but not that of a configuration which is refused.
+    // systemd repeats a failed start, unless the adapter refused the configuration.
     Restart: 'always',
     RestartPreventExitStatus: '2',
     StartLimitIntervalSec: '0',
   })
 })
 
-test('markbridge.service starts without a file of secrets, and a secret that is missing is named', async () => {
+test('markbridge.service starts without a secrets file, and the adapter then names the missing secret', async () => {
   expect(await read('markbridge.service')).toMatch(/^EnvironmentFile=-\/etc\/markbridge\/secrets\.env$/m)
   const file = join(await makeFolder(), 'markbridge.yaml')
   const upstream = 'upstreams: { v3: { baseUrl: http://127.0.0.1:1 } }'
@@ -106,7 +106,7 @@ test('markbridge.service starts without a file of secrets, and a secret that is 
   expect([status, stderr]).toEqual([2, expect.stringContaining('MARKBRIDGE_NO_SUCH_KEY')])
 })
 
-test('Containerfile: copies what is there, holds no secret, runs as nobody special', async () => {
+test('the Containerfile copies only existing files, contains no secret and runs as an unprivileged user', async () => {
   const text = (await read('Containerfile')).replaceAll(/\\\n\s*/g, '')
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const copied = lines
@@ -123,7 +123,7 @@ test('Containerfile: copies what is there, holds no secret, runs as nobody speci
   for (const option of command.filter((word) => word.startsWith('--'))) expect(stdout).toContain(option)
 })
 
-test('all name one Node.js version, and the unit and the image have it', async () => {
+test('the documents, the unit and the image require the same version of Node.js', async () => {
   const { engines } = JSON.parse(await readFile(`${root}package.json`, 'utf8')) as {
     engines: { node: string }
   }
@@ -142,7 +142,7 @@ test('all name one Node.js version, and the unit and the image have it', async (
   expect(version).toMatch(/^24\./)
 })
 
-/** The seconds of a directive such as `proxy_read_timeout 120s;`. */
+/** Returns the seconds of a directive such as `proxy_read_timeout 120s;`. */
 function secondsOf(text: string, directive: string): number {
   return Number(new RegExp(`^\\s*${directive} (\\d+)s;?$`, 'm').exec(text)?.[1])
 }
@@ -161,7 +161,7 @@ test.each([
     forbidden: /retry-on (?!conn-failure$)/m,
   },
 ])(
-  '$file waits longer than a batch may take, and never sends one twice',
+  '$file waits longer than a batch may take, and never resends a batch',
   async ({ file, wait, idle, forbidden }) => {
     const text = await read(file)
     expect(secondsOf(text, wait) * 1_000).toBeGreaterThan(defaults.partners[0]?.v3.budgetMs ?? Infinity)
@@ -170,20 +170,20 @@ test.each([
   },
 )
 
-test('nginx.conf takes as much as the adapter does', async () => {
+test('nginx.conf accepts bodies of the same size as the adapter', async () => {
   const megabytes = /^\s*client_max_body_size (\d+)m;$/m.exec(await read('nginx.conf'))?.[1]
   expect(Number(megabytes) * 1_048_576).toBe(defaults.limits.maxBodyBytes)
 })
 
-/** The pattern with which a file keeps operational paths from clients. */
+/** Returns the pattern by which a file hides operational paths from clients. */
 async function operationalPattern(file: string, line: RegExp): Promise<RegExp> {
   return new RegExp(line.exec(await read(file))?.[1] ?? 'no pattern', 'i')
 }
 
-/** What nginx compares: the path decoded, its slashes merged, its dot segments resolved. */
+/** Returns the path that nginx compares: decoded, with merged slashes and resolved dot segments. */
 const nginxPath = (path: string): string =>
   new URL(decodeURIComponent(path).replace(/\/+/g, '/'), 'http://x').pathname
-/** What HAProxy compares after url_dec and lower. */
+/** Returns the path that HAProxy compares, after url_dec and lower. */
 const haproxyPath = (path: string): string => decodeURIComponent(path).toLowerCase()
 
 const operational = ['/metrics', '/METRICS', '/metrics/', '/%6detrics', '//metrics', '/./metrics', '/Healthz', '/healthz;x', '/readyz/', '/READY%5a', '/%2e/readyz', '/metrics%20', '/metrics.'] // prettier-ignore
@@ -195,7 +195,7 @@ test.each([
     line: /return status 404 if \{ path,url_dec,lower -m reg (\S+) \}/,
     seen: haproxyPath,
   },
-])('$file keeps operational paths from clients in every spelling', async ({ file, line, seen }) => {
+])('$file hides the operational paths from clients in every spelling', async ({ file, line, seen }) => {
   const pattern = await operationalPattern(file, line)
   expect(operational.filter((path) => !pattern.test(seen(path)))).toEqual([])
   expect(others.filter((path) => pattern.test(seen(path)))).toEqual([])

@@ -8,14 +8,14 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const glossary = await readFile(`${root}docs/glossary.md`, 'utf8')
 const words = [...glossary.matchAll(/^\| ([a-z][^|]*?) \|/gm)].map(([, word = '']) => word).slice(1)
 
-/** The files that match the patterns, as paths below the root. */
+/** Returns the files that match the patterns, as paths below the root. */
 async function filesOf(patterns: readonly string[]): Promise<string[]> {
   const files: string[] = []
   for await (const file of glob(patterns, { cwd: root })) files.push(file)
   return files.sort()
 }
 
-/** Text without the case and the hyphens, underscores and capitals that join words in names. */
+/** Lower-cases a text and separates the words of names that hyphens, underscores or capitals join. */
 const plain = (text: string): string =>
   text
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
@@ -37,7 +37,7 @@ test('each word of docs/glossary.md is used in src, docs or the README', async (
   expect(words.filter((word) => !used.includes(plain(word)))).toEqual([])
 })
 
-/** The anchors that GitHub gives the headings of a file. */
+/** Returns the anchors that GitHub gives the headings of a file. */
 async function anchorsOf(file: string): Promise<string[]> {
   const text = (await readFile(root + file, 'utf8')).replaceAll(/^```[^]*?^```$/gm, '')
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>

@@ -17,24 +17,24 @@ import { clientHeaders, startAdapter } from '../support/start-adapter.ts'
 
 const operational = ['metrics', 'healthz', 'readyz']
 
-/** Each character of a word as an escape. */
+/** Percent-encodes each character of a word. */
 function escapeAll(word: string): string {
   return word.replaceAll(/./g, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
 }
 
-/** Targets that some server could read as the path of one word. */
+/** Returns targets that some server could read as the path `/<word>`. */
 function spellingsOf(word: string): string[] {
   const escaped = escapeAll(word)
   const first = `${escapeAll(word.slice(0, 1))}${word.slice(1)}`
   const upper = word.toUpperCase()
   const paths = [
     `/${word}`, `/${upper}`, `/${upper.slice(0, 1)}${word.slice(1)}`, `/${word}/`, `/${upper}/`, `//${word}`, `///${word}`, `/${word}//`, `//${upper}//`,
-    // Escapes, in more layers than one, and look-alikes.
+    // Escapes in several layers, and look-alike characters.
     `/${first}`, `/${escaped}`, `/${escaped.toUpperCase()}`, `/${escapeAll(upper)}/`, `/${escaped.replaceAll('%', '%25')}`, `/${first.replace('%', '%2525')}`, `/%2f${word}`, `/%2F${upper}`, `/%5c${word}`, `\\${word}`, `/\\${word}`,
     `/%ef%bd%8d${word.slice(1)}`, `/${word}%e2%80%8b`,
     // Dot segments.
     `/./${word}`, `/.//${word}`, `/%2e/${word}`, `/x/../${word}`, `/x/%2e%2e/${word}`, `/x/.%2E/${upper}`, `/x/..%2f${word}`, `/x%2f..%2f${word}`, `/../${word}`, `/x/%252e%252e/${word}`, `/${word}/.`, `/${word}/./`, `/${word}/x/..`, `/${word}/%2e`, `/V3/../${upper}`, `/x/..\\${word}`,
-    // Parameters, blanks, dots and what ends a path.
+    // Parameters, blanks, dots and characters that end a path.
     `/..;x/${word}`, `/x/..;/${word}`, `/x/..;a=b/${upper}`, `/;/${word}`, `/.;/${word}`, `/${word};`, `/${word};x`, `/${word};x/`, `/${word}%3bx`, `/${word}%20`, `/%20${word}`, `/x/..%20/${word}`, `/${word}%09`, `/${word}.`, `/${word}%2e`, `/${word}%00`, `/${word}%00.json`, `/${word}%0a`, `/${word}%0d%0a`,
     `/${word}?`, `/${word}?x=1`, `/${upper}?/V3/x`, `/${word}#`, `/${word}#/V3/x`, `/${word}%23`, `/${word}%3f`, `/${word}%3fx`, `/${word}&x`, `/${word},x`, `/${word}:8080`, `/${word}$`, `/${word}*`, `/${word}~`,
   ] // prettier-ignore
@@ -47,10 +47,10 @@ function spellingsOf(word: string): string[] {
   ]
 }
 
-/** Headers that make some servers and frameworks take another path or method. */
+/** Headers by which some servers and frameworks replace the path or the method. */
 const overrides = ['X-Original-URL: /', 'X-Rewrite-URL: /', 'X-Forwarded-Uri: /', 'X-HTTP-Method-Override: GET\r\nX-Original-Path: /'] // prettier-ignore
 
-/** The adapter with everything open that could be open, behind the load balancer. */
+/** Starts the adapter with the most permissive configuration, behind the load balancer. */
 async function startBehind(balancer: Balancer) {
   const upstream = await startUpstream((seen, response) =>
     seen.url.startsWith('/V3/AttendanceRecords') || seen.method === 'POST'
@@ -80,9 +80,9 @@ const statusOf = (reply: string): number => Number(/^HTTP\/1\.\d (\d{3})/.exec(r
 describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balancer) => {
   const test = plainTest.skipIf(missingBalancer(balancer) !== undefined)
 
-  test('no spelling of an operational path reaches it, and none reaches V3', async () => {
+  test('lets no spelling of an operational path reach the adapter or V3', async () => {
     const { upstream, adapter, port } = await startBehind(balancer)
-    // They are there to be reached.
+    // The adapter itself serves these paths.
     for (const word of operational) expect((await adapter.request('GET', `/${word}`)).status).toBe(200)
     const reached: unknown[] = []
     const ask = async (start: string, lines?: string): Promise<void> => {
@@ -97,7 +97,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(upstream.seen).toEqual([])
   })
 
-  test('no header makes another path of a request', async () => {
+  test('ignores headers that would change the path of a request', async () => {
     const { upstream, port } = await startBehind(balancer)
     for (const header of overrides) {
       const reply = await rawReply(port, 'GET /V3/x', `${header}metrics\r\n`)
@@ -106,7 +106,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(upstream.seen.map(({ url }) => url)).toEqual(overrides.map(() => '/V3/x'))
   })
 
-  test('refuses them by itself where it can read them, and leaves paths alone that only look alike', async () => {
+  test('refuses operational paths itself, and forwards paths that only look similar', async () => {
     const upstream = await startUpstream(replyWith(200, 'reached'))
     const { port } = await startBalancer(balancer, upstream.port)
     const own = operational.flatMap((word) => [`/${word}`, `/${word.toUpperCase()}`, `/${word}/`, `//${word}`, `/./${word}`, `/${escapeAll(word)}`, `/%2e/${word}`, `/${word};x`, `/${word}.`, `/${word}%20`, `/${word}?x`]) // prettier-ignore
@@ -133,7 +133,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
       `/V3/LearnerIdentifiers%2528${secret}%2529`,
       `http://markbridge.example/V2/x?Learner=${secret}`,
       `/metrics?${secret}`,
-      // Refused before its path is known.
+      // HAProxy refuses this request before it knows the path.
       `/V2/x?${secret} HTTP/9.9 GET /`,
     ]
     for (const target of targets) await ask(target)
@@ -144,7 +144,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(logged()).not.toContain(secret)
   })
 
-  test('batches and reads of V2 and requests to V3 go through', async () => {
+  test('forwards batches and reads of V2 and requests to V3', async () => {
     const sandbox = await startSandbox()
     const listen = { port: 0, trustedProxies: ['127.0.0.1'] }
     const adapter = await startAdapter(sandbox.url, { listen })
@@ -173,7 +173,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(await get(`/sp-api/V2/Attendance/AttendanceRecords?${filter}&$top=2`)).toMatchObject([
       200,
       {
-        // HAProxy's file says https in any case.
+        // The file for HAProxy always sets the scheme https.
         '@odata.context': expect.stringMatching(
           /^https?:\/\/markbridge\.example:8443\/sp-api\/V2\/Attendance\/\$metadata#AttendanceRecords$/,
         ) as unknown,
@@ -186,7 +186,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     ])
   })
 
-  test('a batch of 4 MiB and a link of 50 KB go through', async () => {
+  test('forwards a batch of 4 MiB and a next link of 50 KB', async () => {
     const { upstream, pool } = await startBehind(balancer)
     const records = Array.from({ length: 400 }, (_, n) => flatRecord(n, { Comment: 'c'.repeat(10_000) }))
     const batch = batchOf(records)
@@ -200,7 +200,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(parts.map(({ status }) => status)).toEqual(records.map(() => 201))
     expect(upstream.seen).toHaveLength(records.length)
 
-    // The adapter itself reads the link, and finds that it did not write it.
+    // The reply comes from the adapter, which did not create this link.
     const link = `/V2/Attendance/AttendanceRecords?$skiptoken=${'x'.repeat(50_000)}`
     const read = await pool.request({ method: 'GET', path: link, headers: clientHeaders })
     expect([read.statusCode, await read.body.text()]).toEqual([400, expect.stringContaining('ADP_')])

@@ -18,7 +18,7 @@ const pages = ['migration', 'rehearsal'].map((name) =>
 )
 const text = (await Promise.all(pages)).join('\n')
 
-/** The rows of the table under a heading row that begins with a name, cell by cell. */
+/** Returns the rows of the table whose heading row begins with a name, cell by cell. */
 function rowsOf(name: string): string[][] {
   const [, table = ''] =
     new RegExp(`^\\| ${name} \\|[^\\n]*\\n\\|[-|]+\\n((?:\\|[^\\n]*\\n)+)`, 'm').exec(text) ?? []
@@ -28,7 +28,7 @@ function rowsOf(name: string): string[][] {
     .map((row) => row.slice(2, -2).split(' | '))
 }
 
-/** The content of the fenced blocks of a language. */
+/** Returns the contents of the fenced blocks of a language. */
 const blocks = (language: string): string[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(([, block = '']) => block)
 
@@ -36,7 +36,7 @@ const servers = { v2: 'V2', v3: 'V3', unit: 'by school' }
 const comparisons = { nothing: '', reply: ', reply', answers: ', answers', readBack: ', read back' }
 const cellOf = ({ serves, compares }: StageRule): string => `${servers[serves]}${comparisons[compares]}`
 
-/** How the page names each kind of request. */
+/** The names of the kinds of request on the page. */
 const kindNames: Readonly<Record<(typeof requestKinds)[number], string>> = {
   batch: 'batch',
   record: 'single record',
@@ -48,10 +48,10 @@ const kindNames: Readonly<Record<(typeof requestKinds)[number], string>> = {
   v3Path: 'paths of V3',
 }
 
-/** Fits wherever an example names a secret. */
+/** A value that is valid for every secret in an example. */
 const KEY = 'ab'.repeat(32)
 
-test('the table of the page is the one in the code', () => {
+test('the table in docs/migration.md matches the stage table in the code', () => {
   const expected = requestKinds.map((kind) => [
     kindNames[kind],
     ...stages.map((stage) => cellOf(stageTable[stage][kind])),
@@ -63,7 +63,7 @@ test('the table of the page is the one in the code', () => {
   )
 })
 
-test('every example of a configuration is valid', async () => {
+test('every example configuration in docs/migration.md is valid', async () => {
   expect(blocks('yaml').length).toBeGreaterThan(1)
   for (const example of blocks('yaml')) {
     const env = (): string => KEY
@@ -97,15 +97,15 @@ const commands = blocks('console')
     return { env, args: words.slice(at + 1), output: settled(output.join('\n')) }
   })
 
-/** The output without what differs in every run: what it waited for, times, the user of the system, the width of columns. */
+/** Removes what differs in every run: the instances waited for, times, the user of the system, the width of columns. */
 function settled(output: string): string {
   return (
     output
       .replaceAll(/^markbridge: waiting for .*\n/gm, '')
-      // Where the adapter has read the change already: from then on it cannot exclude such a batch.
+      // This line appears only once the adapter has read the change, because such a batch is possible from then on.
       .replaceAll(/\n {2}- A batch may have been relayed to V2 unrecorded, .*/g, '')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '{time}')
-      // Nobody writes here; the page is for a partner whose advice is `ready`.
+      // The page shows a partner whose advice is `ready`, but no client writes in this test.
       .replaceAll(/\(despite the advice: .*\)/g, '(advice: ready)')
       .replaceAll(/Try again in [^,]*,/g, 'Try again in {wait},')
       .replaceAll(/\bos:[^\s:,]+/g, 'os:{user}')
@@ -114,7 +114,7 @@ function settled(output: string): string {
   )
 }
 
-/** Writes the example of a file, with a journal of its own, on which an adapter runs. */
+/** Writes an example file with a journal of its own, and runs an adapter with it. */
 async function prepare(example: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -136,11 +136,14 @@ async function prepare(example: object): Promise<string> {
 
 const isEarly = (output: string): boolean => output.includes('rollout.resendWindowMs')
 
-/** True where a later run of the same command may print what the page shows: its window is over, or the adapter has read the change. */
+/**
+ * Returns true if a later run of the same command may print the output on the page, because its window is over or the adapter has read the
+ * change.
+ */
 const mayChange = (shown: Shown, output: string): boolean =>
   isEarly(output) ? !isEarly(shown.output) : output.includes('have not acknowledged')
 
-test('every command prints what the page shows', async () => {
+test('every command prints the output that docs/migration.md shows', async () => {
   const [first = '', second = ''] = blocks('yaml')
   const paths: Readonly<Record<string, string>> = {
     'markbridge.yaml': await prepare(parse(first) as object),

@@ -32,7 +32,7 @@ async function expressions(): Promise<string[]> {
   ]
 }
 
-/** The labels of each metric, as docs/metrics.md has them. */
+/** Returns the labels of each metric according to docs/metrics.md. */
 async function documentedLabels(): Promise<Map<string, string[]>> {
   const text = await readFile(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
   const rows = text.matchAll(/^\| `(markbridge_\w+)` \| ([^|]*) \|/gm)
@@ -78,7 +78,7 @@ describe('the alert rules and the dashboard', () => {
     }
   })
 
-  it('give every panel an expression, and every alert a severity', async () => {
+  it('have an expression for every panel and a severity for every alert', async () => {
     const { panels } = JSON.parse(await read('dashboard.json')) as Dashboard
     expect(panels.filter(({ type, targets = [] }) => type !== 'row' && targets.length === 0)).toEqual([])
     const { groups } = parse(await read('alerts.yaml')) as Rules
@@ -88,7 +88,7 @@ describe('the alert rules and the dashboard', () => {
     )
   })
 
-  it('are what promtool accepts, as are the metrics', async ({ skip }) => {
+  it('pass the checks of promtool, as do the metrics', async ({ skip }) => {
     if (spawnSync('promtool', ['--version']).error !== undefined) {
       console.warn(
         'SKIPPED: promtool checks deploy/alerts.yaml and /metrics (Debian: apt-get install prometheus).',

@@ -14,18 +14,18 @@ import { journalFile } from '../e2e/support/journal-file.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** The pages for who operates the adapter, as one text. */
+/** The pages for operators, as one text. */
 const pages = ['operations', 'metrics', 'limits', 'fault-runs'].map((name) =>
   readFile(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'),
 )
 const operations = (await Promise.all(pages)).join('\n')
 
-/** What stands between backticks, in text and tables. */
+/** The texts between backticks, in paragraphs and tables. */
 const quoted = [...operations.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g)].map(
   ([, text = '']) => text,
 )
 
-/** The content of the fenced blocks of a language. */
+/** Returns the contents of the fenced blocks of a language. */
 function blocks(language: string): string[] {
   return [...operations.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map(
     ([, text = '']) => text,
@@ -37,7 +37,7 @@ interface Node {
   readonly items?: Node
 }
 
-/** Every key of the configuration with the sections around it, lists left out: `partners.v3.budgetMs`. */
+/** Returns every configuration key with its sections but without list indexes, such as `partners.v3.budgetMs`. */
 function keysOf(node: Node, path: readonly string[] = []): string[] {
   const own = Object.entries(node.properties ?? {}).flatMap(([name, child]) => {
     const inner = [...path, name]
@@ -46,18 +46,18 @@ function keysOf(node: Node, path: readonly string[] = []): string[] {
   return node.items === undefined ? own : [...own, ...keysOf(node.items, path)]
 }
 
-test('docs/metrics.md has a row for every metric, and none for another', async () => {
+test('docs/metrics.md has a row for exactly the metrics that exist', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text } = await adapter.request('GET', '/metrics')
   const ofWorkers = await createMetricsSum(Date.now).render()
   const shown = [...(text + ofWorkers.text).matchAll(/^# TYPE (markbridge_\w+) /gm)].map(([, name]) => name)
   const rows = [...operations.matchAll(/^\| `(markbridge_\w+)` \|/gm)].map(([, name]) => name)
-  // Reloads are reported by the adapter itself, or by what started its workers.
+  // The adapter reports reloads itself, unless the process that starts workers does.
   expect(shown.length).toBeGreaterThan(10)
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
-test('only counters have names in _total, and each of their series begins at 0 unless the document names it', async () => {
+test('only counters have names that end in _total, and their series begin at 0 unless docs/metrics.md says otherwise', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text: own } = await adapter.request('GET', '/metrics')
   const text = own + (await createMetricsSum(Date.now).render()).text
@@ -79,7 +79,7 @@ test('only counters have names in _total, and each of their series begins at 0 u
   )
 })
 
-test('every key of the configuration that the pages name exists', () => {
+test('every configuration key that the pages for operators name exists', () => {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' })
   const known = keysOf(schema as Node)
   const named = quoted.filter((text) => /^(?:listen|upstreams|limits|journal|partners|v3|quirks|reads|passThrough)(?:\.\w+)+$/.test(text)) // prettier-ignore
@@ -97,7 +97,7 @@ test('the configuration in docs/operations.md is valid', async () => {
   expect(env.mock.calls.flat()).toEqual(['MARKBRIDGE_JOURNAL_URL', 'MARKBRIDGE_JOURNAL_KEY'])
 })
 
-test('a backup of an SQLite journal as docs/operations.md has it is readable for its owner alone', async ({
+test('the backup command of docs/operations.md creates a file that only its owner can read', async ({
   skip,
 }) => {
   if (spawnSync('sqlite3', ['--version']).error !== undefined) {

@@ -6,7 +6,7 @@ const root = new URL('../../', import.meta.url)
 const protocol = await readFile(new URL('docs/protocol.md', root), 'utf8')
 const folders = await readdir(new URL('fixtures/', root))
 
-/** The fixtures that docs/protocol.md names for a row or section. */
+/** Returns the fixtures that docs/protocol.md names for a row or section. */
 function namedFor(row: string): string[] {
   const text = /^[FA]\d+$/.test(row)
     ? (new RegExp(`^\\| ${row} \\|.*\\| ([^|]*) \\|$`, 'm').exec(protocol)?.[1] ?? '')
@@ -19,7 +19,7 @@ function sectionText(row: string): string {
   return protocol.split(/^## /m).find((text) => text.startsWith(`${number}.`)) ?? ''
 }
 
-test('every row names exactly the fixtures that name it', async () => {
+test('every row of docs/protocol.md names exactly the fixtures that name the row', async () => {
   const byRow = new Map<string, string[]>()
   for (const folder of folders) {
     const { rows } = JSON.parse(await readFile(new URL(`fixtures/${folder}/case.json`, root), 'utf8')) as {
@@ -31,11 +31,11 @@ test('every row names exactly the fixtures that name it', async () => {
   expect(expected.map(([row]) => [row, namedFor(String(row))])).toEqual(expected)
 })
 
-test('every row has a fixture, or a test that it names', () => {
+test('every row of docs/protocol.md names a fixture or a test', () => {
   const rows = [...protocol.matchAll(/^\| ([FA]\d+) \|(.*)$/gm)]
   const numbered = (letter: string): string[] =>
     rows.flatMap(([, row = '']) => (row.startsWith(letter) ? [row] : []))
-  // No number is left out.
+  // The numbers of the rows have no gap.
   for (const letter of ['F', 'A'])
     expect(numbered(letter)).toEqual(numbered(letter).map((_, index) => `${letter}${index + 1}`))
   for (const [, row = '', rest = ''] of rows) {

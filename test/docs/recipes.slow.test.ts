@@ -21,7 +21,7 @@ async function fileOf(text: string): Promise<string> {
 const fileOfMarks = (marks: readonly Mark[]): Promise<string> =>
   fileOf(marks.map((mark) => `${JSON.stringify(mark)}\n`).join(''))
 
-/** The address of the service behind a proxy that loses the first reply. */
+/** Returns the address of a proxy in front of the service that loses the first reply. */
 async function loseReply({ adapter, root }: Service): Promise<string> {
   let lost = false
   const proxy = await startFaultProxy({
@@ -40,8 +40,8 @@ async function loseReply({ adapter, root }: Service): Promise<string> {
 }
 
 /**
- * Starts a service that refuses batches in this order, those with 200 in their part, and accepts them from then on. A code that begins
- * with `<` is the page of another server. `seen` has each body, with its type in front.
+ * Starts a service that refuses batches in this order and then accepts them. A refusal with status 200 is in the part of the record. A code
+ * that begins with `<` is the page of another server. `seen` returns the type and the body of each request.
  */
 async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
   const replyOf = (part: string) =>
@@ -64,7 +64,7 @@ async function startRefusing(refusals: readonly (readonly [status: number, code:
   }
 }
 
-/** Rows of one test side by side: each starts a program of its own. */
+/** Runs the rows of one test concurrently, because each starts a program of its own. */
 const each = <Row, Result>(rows: readonly Row[], act: (row: Row) => Promise<Result>): Promise<Result[]> =>
   Promise.all(rows.map(act))
 
@@ -73,7 +73,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
   const test = it.skipIf(missing)
   const run = useRecipe(recipe, missing)
 
-  test('repeats a batch whose reply is lost, prints what became of each record, and exits 1, in both layouts', async () => {
+  test('resends a batch after a lost reply, prints the outcome of each record and exits with status 1, in both layouts', async () => {
     await each(['flat', 'nested'], async (layout) => {
       const service = await startService({ layout }, {}, { journal: journalFile() })
       const lines = service.told.map(({ status, codes = [] }, index) =>
@@ -89,7 +89,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits 1 with the answer when the request is refused as a whole, 0 when every record was written; blank lines and CRLF are nothing', async () => {
+  test('exits with status 1 if the whole request is refused and with 0 if every record is written, and ignores blank lines', async () => {
     const service = await startService()
     const settings = settingsOf(service.root)
     const refused = await run({ ...settings, V2_TOKEN: 'nobody' }, await fileOfMarks(service.register))
@@ -103,7 +103,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     expect(await service.taken()).toEqual(marks)
   })
 
-  test('repeats the same bytes with the same boundary where nothing is written twice', async () => {
+  test('resends the same bytes with the same boundary if a resend cannot write a record twice', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [
@@ -127,17 +127,17 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       expect(await run(settings, file)).toEqual({ code: 0, out: '1 201\n', err: '' })
       expect(seen()).toHaveLength(4)
       expect(new Set(seen()).size).toBe(1)
-      // The id of batch and changeset is the same (service.md 4.2).
+      // The batch and the changeset have the same id (service.md 4.2).
       expect(seen()[0]).toMatch(
         /^multipart\/mixed; ?boundary="?batch_([\w-]{36})"?\n[^]*--changeset_\1--\r\n/,
       )
-      // Another run is another batch.
+      // Another run creates another batch id.
       await run(settings, file)
       expect(new Set(seen()).size).toBe(2)
     })
   })
 
-  test('does not repeat for ever, nor where V2 may write it again or has refused it, and shows the answer or the part', async () => {
+  test('limits its resends, never resends a batch that V2 may write again or has refused, and prints the last reply', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
@@ -159,7 +159,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits 1 without a whole answer of Markbridge or V2, and does not print the token', async () => {
+  test('exits with status 1 and prints no token if it gets no complete reply from Markbridge or V2', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n'
     const breaksOff = await startRawUpstream(
       replyWithBytes(`${head}Content-Length: 500\r\n\r\n--batchresponse_1\r\n`, true),
@@ -177,7 +177,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits 2 with its usage without an address, a token, records or a file', async () => {
+  test('exits with status 2 and prints its usage if the address, the token, the records or the file is missing', async () => {
     const settings = settingsOf('http://127.0.0.1:1')
     const [record, blank] = [await fileOf('{}\n'), await fileOf('\n \n')]
     const rows: [Settings, string][] = [

@@ -12,25 +12,25 @@ type Command = readonly [program: string, ...args: string[]]
 
 /** A V2 client in `docs/recipes`, with the HTTP and multipart libraries of its language. */
 export interface Recipe {
-  /** File in `docs/recipes`. */
+  /** A file in `docs/recipes`. */
   readonly name: string
   readonly language: string
-  /** Debian's packages. */
+  /** The packages of Debian that contain the language. */
   readonly packages: string
-  /** Fails where a part of the language is missing. */
+  /** This command fails if a part of the language is missing. */
   readonly probe: Command
   readonly compile?: (source: string, folder: string) => Command
   readonly start: (source: string, folder: string) => Command
 }
 
-/** Where a recipe finds its settings. */
+/** The settings that a recipe reads from its environment. */
 export interface Settings {
   readonly V2_URL?: string
   readonly V2_KEY?: string
   readonly V2_TOKEN?: string
 }
 
-/** How a recipe ended. */
+/** The exit status and the output of a recipe. */
 interface Run {
   readonly code: number | null
   readonly out: string
@@ -54,7 +54,7 @@ export const recipes: readonly Recipe[] = [
     packages: 'default-jdk-headless libjakarta-mail-java libjakarta-activation-java',
     probe: ['sh', '-c', `javac -version && ls ${jars.replace(':', ' ')}`],
     compile: (source, folder) => ['javac', '-cp', jars, '-d', folder, source],
-    // It runs for a second: the better of the two compilers would take longer than what it compiles.
+    // The recipe runs for a second, and the better of the two compilers would take longer than that.
     start: (_source, folder) => ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', `${jars}:${folder}`, 'PostRegister'], // prettier-ignore
   },
   {
@@ -95,14 +95,14 @@ export const recipes: readonly Recipe[] = [
   },
 ]
 
-/** True where the language is not installed, which is said on the terminal. */
+/** Returns true if the language is not installed, and says so on the terminal. */
 export function isMissing({ name, language, packages, probe: [program, ...args] }: Recipe): boolean {
   if (spawnSync(program, args).status === 0) return false
   console.warn(`SKIPPED: docs/recipes/${name} in ${language} (Debian: apt-get install ${packages}).`)
   return true
 }
 
-/** Compiles the recipe before the tests of a file; the result runs it with these settings and arguments. */
+/** Compiles the recipe before the tests of a file. Returns a function that runs the recipe with these settings and arguments. */
 export function useRecipe(
   { name, compile, start }: Recipe,
   missing: boolean,
@@ -118,7 +118,7 @@ export function useRecipe(
   afterAll(() => rm(folder, { recursive: true }))
   return (settings, ...args) => {
     const [program, ...own] = start(source, folder)
-    // Nothing of the machine's own settings, such as a proxy, is for a service on this machine.
+    // Settings of the machine, such as a proxy, must not affect a service on this machine.
     const env = { PATH: process.env['PATH'], HOME: folder, LANG: 'C.UTF-8', V2_PAUSE: '0', ...settings }
     const child = spawn(program, [...own, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const out: Buffer[] = []

@@ -13,10 +13,10 @@ import { fixed, startSandbox } from '../sandbox/start-sandbox.ts'
 const text = await readFile(new URL('../../docs/sandbox.md', import.meta.url), 'utf8')
 const run = promisify(execFile)
 
-/** The code blocks of a language. */
+/** Returns the code blocks of a language. */
 const blocks = (language: string): string[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, 'gm'))].map(([, block = '']) => block)
-/** The rows of the table under a heading row that begins with a name. */
+/** Returns the rows of the table whose heading row begins with a name. */
 const rows = (name: string): string[][] => {
   const [, table = ''] =
     new RegExp(`^\\| ${name} \\|[^\\n]*\\n\\|[-|]+\\n((?:\\|[^\\n]*\\n)+)`, 'm').exec(text) ?? []
@@ -29,7 +29,7 @@ const names = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, 
 const valuesOf = (body: unknown): Record<string, unknown>[] =>
   (body as { value: Record<string, unknown>[] }).value
 
-test('every curl line works as it stands', async () => {
+test('every curl line in docs/sandbox.md works unchanged', async () => {
   const { port } = await startSandbox()
   const lines = blocks('sh')
     .flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'))
@@ -41,12 +41,12 @@ test('every curl line works as it stands', async () => {
   }
 })
 
-test('the table of options has every option and no other', () => {
+test('the table of options lists exactly the options of the sandbox', () => {
   const listed = rows('option').flatMap(([cell]) => names(cell))
   expect(listed.sort()).toEqual(Object.keys(sandboxFileSchema.shape).sort())
 })
 
-test('the example of a configuration file is one', async () => {
+test('the example configuration file is valid', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const [example = ''] = blocks('yaml')
@@ -59,7 +59,7 @@ test('the example of a configuration file is one', async () => {
   expect(options).toMatchObject({ keys: ['partner-key'], clients: [{ secret: 'own-secret' }] })
 })
 
-test('the example of two gateways is one', async () => {
+test('the example with two gateways is a valid configuration', async () => {
   const [example = ''] = blocks('yaml v2')
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -68,7 +68,7 @@ test('the example of two gateways is one', async () => {
   expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], callsPerSecond: 50 } })
 })
 
-test('the class has as many learners and marks as the table says', async () => {
+test('the class has the numbers of learners and marks in the table', async () => {
   const { json } = await startSandbox({ now: '2026-08-31T10:00:00Z' })
   const [, onRoll = '', left = '', start = '', marks = ''] = rows('scale')[0] ?? []
   const learners = valuesOf((await json('GET', '/V3/LearnerIdentifiers')).body)
@@ -79,7 +79,7 @@ test('the class has as many learners and marks as the table says', async () => {
     start,
   ])
   expect(marks).toContain('11,500')
-  // A school year that is over.
+  // The marks of a completed school year.
   const path = '/V2/Attendance/AttendanceRecords/$count?$filter='
   let total = 0
   for (const { ExternalID } of learners) {
@@ -90,7 +90,7 @@ test('the class has as many learners and marks as the table says', async () => {
 })
 
 test.each(rows('session without a mark').map(([why = '', code]) => [why, names(code)[0]]))(
-  '%s: %s',
+  'an unmarked session (%s) has the code %s',
   async (why, code) => {
     const { json } = await startSandbox()
     const day = {
@@ -117,7 +117,7 @@ test.each(rows('session without a mark').map(([why = '', code]) => [why, names(c
   },
 )
 
-test('the lookups have the types that are listed, by set and by type', async () => {
+test('the lookups have exactly the types that the page lists, by set and by type', async () => {
   const { json } = await startSandbox()
   const [, sentence = ''] = /^(LookupTypes: [^]*?)\. [A-Z]/m.exec(text) ?? []
   for (const part of sentence.split(';')) {
@@ -132,7 +132,7 @@ test('the lookups have the types that are listed, by set and by type', async () 
   }
 })
 
-test('what needs a range of dates is what the text says', async () => {
+test('reads without a range of dates are refused in the cases that the page names', async () => {
   const { json } = await startSandbox()
   const one = `Attendee/ExternalID eq ${fixed.learner}`
   const other = `Attendee/ExternalID eq ${fixed.otherLearner}`

@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url'
 
 import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/schema.ts'
 
-/** The page whose tables are made of the schema. `npm run docs` writes it. */
+/** The page whose tables are generated from the schema. `npm run docs` writes the page. */
 export const configurationPage = fileURLToPath(new URL('../../docs/configuration.md', import.meta.url))
 
-/** What precedes the tables stays as it is written. */
+/** The text before the tables stays unchanged. */
 const START = '<!-- Made by `npm run docs`. -->\n'
 
-/** The text of the page with the tables of the schema as it is. */
+/** Returns the text of the page with the tables of the present schema. */
 export async function makeConfigurationPage(): Promise<string> {
   const [introduction = ''] = (await readFile(configurationPage, 'utf8')).split(START)
   const sections = Object.entries(createConfigJsonSchema().properties ?? {}).map(([name, node]) =>
@@ -21,7 +21,7 @@ export async function makeConfigurationPage(): Promise<string> {
 }
 
 function rowsOf(node: JsonSchemaNode, path: string): readonly string[] {
-  // The introduction of the page has the form of a secret.
+  // The introduction of the page describes the form of a secret.
   const members = Object.entries(node.properties ?? {}).filter(([name]) => name !== 'env' && name !== 'file')
   const own = members.flatMap(([name, child]) => {
     const inner = `${path}.${name}`

@@ -15,16 +15,16 @@ const manifestSchema = z.object({
   devDependencies: z.record(z.string(), z.string()),
 })
 
-test('the bill of materials has every package of an installation, and none of development', () => {
+test('the bill of materials lists every installed package and no development dependency', () => {
   const own = manifestSchema.parse(JSON.parse(readFileSync('package.json', 'utf8')))
   const printed = execFileSync(process.execPath, ['test/package/print-sbom.ts'], { encoding: 'utf8' })
   const sbom = sbomSchema.parse(JSON.parse(printed))
   expect(sbom.metadata.component).toEqual({ name: 'markbridge', version: own.version })
   const listed = sbom.components.map(({ name, group }) => (group === undefined ? name : `${group}/${name}`))
   expect(listed).toEqual(expect.arrayContaining(Object.keys(own.dependencies)))
-  // pg needs it, and so does @types/pg.
+  // Both pg and @types/pg need this package.
   expect(listed).toContain('pg-protocol')
-  // prom-client needs the first one.
+  // prom-client needs the first of these packages.
   const development = Object.keys(own.devDependencies).filter((name) => name !== '@opentelemetry/api')
   expect(listed.filter((name) => development.includes(name))).toEqual([])
 })

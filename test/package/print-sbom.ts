@@ -11,8 +11,8 @@ const readJson = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'))
 
 /**
- * Prints the software bill of materials of an installation, as CycloneDX. `npm sbom --omit=dev` leaves out every package that a development
- * dependency needs as well, pg, yaml and zod among them: it is asked about a lock file without what is for development alone.
+ * Prints the software bill of materials of an installation, as CycloneDX. `npm sbom --omit=dev` also omits packages that a development
+ * dependency needs as well, such as pg, yaml and zod. Therefore `npm sbom` runs with a lock file without development dependencies.
  */
 const parent = mkdtempSync(join(tmpdir(), 'markbridge-sbom-'))
 // npm names the application after its folder.

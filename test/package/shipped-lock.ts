@@ -9,7 +9,7 @@ const lockSchema = z.looseObject({
   ),
 })
 
-/** Reads package-lock.json without what is for development alone. */
+/** Reads package-lock.json without packages that only development needs. */
 export function readShippedLock() {
   const lock = lockSchema.parse(
     JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')),

@@ -24,7 +24,7 @@ const { groups } = parse(await readFile(rulesFile, 'utf8')) as {
 }
 const rules = groups.flatMap((group) => group.rules)
 
-/** Series of the notation of promtool: its name with labels, and values. */
+/** A series in the notation of promtool: its name with labels, and its values. */
 type Series = readonly [series: string, values: string]
 
 /** A case of one rule, scraped every minute. */
@@ -54,7 +54,7 @@ const cases: readonly Case[] = [
   // One record in fifty is under the limit.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+49x20'], [own('records_total', `${acme},outcome="unknown"`), '0+1x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="unknown"`), '0+10x20']], at: '10m', fires: { partner: 'acme' } },
-  // A refused record is an answer.
+  // A refusal of a record is an answer too.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="refused"`), '0+90x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeV3Fails', series: [[calls('none'), '0+60x20'], [calls('2xx'), '0+40x20']], at: '10m', fires: { instance: 'one' } },
   { alert: 'MarkbridgeV3Fails', series: [[calls('5xx'), '0+40x20'], [calls('2xx'), '0+60x20']], at: '10m', fires: undefined },
@@ -66,7 +66,7 @@ const cases: readonly Case[] = [
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x90']], at: '90m', fires: { partner: 'acme' } },
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x30 0x60']], at: '90m', fires: undefined },
   ]),
-  // What nothing settles any longer stays in the totals.
+  // The totals still contain records that nothing settles any longer.
   { alert: 'MarkbridgeRecordsStuck', series: [[states('unknown'), '30x90']], at: '90m', fires: undefined },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '0x3 2x9']], at: '5m', fires: { partner: 'acme' } },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '2x3 0x9']], at: '5m', fires: undefined },
@@ -104,7 +104,7 @@ interface Recorded {
 }
 const recorded = JSON.parse(await readFile(new URL('outage.json', import.meta.url), 'utf8')) as Recorded
 
-/** What fires at times of the recorded outage, which lasts from 2 to 5 minutes; nothing else does. */
+/** The only alerts that fire at certain times of the recorded outage, which lasts from 2 to 5 minutes. */
 const outage: readonly (readonly [at: string, alerts: Readonly<Record<string, object>>])[] = [
   ['1m45s', {}],
   ['5m', { MarkbridgeWritesFail: { partner: 'default' }, MarkbridgeV3Fails: { instance: 'one' } }],
@@ -117,13 +117,13 @@ function ruleOf(alert: string): Rule {
   return rule
 }
 
-/** What promtool expects of a rule that fires; texts are not compared. */
+/** Returns the expectation of promtool for a rule. Texts are not compared. */
 function alertTest(alert: string, at: string, fires: object | undefined): object {
   const labels = { ...ruleOf(alert).labels, ...fires }
   return { eval_time: at, alertname: alert, exp_alerts: fires === undefined ? [] : [{ exp_labels: labels }] }
 }
 
-/** Runs the rules without their texts, which promtool would compare, against tests. */
+/** Runs tests against the rules without their texts, because promtool would compare the texts. */
 async function testRules(tests: readonly object[]): Promise<string> {
   const folder = await makeFolder()
   const bare = {
@@ -142,7 +142,7 @@ if (isMissing)
   )
 
 describe('the alert rules', () => {
-  it('have a case that fires and one that does not, each', () => {
+  it('each have a test case that fires and one that does not', () => {
     const kinds = (fires: boolean): Set<string> =>
       new Set(cases.filter((each) => (each.fires !== undefined) === fires).map(({ alert }) => alert))
     const names = new Set(rules.map(({ alert }) => alert))
@@ -150,7 +150,7 @@ describe('the alert rules', () => {
     expect(kinds(false)).toEqual(names)
   })
 
-  it.skipIf(isMissing)('fire in their cases, and only there', async () => {
+  it.skipIf(isMissing)('fire only in the test cases that expect it', async () => {
     const tests = cases.map(({ alert, series, at, fires }, index) => ({
       name: `${index} ${alert}`,
       interval: '1m',
@@ -160,7 +160,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   })
 
-  it.skipIf(isMissing)('fire in an outage of three minutes as it was recorded, and are silent before and after', async () => {
+  it.skipIf(isMissing)('fire during a recorded outage of three minutes, and neither before nor after it', async () => {
     const tests = [
       {
         interval: recorded.interval,
@@ -173,7 +173,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   }) // prettier-ignore
 
-  it.skipIf(isMissing)('name the marks of that outage which never came again, an hour later', async () => {
+  it.skipIf(isMissing)('still report an hour after the outage the marks that no client resent', async () => {
     const series = recorded.series.map(({ series: name, values }) => ({
       series: name,
       values: `${values} ${(/(\d+)(?:x\d+)?$/.exec(values)?.[1] ?? '0')}x400`,
@@ -184,7 +184,7 @@ describe('the alert rules', () => {
   }) // prettier-ignore
 })
 
-describe('a command in the text of a rule', () => {
+describe('the commands in the descriptions of the alert rules', () => {
   const commands = [
     ...new Set(
       rules.flatMap(({ annotations: { description } }) =>
@@ -193,11 +193,11 @@ describe('a command in the text of a rule', () => {
     ),
   ]
 
-  it('is named by several rules', () => {
+  it('include more than five different commands', () => {
     expect(commands.length).toBeGreaterThan(5)
   })
 
-  it.each(commands)('%s is one that the program runs', async (command) => {
+  it.each(commands)('include %s, which the program accepts', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const STEP_S = 15
 const MINUTE = 60 / STEP_S
-/** In steps of the recording. */
+/** Counted in steps of the recording. */
 const [OUTAGE_FROM, OUTAGE_UNTIL, END] = [2 * MINUTE, 5 * MINUTE, 11 * MINUTE]
 const BATCH_EVERY_MS = 5_000
 const RECORDS = 30
@@ -49,7 +49,7 @@ interface Samples {
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** Marks of an outage have events of their own: no later mark takes the place of one that never came again. */
+/** The marks of an outage have events of their own, so that no later mark replaces a mark that no client resent. */
 function batchOf(number: number, isOutage: boolean, { learners, events, codes }: Samples): string {
   const half = events.length >> 1
   const event = events[(number % half) + (isOutage ? half : 0)]
@@ -65,13 +65,13 @@ function batchOf(number: number, isOutage: boolean, { learners, events, codes }:
   return [...lines, '--c--', `--b${number}--`, ''].join('\r\n')
 }
 
-/** The metrics that the rules name, with their parts. */
+/** The metrics that the rules name, with the parts of histograms. */
 async function namedMetrics(): Promise<ReadonlySet<string>> {
   const rules = await readFile(`${root}deploy/alerts.yaml`, 'utf8')
   return new Set(rules.match(/\bmarkbridge_\w+/g))
 }
 
-/** Values in the notation of promtool: runs of one value are written once. */
+/** Formats values in the notation of promtool, in which a run of equal values is written once. */
 function toNotation(values: readonly (number | undefined)[]): string {
   const runs: { value: number | undefined; times: number }[] = []
   for (const value of values) {

@@ -155,7 +155,7 @@ describe('createLiveGuards', () => {
   })
 })
 
-it('goBack takes back a partner that is still where it began, and ignores partners that V2 serves', async () => {
+it('goBack takes back a partner whose stage was never changed, and leaves partners alone that V2 serves', async () => {
   const { store } = await serve(journalUrl())
   await store.begin('old', legacy)
   await store.begin('next', shadow)

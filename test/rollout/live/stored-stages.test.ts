@@ -476,8 +476,8 @@ describe('an instance with a stale view', () => {
   })
 })
 
-describe('the journal duty for a write that V2 serves', () => {
-  it('is nothing at legacy once all instances are drained and all V3 records are settled', async () => {
+describe('a write that V2 serves', () => {
+  it('needs no entry in the journal at legacy once all instances are drained and all V3 records are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -492,7 +492,7 @@ describe('the journal duty for a write that V2 serves', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('is the keys while another live instance has not acknowledged the stage or has a V3 write under way', async () => {
+  it('needs its keys in the journal while another live instance has not acknowledged the stage or has a V3 write under way', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -513,7 +513,7 @@ describe('the journal duty for a write that V2 serves', () => {
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
-  it('is the keys at legacy while a client may resend a batch that V3 answered', async () => {
+  it('needs its keys in the journal at legacy while a client may resend a batch that V3 answered', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', { stage: 'legacy' })
     store.nowMs = 59_999
@@ -524,7 +524,7 @@ describe('the journal duty for a write that V2 serves', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('is the keys at canary', async () => {
+  it('needs its keys in the journal at canary', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', canary(0))
     await pass(5_000)
