@@ -42,7 +42,7 @@ interface ReplyComparison {
   readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
   readonly rules: OwnRules | undefined
-  /** Default: 1 MiB. */
+  /** Larger replies are skipped. Default: 1 MiB. */
   readonly maxReplyBytes?: number
 }
 

@@ -32,7 +32,7 @@ const NOTE_INTERVAL_MS = 1_000
 const SHARE = 1 / 5
 /** The calls per second that the service allows one integrator (service-facts 9). */
 const SERVICE_LIMIT = 5
-/** The rate of comparisons if clients have no limit. */
+/** The calls per second of comparisons if clients have no limit. */
 const UNLIMITED_RATE = 50
 
 interface PacedSide {

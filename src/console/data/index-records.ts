@@ -68,7 +68,7 @@ const STEP = 50
 const ROWS = 1_000
 /** A batch is then indexed although it is not settled, and once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
-/** Databases limit the entries of an index. Longer texts are not found. */
+/** Databases limit the entries of an index, so texts with more characters are not found. */
 const MAX_TEXT = 200
 
 interface Pack {

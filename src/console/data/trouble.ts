@@ -5,7 +5,7 @@ import { readCounts } from './counts.ts'
 import type { Scope, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
-/** After this time without a call to V3, or without a denial, the trouble is no longer reported. */
+/** After this number of minutes without a call to V3, or without a denial, the trouble is no longer reported. */
 const LATELY = 5
 const MINUTE_S = 60
 

@@ -7,7 +7,7 @@ import { type Db, forUpdate, isMac, type MacKey, readStages, rowsOf } from './st
 
 /** A row is only added, never changed. */
 interface AuditRow {
-  /** 1, 2, 3, …, without gaps. */
+  /** The number of the row: 1, 2, 3, …, without gaps. */
   readonly entry: number
   readonly partner: string
   readonly action: string
@@ -47,7 +47,7 @@ export interface KnownTrail {
   readonly keyName: string
   readonly entries: number
   readonly mac: string
-  /** 0 if there was no repair. */
+  /** The time of the last repair, or 0 if there was none. */
   readonly repairedMs: number
   /** The revisions of the partners whose stage was changed. */
   readonly revisions: readonly (readonly [partner: string, revision: number])[]

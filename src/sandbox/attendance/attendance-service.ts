@@ -94,8 +94,9 @@ const startDateRequired = odataError(
 )
 
 /**
- * Reads the `startDate` parameter of `SIMS.Changes`. The documentation does not show its type, so a plain date is accepted too. An alias is
- * replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or has another form.
+ * Reads the `startDate` parameter of `SIMS.Changes`, in milliseconds since 1970. The documentation does not show its type, so a plain date
+ * is accepted too. An alias is replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or
+ * has another form.
  */
 function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest): number | undefined {
   const [parameter, ...more] = parameters

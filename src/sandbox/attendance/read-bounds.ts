@@ -8,7 +8,7 @@ export interface ReadBounds {
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** The start of the session, both limits inclusive. Infinite if the filter sets no limit. */
+  /** Limits of the session start in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
   readonly from: number
   readonly to: number
 }

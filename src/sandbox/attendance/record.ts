@@ -10,7 +10,7 @@ export interface RecordView {
   readonly externalId: string
   readonly present: boolean
   readonly absent: boolean
-  /** Null for a session without a mark. */
+  /** Milliseconds since 1970, or null for a session without a mark. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
   /** The start of the session as the service writes it. */
@@ -32,7 +32,7 @@ export interface MarkWrite extends Omit<
   /** `undefined` if the attendance code decides. */
   readonly present: boolean | undefined
   readonly absent: boolean | undefined
-  /** `undefined` for the current time. */
+  /** Milliseconds since 1970, or `undefined` for the current time. */
   readonly recordedOn: number | undefined
   readonly recordedBy: string
 }

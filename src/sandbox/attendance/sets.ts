@@ -42,7 +42,7 @@ export function recordSet(school: School, face: RecordFace, asOf: number | undef
   }
 }
 
-/** Creates the collection of `SIMS.Changes`, which can be read without a filter. */
+/** Creates the collection of `SIMS.Changes` since an instant in milliseconds, which can be read without a filter. */
 export function changedRecords(school: School, face: RecordFace, since: number): Collection {
   return {
     typeName: face.typeName,

@@ -24,7 +24,7 @@ export const valueRulesSchema = z.strictObject({
 
 export type ValueRules = z.output<typeof valueRulesSchema>
 
-/** The values of a mark that a service may store differently from how they were posted. */
+/** The values of a mark that a service may store differently from how they were posted. Times are milliseconds since 1970. */
 interface MarkValues {
   readonly minutesLate: number | null
   readonly comment: string | null
@@ -36,7 +36,7 @@ interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
 
-/** Returns the values to store, and the values that the reply shows. */
+/** Returns the values to store, and the values that the reply shows. `now` is in milliseconds since 1970. */
 export function storeValues(
   rules: ValueRules,
   { minutesLate, comment, recordedOn }: PostedValues,

@@ -16,7 +16,7 @@ import { compileComparator, compilePredicate, type VisitBudget } from './compile
 
 export interface QueryContext {
   readonly index: ModelIndex
-  /** The value of `now()`. */
+  /** The value of `now()` in milliseconds since 1970. */
   readonly now: number
   readonly pageSize: number
 }

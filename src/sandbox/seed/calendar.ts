@@ -109,7 +109,7 @@ export interface Session {
   readonly day: number
   readonly half: 'AM' | 'PM'
   readonly externalId: string
-  /** 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
+  /** The start in milliseconds: 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
   readonly start: number
   /** Computed once because every row of a read shows it. */
   readonly startText: string

@@ -140,7 +140,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       /** The client's id. The all-zero guid asks the store to assign an id. */
       readonly externalId: string
       readonly face: Face
-      /** The time of the service, which can differ from `recordedOn`. */
+      /** The time of the service in milliseconds since 1970, which can differ from `recordedOn`. */
       readonly writtenAt: number
       /** The log keeps the client's values even if the service stores others. */
       readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
