@@ -96,10 +96,7 @@ export interface App {
    * their reply after `listen.drainMs`, but finishes their records. Further calls have no effect.
    */
   close(): Promise<void>
-  /**
-   * Logs an error that no other code handled, and fails the request or the run of records that caused it. For the handlers of
-   * `unhandledRejection` and `uncaughtException`.
-   */
+  /** Logs an error that no other code handled, and fails the request or the run of records that caused it. */
   readonly onUnhandled: (cause: unknown) => void
   metrics(): Promise<MetricsSnapshot>
   /** Returns the data of the console, or `undefined` before `listen` or if no console or no journal is configured. */

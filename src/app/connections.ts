@@ -40,10 +40,7 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
   }
 }
 
-/**
- * Creates the server of the adapter, which does not listen yet. While the adapter is not ready, the server closes connections after their
- * reply.
- */
+/** Creates the server, which does not listen yet. Until the adapter is ready, the server closes connections after their reply. */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
   headersMs: number,

@@ -50,10 +50,7 @@ export function addGauges(
   )
 }
 
-/**
- * Adds the gauges of the ledger. Both gauges of a page share one query, so that received = confirmed + refused + notApplied + unknown +
- * parked + open holds on every page.
- */
+/** Adds the gauges of the ledger, which share one query so that the states of a page add up to the received records. */
 export function addJournalGauges(
   { addGauge }: Gauges,
   journal: Pick<Journal, 'balances' | 'deadLetters' | 'isAvailable'>,

@@ -113,10 +113,7 @@ const SAVE_EVERY_MS = 5_000
 /** The number of turns between two loads of the profile, which other instances change too. */
 const LOAD_EVERY = 12
 
-/**
- * Creates the keeper of the echo profile of a service, which saves the profile to the journal and loads it from there. It never delays a
- * request, and retries after a failure.
- */
+/** Creates the keeper, which loads and saves the echo profile of a service. It never delays a request, and retries after a failure. */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,

@@ -115,10 +115,7 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
   return { header: { name, value: value.reveal() } }
 }
 
-/**
- * Returns the token source of a partner, or `undefined` without client credentials. The schema guarantees that the credentials are
- * complete.
- */
+/** Returns `undefined` for a partner without client credentials. The schema guarantees that the credentials are complete. */
 export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined

@@ -15,10 +15,7 @@ type Load = () => Config | Promise<Config>
 /** Loads a configuration and applies it. If the reload rejects, nothing has changed. */
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
-/**
- * Creates the reload, which runs one at a time. Calls during a reload share one more reload afterwards, with the last `load`, so that the
- * latest file is finally in use.
- */
+/** Creates the reload. Calls during a reload share one more reload with the last `load`, so that the latest file is finally in use. */
 export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
   let waiting: Promise<ConfigChanges> | undefined

@@ -18,10 +18,7 @@ export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): strin
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
-/**
- * Stores the last known stages in a file that is replaced as a whole. Stores nothing without a path. The mark in the same folder ensures
- * that another journal is refused.
- */
+/** Stores the last known stages in a file that is replaced as a whole. Stores nothing without a path. */
 export function createStageFile(journal: JournalConfig): KeptStages {
   const path = stageFileOf(journal)
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }

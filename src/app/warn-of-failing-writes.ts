@@ -3,10 +3,7 @@ import type { BatchAnswered, Events, WritesFailing } from '../observability/even
 
 const EVERY_MS = 60_000
 
-/**
- * Decorates events so that batches with records that V3 did not accept are reported at once, and afterwards once a minute with their
- * number.
- */
+/** Reports batches with records that V3 did not accept at once, and afterwards once a minute with their number. */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()
   /** The number of batches by partner and reason. */

@@ -17,10 +17,7 @@ export async function readGivenFile(path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/**
- * Writes a file that only its owner may read; `force` replaces an existing file. Throws `ADP_USAGE` if the file exists or cannot be
- * written.
- */
+/** Writes a file that only its owner may read; `force` replaces an existing file. Throws `ADP_USAGE` if the file cannot be written. */
 export async function writeResult(path: string, text: string, force = false): Promise<void> {
   await expectPlace(path, force)
   try {
@@ -43,9 +40,7 @@ export async function expectPlace(path: string, force = false): Promise<void> {
 const writeError = (message: string, cause?: unknown): AdapterError =>
   new AdapterError('ADP_USAGE', `${message}.`, { cause })
 
-/**
- * Reads the key that `flag` names as `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the text, which may be the key itself.
- */
+/** Reads the key that `flag` names as `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the text, which may be the key. */
 export async function readKeySource(source: string, flag = '--key'): Promise<string> {
   const [, kind, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
   if (kind === undefined)
@@ -67,10 +62,7 @@ export async function readRecordingKey(source: string | undefined): Promise<Uint
   )
 }
 
-/**
- * Reads a file like `readGivenFile`, and decrypts a file of a recording with the key of `source`. Throws `ADP_USAGE`, and the errors of
- * `readSealed`.
- */
+/** Reads a file like `readGivenFile`, and decrypts a file of a recording. Throws `ADP_USAGE`, and the errors of `readSealed`. */
 export async function readRecordedFile(path: string, source: string | undefined): Promise<Buffer> {
   return path.endsWith(SEALED) ? readSealed(await readRecordingKey(source), path) : readGivenFile(path)
 }

@@ -6,10 +6,7 @@ import { NO_CONFIG, type Target } from './options.ts'
 /** A command that calls no service needs an address too, since every configuration has one. */
 const NO_SERVICE = 'http://127.0.0.1'
 
-/**
- * Loads the configuration without the secrets of partners, for a command that calls no service. Without a file it is the configuration of
- * `serve` without a file.
- */
+/** Loads the configuration without the secrets of partners. Without a file it is the one that `serve` uses without a file. */
 export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Promise<Config> {
   return loadConfig(
     path,

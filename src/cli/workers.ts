@@ -171,10 +171,7 @@ const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/**
- * Creates the delays after which workers are replaced: 100 ms, doubled after each short life, up to 10 s. `livedMs` is the age of the
- * worker that ended.
- */
+/** Creates the delays before workers are replaced: 100 ms, doubled after each short life (`livedMs`), up to 10 s. */
 export function createRestartDelay(): (livedMs: number) => number {
   let young = 0
   return (livedMs) => {

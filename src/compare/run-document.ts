@@ -76,10 +76,7 @@ const form = z
     kinds: groups,
     /** `code:present`, `code:absent` or `code:neither`, from the booleans of V2, or of V3 if V2 lacks the record. */
     codeClasses: groups,
-    /**
-     * Counts by day of the session, oldest first. In a run of kind `live`, the day is that of the comparison, so that a fix becomes
-     * visible.
-     */
+    /** Counts by day of the session, or of the comparison in a run of kind `live`, so that a fix becomes visible. */
     days: groups,
     /** Counts by the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
     hours: groups.default([]),

@@ -91,10 +91,7 @@ export function encodingOf(message: Pick<WireMessage, 'fields'>): string | undef
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
-/**
- * Decodes a body off the event loop. Returns `tooLarge` if the body is missing or expands to more than `maxBytes`, and `encoding` if it
- * cannot be decoded.
- */
+/** Decodes a body off the event loop. Returns `tooLarge` if it is missing or exceeds `maxBytes`, `encoding` if it is damaged. */
 export async function decodeBody(
   message: WireMessage,
   maxBytes: number,

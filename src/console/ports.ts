@@ -20,9 +20,7 @@ export interface ConsolePorts {
 }
 
 export interface ComparisonDesk {
-  /**
-   * Returns the runs in the folder, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read.
-   */
+  /** Returns the runs, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read. */
   runs(): Promise<readonly ListedRun[]>
   unfinished(): Promise<readonly UnfinishedRun[]>
   /** Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */

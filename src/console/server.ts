@@ -157,10 +157,7 @@ function createGate(settings: ConsoleOptions['settings']) {
   }
 }
 
-/**
- * Checks the headers by which browsers report the sender of a form. The token in the form is the actual protection; this check also covers
- * the login, which has no token yet.
- */
+/** Checks the headers by which browsers report the sender of a form. This also protects the login, which has no token yet. */
 function expectSameSite({ headers }: Request, host: string): void {
   const site = headers['sec-fetch-site']
   const { origin } = headers

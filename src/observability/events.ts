@@ -206,10 +206,7 @@ export function createEvents(
 
     /** The process reached its limit of open files and closed connections: `idle` connections without a request, and `refused` new ones. */
     connectionsCrowded: event<{ readonly limit: number; readonly idle: number; readonly refused: number }>('warn', 'connections at the limit of open files', (crowd) => crowded({}, crowd.idle + crowd.refused)), // prettier-ignore
-    /**
-     * The bytes after a request were not a valid request. The adapter sent the `owed` replies, answered with `status` and closed the
-     * connection.
-     */
+    /** The bytes after a request were invalid. The adapter sent the `owed` replies, answered with `status` and closed the connection. */
     laterBytesRefused: event<{ readonly status: number; readonly owed: number }>('warn', 'bytes after a request refused', counter('later_bytes_refused_total', 'Connections that were closed for invalid bytes after a request.', {})), // prettier-ignore
 
     // Upstreams

@@ -18,10 +18,7 @@ export function createInstruments(registry: Registry) {
   const registers = [registry]
   const begins: ((partner: string) => void)[] = []
   return {
-    /**
-     * Creates a counter and returns a function that adds to one of its series. Series whose label values are all known exist from the
-     * start.
-     */
+    /** Creates a counter and returns a function that adds to a series. Series whose labels are all known exist from the start. */
     counter: <const All extends Labels>(name: string, help: string, labels: All) => {
       const labelNames = Object.keys(labels)
       const made = new Counter({ name: `markbridge_${name}`, help, labelNames, registers })
@@ -95,10 +92,7 @@ function combine(labels: Labels): Record<string, string>[] {
 
 export const statusClasses: readonly string[] = ['2xx', '3xx', '4xx', '429', '5xx']
 
-/**
- * Returns `2xx`, `4xx` and so on, or `none` without a reply. 429 is a class of its own, because the service's rate limit causes it and not
- * the request.
- */
+/** Returns `2xx`, `4xx` and so on, or `none` without a reply. 429 is a class of its own, because the rate limit causes it. */
 export function statusClass(status: number | undefined): string {
   if (status === undefined) return 'none'
   return status === 429 ? '429' : `${Math.floor(status / 100)}xx`

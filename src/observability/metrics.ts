@@ -19,10 +19,7 @@ export interface MetricsText {
 /** Metrics as JSON data. Workers send them in this form to the primary process, which adds them up. */
 export type MetricsSnapshot = readonly object[]
 
-/**
- * The metrics of one adapter, in a registry of its own. Labels are partners' ids and words from fixed lists, never a learner's or mark's
- * value, a key or a path (product contract 8).
- */
+/** Labels are partners' ids and words from fixed lists, never a value, a key or a path (product contract 8). */
 export type Metrics = ReturnType<typeof createMetrics>
 
 const partner = unlisted
@@ -227,10 +224,7 @@ const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').repla
 
 export type MetricsSum = ReturnType<typeof createMetricsSum>
 
-/**
- * Adds up the metrics of several processes as those of one adapter, with the running workers, the workers that ended unexpectedly, and
- * reloads.
- */
+/** Adds up the metrics of several processes, with the running workers, the workers that ended unexpectedly, and reloads. */
 export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()

@@ -46,10 +46,7 @@ function methodsOfKind(path: string): readonly string[] {
   return kinds.find(({ pattern }) => pattern.test(path))?.methods ?? readMethods
 }
 
-/**
- * Returns the error for a method that the path does not accept, and sets `Allow` (RFC 9110 15.5.6). For a batch, the error also names the
- * path that batches are posted to.
- */
+/** Returns the error for a method that the path does not accept, and sets `Allow` (RFC 9110 15.5.6). */
 export function refuseMethod(
   { method, url = '', headers }: IncomingMessage,
   response: ServerResponse,
@@ -66,10 +63,7 @@ function isMultipart(headers: IncomingHttpHeaders): boolean {
   return /^\s*multipart\/mixed\b/i.test(headers['content-type'] ?? '')
 }
 
-/**
- * Matches text that only V2 requests contain: the path of their request lines, the type of their records, and members of those records
- * (service.md 4.2).
- */
+/** Matches text that only V2 requests contain: their path, their type, and members of their records (service.md 4.2). */
 const OF_V2 =
   /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
 

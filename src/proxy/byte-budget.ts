@@ -13,10 +13,7 @@ export function releaseAfterReply(held: HeldBytes, response: ServerResponse): vo
   else response.once('close', () => held.release())
 }
 
-/**
- * Creates a budget of `maxBytes` that is divided fairly between clients. Requests beyond the budget are refused with 503. Calls `onRefusal`
- * for each refusal.
- */
+/** Creates a budget that is divided fairly between clients. Calls `onRefusal` for each request beyond the budget. */
 export function createByteBudget(maxBytes: number, onRefusal?: () => void) {
   const quota = createQuota(maxBytes)
   return {

@@ -47,10 +47,7 @@ export type Replied =
 
 /** Receives the events of an exchange and never changes the exchange. */
 export interface ExchangeObserver {
-  /**
-   * The maximum size in bytes of the copy of a reply, or 0 for no copy. With a copy, the observer also receives the body of a write that V2
-   * serves.
-   */
+  /** The maximum size of the copy of a reply, or 0. With a copy, the observer also receives the body of a write that V2 serves. */
   readonly copyBytes: number
   /** Called when a write has been read. `plan` is `undefined` if the write cannot be read and V2 serves it unchanged. */
   decoded(plan: Plan | undefined): void

@@ -32,10 +32,7 @@ export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'heade
     )
 }
 
-/**
- * Returns the end-to-end fields as a list of alternating names and values, in their original spelling. Fields in `kept` pass even if
- * `Connection` names them.
- */
+/** Returns the end-to-end fields as alternating names and values. Fields in `kept` pass even if `Connection` names them. */
 function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
   // The fields that `Connection` names are hop-by-hop too (RFC 9110 7.6.1).
   const named = new Set<string>()
@@ -64,10 +61,7 @@ const OF_GATEWAYS =
 
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
-/**
- * Returns a name in lower case with hyphens, because servers that expose headers as variables take `X_Forwarded_For` and `X-Forwarded-For`
- * for one field.
- */
+/** Returns a name in lower case with hyphens, because some servers take `X_Forwarded_For` and `X-Forwarded-For` for one field. */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower
@@ -139,9 +133,7 @@ const REPLACED: ReadonlySet<string> = new Set([
   ...['x-forwarded-port', 'x-forwarded-prefix', 'host', 'expect'],
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
-/**
- * Node uses only the first of these fields. A service that used the last one would see another client, or other records, than the adapter.
- */
+/** Node uses only the first of these fields. A service that used the last one would see another client or other records. */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**

@@ -39,10 +39,7 @@ export interface ForwardCall {
   readonly credentials?: V3Credentials
   /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
-  /**
-   * Maps paths below the upstream's address to the addresses that replace absolute links to them in replies. The last entry has the empty
-   * path.
-   */
+  /** The replacements for absolute links to paths below the upstream's address. The last entry has the empty path. */
   readonly links?: readonly LinkRewriting[] | undefined
   /** See `ReplyOptions.queryRewritten`. Default: false. */
   readonly queryRewritten?: boolean
@@ -52,10 +49,7 @@ export interface ForwardCall {
   readonly withheld?: readonly string[]
   /** The raw body if it was already read. If `undefined`, the body is streamed. */
   readonly body?: Buffer | undefined
-  /**
-   * True if the reply is read to its end after the client has disconnected, for at most `bodyMs` after its head. Applies only with `body`.
-   * Default: false.
-   */
+  /** True if the reply is read to its end after the client has disconnected. Applies only with `body`. Default: false. */
   readonly keepGoing?: boolean
   /** The maximum size in bytes of a copy of the reply's body. Default: 0, which makes no copy. */
   readonly captureBytes?: number
@@ -141,10 +135,7 @@ export function createForwarder(options: ForwarderOptions) {
   const connections = createConnections(baseUrl.origin, options)
   const streams = createStreamProxy(baseUrl, options.timeouts, clock)
   return {
-    /**
-     * Forwards one request and answers it. Rejects without sending anything if the call budget or the client's share of memory is
-     * exhausted.
-     */
+    /** Forwards one request and answers it. Rejects without sending anything if the call budget or the memory share is exhausted. */
     forward: async (
       request: IncomingMessage,
       response: ServerResponse,
@@ -213,9 +204,7 @@ export function createForwarder(options: ForwarderOptions) {
   }
 }
 
-/**
- * Returns the error for the client whose upload is abandoned. The error says that the request may have been applied if part of it was sent.
- */
+/** Returns the error for an abandoned upload, which says that the request may have been applied if part of it was sent. */
 function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
   const error = slowUploadError(request.method, call?.isSent() === true, outcomeUnknown)

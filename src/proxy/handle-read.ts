@@ -189,10 +189,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
-/**
- * Returns the key of a path segment as V3 writes it, or an empty string if there is none. Throws `ADP_NOT_FOUND` for a key that cannot
- * belong to a registration.
- */
+/** Returns the key of a path segment as V3 writes it, or an empty string. Throws `ADP_NOT_FOUND` for an impossible key. */
 function keyOf(segment: string): string {
   if (!hasKey(segment)) return ''
   const id = readGuidKey(segment)

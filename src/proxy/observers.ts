@@ -118,10 +118,7 @@ export function beginTrial(
 
 type Outcome = TrialResult['outcome']
 
-/**
- * Returns `unknown` if V3 may have applied the write. The rules are those for V3's outcomes (docs/architecture.md), so that both sides are
- * judged alike.
- */
+/** Returns `unknown` if V3 may have applied the write, by the rules for V3's outcomes, so that both sides are judged alike. */
 function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
   if (unknown > 0) return 'unknown'
   if (notApplied > 0) return 'serverError'

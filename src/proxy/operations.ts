@@ -66,10 +66,7 @@ async function handleMetrics(
   response.end(text)
 }
 
-/**
- * Returns true for a caller on this machine. Behind a proxy the peer is the proxy. Any name other than that of loopback was resolved
- * elsewhere, which indicates DNS rebinding.
- */
+/** Returns true for a caller on this machine without a proxy. Another name than that of loopback indicates DNS rebinding. */
 function isLocal({ socket, headers }: IncomingMessage): boolean {
   const isLocalPeer = isLoopbackAddress(socket.remoteAddress ?? '') && !isForwarded(headers)
   return isLocalPeer && isLoopback(hostName(headers.host ?? ''))

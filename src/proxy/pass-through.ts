@@ -58,10 +58,7 @@ export function createPassThrough(options: PassThroughOptions) {
     if (own !== undefined) throw own
     pass()
   }
-  /**
-   * Pauses all calls with the subscription key after a 429, for the time that the service asked for, but at most for the partner's time
-   * budget.
-   */
+  /** Pauses all calls with the subscription key after a 429, but at most for the partner's time budget. */
   const holdBack = ({ rateLimit, partner }: Authorisation, retryAfter: string | undefined): void => {
     const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
     const waitMs = retryWaitMs({ reason: 'throttled', retryAfterMs }, 0)

@@ -11,10 +11,7 @@ export function addressOf(request: IncomingMessage): string {
   return serviceRoot(request, readTarget(request.url ?? '').rawPath)
 }
 
-/**
- * Returns the address for next links of a page that V3 serves. If V2 may serve the next request, the address carries a marker which says
- * that V3 issued the link.
- */
+/** Returns the address for next links of V3, with a marker that V3 issued them if V2 may serve the next request. */
 export function nextAddressOf(
   { linkSecret }: Pick<ReadContext, 'linkSecret'>,
   { request, client }: { readonly request: IncomingMessage; readonly client: Client },
@@ -24,9 +21,7 @@ export function nextAddressOf(
   return serviceRoot(request, segment + readTarget(request.url ?? '').rawPath)
 }
 
-/**
- * Returns the address of the adapter as the client knows it, followed by `path`. `replaceForwarding` has set the scheme, host and prefix.
- */
+/** Returns the adapter's address as the client knows it, followed by `path`, from the fields that `replaceForwarding` has set. */
 export function serviceRoot({ headers }: IncomingMessage, path: string): string {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
   const [host, prefix] = [headers['x-forwarded-host'] ?? headers.host, headers['x-forwarded-prefix']]
@@ -60,10 +55,7 @@ export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: 
   return marker.side === 'v2' || marker.proof === proofOf(secret(), owner)
 }
 
-/**
- * Removes the marker from the target of a request before the target is read, so that all later steps see the path that the service knows.
- * Returns `undefined` if the target has no marker.
- */
+/** Removes the marker before the target is read, so that all later steps see the path that the service knows. */
 export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
   const { url = '' } = request
   const found = MARKED.exec(url)

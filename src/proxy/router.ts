@@ -217,10 +217,7 @@ export function createProxyApp(
   return { listener, messages: createMessageClasses(app), onCutOff }
 }
 
-/**
- * Returns the side of a request. The side that issued a next link also serves the page that the link leads to. V2 is never called at
- * `complete`.
- */
+/** Returns the side of a request. The side that issued a next link also serves its page. V2 is never called at `complete`. */
 function sideOf(
   { reads }: ProxyContext,
   { side, stage }: StageEntry,
@@ -278,10 +275,7 @@ function checkMethod(
   else if (handlerOf(route, request) === undefined) throw refuseMethod(request, response, methodsOf(route))
 }
 
-/**
- * Checks the method for a path of V2 that no route translates. V2 accepts only reads there; V3 accepts the methods that the pass-through
- * allows.
- */
+/** Checks the method for a path of V2 that no route translates: V2 accepts only reads, V3 what the pass-through allows. */
 function checkOther(
   { passThrough }: ProxyContext,
   side: Side,
@@ -292,9 +286,7 @@ function checkOther(
   else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(request, response, readMethods)
 }
 
-/**
- * Calls `leave` once the reply was sent or the client disconnected. Awaiting a promise would keep everything alive that the request holds.
- */
+/** Calls `leave` once the reply was sent or the client disconnected. A promise would keep the request in memory. */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
     for (const one of leave) one()

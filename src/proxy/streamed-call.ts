@@ -7,22 +7,14 @@ import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
 import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
 
-/**
- * The hooks of the library find a call through this property of its request. A map of requests would cost a third of the time in garbage
- * collection.
- */
+/** The hooks of the library find a call through this property. A map would cost a third of the time in garbage collection. */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
-/**
- * Shorter than the idle timeout of common gateways. If a gateway closes a connection at the moment of its reuse, the outcome of the request
- * is unknown.
- */
+/** This is shorter than the idle timeout of gateways. If a gateway closes a connection during its reuse, the outcome is unknown. */
 const IDLE_MS = 4_000
 
-/**
- * Creates a proxy over http-proxy-middleware. It opens a connection whenever none is idle, so the caller must limit the number of calls.
- */
+/** Creates a proxy over http-proxy-middleware, which opens a connection if none is idle, so the caller must limit the calls. */
 export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
   const fail = (cause: Error, request: CarryingRequest): void => request[CALL]?.abort(cause)
@@ -212,10 +204,7 @@ export class StreamedCall {
     this.cancelTimer = this.options.clock.after(ms, () => this.abort(lost(message)))
   }
 
-  /**
-   * Replaces the fields that the library took from the request. The library joins repeated fields, and closes the connection after chunked
-   * bodies.
-   */
+  /** Replaces the fields from the library, which joins repeated fields and closes the connection after chunked bodies. */
   private setFields(upstream: ClientRequest): void {
     const { fields } = this.options
     const { request } = this

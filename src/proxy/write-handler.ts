@@ -102,10 +102,7 @@ export async function endReply(
   await observer.replied({ kind: 'answered', planned, answered })
 }
 
-/**
- * Calls `onWritten` when the reply was written completely, and never if the client disconnected or closed its side earlier, because that
- * client may not have received the reply.
- */
+/** Calls `onWritten` when the reply was written completely, and never if the client disconnected earlier. */
 export function onceWritten(response: ServerResponse, onWritten: () => void): void {
   const { socket } = response.req
   const check = (): void => {

@@ -115,10 +115,7 @@ export interface LiveStages {
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
 }
 
-/**
- * Creates stages from the configuration file alone. Allows only stages at which one side serves all units, because no journal records the
- * writes that V2 serves.
- */
+/** Creates stages from the configuration file. Allows only stages at which one side serves all units. */
 export function createFileStages(): LiveStages {
   return {
     enter: ({ fileStage: { stage } }, { kind }) => ({

@@ -106,10 +106,7 @@ export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, acti
   )
 }
 
-/**
- * Throws `ADP_FORBIDDEN` if the actor is the person who proposed the change, or if the configuration no longer lets the proposer change
- * stages.
- */
+/** Throws `ADP_FORBIDDEN` if the actor proposed the change, or if the configuration no longer lets the proposer change stages. */
 export function expectOther(
   actor: Pick<Actor, 'name' | 'role'>,
   proposer: string,

@@ -9,9 +9,7 @@ export interface Principal {
   readonly actorId: string
 }
 
-/**
- * Checks the two headers of a call (service.md 5, service-facts 10) and counts the call. Returns the caller or the refusal of the gateway.
- */
+/** Checks the two headers of a call (service.md 5, service-facts 10) and counts it. Returns the caller or the refusal. */
 export type Admit = (credentials: {
   readonly subscriptionKey: string | undefined
   readonly authorization: string | undefined

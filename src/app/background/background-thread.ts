@@ -70,10 +70,7 @@ export function createBackgroundThread(options: ThreadOptions) {
     if (own !== undefined) await endThread(own, CLOSE_MS, clock)
   }
   return {
-    /**
-     * Queues work on the thread. Returns a reason instead of a promise if the queue is full, the thread is down or the adapter is
-     * stopping. The promise rejects if the thread fails.
-     */
+    /** Queues work on the thread, or returns a reason if the thread cannot take it. The promise rejects if the thread fails. */
     hand: <Result>(
       bytes: number,
       send: (call: Call, id: number) => Promise<Result>,

@@ -65,10 +65,7 @@ interface Background {
   close(): Promise<void>
 }
 
-/**
- * The maximum number of keys of writes that wait for the thread. Beyond it keys are dropped, and both sides are asked for a newer mark
- * before a mark counts as different.
- */
+/** Further keys of waiting writes are dropped. Both sides are then asked for a newer mark before a mark counts as different. */
 const MAX_PENDING_KEYS = 50_000
 
 /**

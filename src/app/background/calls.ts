@@ -30,10 +30,7 @@ export interface ThreadStart {
 }
 
 export interface ThreadCalls {
-  /**
-   * Compares an exchange whose client had the reply at `sinceMicros` (see `nowMicros`). Resolves once nothing of it is in progress. Checks
-   * without a result have failed.
-   */
+  /** Compares an exchange whose client had the reply at `sinceMicros` (`nowMicros`). Checks without a result have failed. */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void

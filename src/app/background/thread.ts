@@ -216,10 +216,7 @@ function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): 
   }
 }
 
-/**
- * Returns the address of registrations in V3, or `undefined` if V3 has none or the query cannot be read. In both cases the client got the
- * error of the side that served it.
- */
+/** Returns the address of registrations in V3, or `undefined` if V3 has none or the query cannot be read. */
 function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
   try {
     const resource = toV3RegistrationPath(decodeURIComponent(path))
@@ -233,10 +230,7 @@ function toRegistrations(baseUrl: URL, path: string, query: string): URL | undef
   }
 }
 
-/**
- * Returns true if a query continues an earlier page. Returns false for a query that the adapter refuses, such as one with `$apply`, so that
- * the comparison shows whether V2 answers it.
- */
+/** Returns true if a query continues an earlier page, and false for a query that the adapter refuses. */
 function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
   try {
     return planner.tokenOf(query) !== undefined

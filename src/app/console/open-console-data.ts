@@ -29,10 +29,7 @@ const SETTINGS = {
   resourceLimits: { maxOldGenerationSizeMb: 256 },
 }
 
-/**
- * Opens the data of the console in a thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the journal exists. Returns `undefined` if
- * no journal is configured.
- */
+/** Opens the data in a thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the journal exists. Returns `undefined` without one. */
 export function openConsoleData({
   journal,
   clock,

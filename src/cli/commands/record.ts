@@ -130,9 +130,7 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
   }
 }
 
-/**
- * Matches requests for marks, and for the whole set of registrations. The path before the match names an installation and is not recorded.
- */
+/** Matches marks and the whole set of registrations. The path before the match names an installation and is not recorded. */
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
 /** Hands each exchange of marks or registrations to the recorder once V2 has replied completely. */

@@ -132,10 +132,7 @@ const describeError = (error: unknown) => {
   }
 }
 
-/**
- * A run with some 5,000 classes of difference has this size in bytes and takes 0.1 s to read in the process that serves clients; a usual
- * run has 20 KiB.
- */
+/** A run with 5,000 classes of difference has this size and takes 0.1 s to read in the process that serves clients. */
 const MAX_BYTES = 524_288
 
 function createComparisonDesk(

@@ -146,10 +146,7 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/**
- * Inspects the recorded requests in a folder, or all of its files if it has none; at most the first 1,000 by name. `key` decrypts files of
- * recordings.
- */
+/** Inspects the recorded requests in a folder, or all files if it has none; at most 1,000. `key` decrypts files of recordings. */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

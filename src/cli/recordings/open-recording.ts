@@ -29,10 +29,7 @@ interface OpenedRecording {
 
 const slicing = createSlicing()
 
-/**
- * Opens a recording: the body of a batch, or a whole HTTP request. Checks the head of a request by the rules of the adapter; a body alone
- * gets the boundary in its first line.
- */
+/** Opens the body of a batch, or a whole HTTP request. A body alone gets the boundary in its first line. */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = await kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined

@@ -143,10 +143,7 @@ export async function verifyCertificate(file: string, options: VerifyOptions): P
 
 const auditNotRead: Finding = { check: 'audit', result: 'unknown', what: 'The journal was not read.' }
 
-/**
- * Reads a certificate. A duplicate member counts as a change, since readers differ in which of the two they take. Throws `ADP_USAGE` if the
- * text is not a certificate.
- */
+/** Reads a certificate, in which a duplicate member counts as a change. Throws `ADP_USAGE` if the text is not a certificate. */
 function readCertificate(text: string): { readonly certificate: Certificate; readonly isWhole: boolean } {
   let json: unknown
   try {

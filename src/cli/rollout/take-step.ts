@@ -173,9 +173,7 @@ const damagedTrail = {
 } as const
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
-/**
- * The stand-ins for a damaged row: from `lowest` every step to a stage at which V3 serves is forward, from `highest` every step is back.
- */
+/** From `lowest` every step to a stage at which V3 serves is forward, from `highest` every step is back. */
 const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 
 async function take(

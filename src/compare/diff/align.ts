@@ -23,10 +23,7 @@ export interface Keys {
 
 const nothing: KeyedRows = { at: -1, rows: [] }
 
-/**
- * Aligns the rows of both sides by key, whatever their order. Rows whose key the other side lacks are matched by their second key, rows of
- * equal content first.
- */
+/** Aligns the rows of both sides by key, in any order. Rows without a match are matched by their second key, equal content first. */
 export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
   const v2Records = collect(v2, keys, v2Unknown)

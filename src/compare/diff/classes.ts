@@ -4,9 +4,7 @@ import { isMembers, memberOf, type Members, momentOf, nanosBetween, ZERO_GUID } 
 /** How the texts of a member are classified. With `text`, a text that a person wrote is never taken for a GUID or a time. */
 export type TextForm = 'any' | 'text'
 
-/**
- * Returns the class of a value without revealing the value. All classes come from fixed lists, so a service cannot make their number grow.
- */
+/** Returns the class of a value without revealing the value. All classes come from fixed lists, so their number cannot grow. */
 function classOf(value: unknown, form: TextForm = 'any'): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'

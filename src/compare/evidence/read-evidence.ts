@@ -175,10 +175,7 @@ const sections = [
   ['comparedAt', 'hour'],
 ] as const
 
-/**
- * Converts evidence to a run document of kind `live`. `skipped` counts sampled requests that were not compared, since their records are
- * unknown. Resent requests count once.
- */
+/** Converts evidence to a run document. `skipped` counts requests, since their records are unknown. Resent requests count once. */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner } = scope
   const verdicts = countsOf(counts, 'verdict').map(

@@ -48,10 +48,7 @@ interface ReplyComparison {
 
 const MAX_REPLY_BYTES = 1_048_576
 
-/**
- * Translates a write to V2 as if V3 had received it, and compares the reply that the adapter would have sent with V2's, record by record.
- * Sends nothing.
- */
+/** Compares the reply that the adapter would have sent with V2's, record by record. Sends nothing. */
 export async function compareReply(
   written: WireWrite,
   { partner, placesOf, limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,

@@ -118,10 +118,7 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   }
   return {
     wrote: latest.recordWrites,
-    /**
-     * Compares an exchange after all earlier ones and resolves with the ends of its checks. `sinceMs` is the time at which the client
-     * received the reply, by `clock`.
-     */
+    /** Compares an exchange after all earlier ones. `sinceMs` is the time at which the client received the reply, by `clock`. */
     compare: async (
       exchange: OfferedExchange,
       sinceMs: number,

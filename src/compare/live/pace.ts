@@ -44,10 +44,7 @@ interface PacedSide {
   notedMs: number
 }
 
-/**
- * Creates the rate limit of one process, or, with `slotsOf`, of all instances of a journal. Nothing is compared while the journal is
- * unreachable.
- */
+/** Creates the rate limit of one process or, with `slotsOf`, of all instances. Nothing is compared while the journal is unreachable. */
 export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: string) => RateSlots): Pace {
   const sides = new Map<string, PacedSide>()
   const sideOf = (partner: Partner, side: Side): PacedSide => {

@@ -47,10 +47,7 @@ function message(start: string, fields: ReturnType<typeof pairsOf>, body: Buffer
   return Buffer.concat([Buffer.from([start, ...lines, '', ''].join('\r\n'), 'latin1'), body])
 }
 
-/**
- * Lists the folders of recordings in `folder`, oldest first, or `folder` itself if it is one recording. Throws `ADP_USAGE` if the folder
- * cannot be read or has no recording.
- */
+/** Lists the recordings in `folder`, oldest first, or `folder` itself if it is one. Throws `ADP_USAGE` if there is none. */
 export async function listRecordings(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
     throw new AdapterError('ADP_USAGE', `${folder} cannot be read: ${describeFileError(cause)}.`, { cause })

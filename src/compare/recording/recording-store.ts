@@ -114,10 +114,7 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
 
 const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
 
-/**
- * Creates the queue that masks exchanges and writes them to a store one at a time. After a failed write, such as on a full disk, the queue
- * calls `onStopped` once and writes no more.
- */
+/** Creates the queue that masks and writes exchanges. After a failed write it calls `onStopped` once and writes no more. */
 export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (cause: unknown) => void) {
   const results = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
   let [waiting, waitingBytes, isStopped] = [0, 0, false]

@@ -56,10 +56,7 @@ async function readWindow(
   return { ...ofV2, v3: ofV3 }
 }
 
-/**
- * Reads and compares a window on both sides, in several parts if it has too many rows. A window with differences is read again. Rejects
- * with the reason of the signal.
- */
+/** Reads and compares a window on both sides, in several parts if it is too large. Rejects with the reason of the signal. */
 export async function compareWindow(
   options: CompareWindowOptions,
   window: Window,

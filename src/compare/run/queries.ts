@@ -62,10 +62,7 @@ const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.
 
 const MAX_NAMED = 10
 
-/**
- * Reads one GUID per line, ignoring duplicates, blank lines and lines that begin with `#`. Throws `ADP_USAGE` with `name` and the numbers
- * of faulty lines, never with their text.
- */
+/** Reads one GUID per line, except comments (`#`). Throws `ADP_USAGE` with the numbers of faulty lines, never with their text. */
 export function parseLearnerList(text: string, name: string): readonly string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   const ids = new Set<string>()

@@ -50,10 +50,7 @@ export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
   readonly path: string
 }
 
-/**
- * Runs a comparison to its end or until `signal` aborts. Writes a checkpoint after each step and always writes the document. Rejects if
- * files cannot be written or the program fails.
- */
+/** Runs a comparison to its end or until `signal` aborts, and always writes the document. Rejects if files cannot be written. */
 export async function runComparison(options: RunOptions, signal: AbortSignal): Promise<RunResult> {
   const { source, header, files, clock, checkpoint, onProgress } = options
   const resumed = checkpoint?.resumed

@@ -43,10 +43,7 @@ export interface AdapterSide {
 
 const MAX_FAILURES = 3
 
-/**
- * Creates the V3 side from the code that serves clients. `registrations` are V3's own. `client` is called before each read, since its token
- * may have been renewed.
- */
+/** Creates the V3 side from the code that serves clients. `client` is called before each read, since its token may have been renewed. */
 export function createAdapterSide(
   context: ReadContext,
   client: () => Promise<Authorisation>,
@@ -110,10 +107,7 @@ export type RowsRead =
 /** Services may filter rows after they have divided them into pages. */
 const MAX_EMPTY_PAGES = 100
 
-/**
- * Reads all pages of a query, or stops once there are more than `maxRows` rows. Errors of the side are results. Rejects only if `signal`
- * aborts or the program fails.
- */
+/** Reads all pages of a query up to `maxRows` rows. Errors of the side are results. Rejects only if `signal` aborts or on a bug. */
 export async function readRows(
   side: ComparedSide,
   query: string,

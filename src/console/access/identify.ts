@@ -80,10 +80,7 @@ interface Bucket {
   atMs: number
 }
 
-/**
- * Creates the limit of failed attempts to sign in. One address may fail 10 times at once, then once in 6 s; all addresses together may fail
- * 100 times at once, then once in 0.6 s.
- */
+/** Creates the limit of failed attempts to sign in, for each address and for all addresses together. */
 export function createLoginLimit(nowMs: () => number) {
   const all: Bucket = { failed: 0, atMs: nowMs() }
   const addresses = new Map<string, Bucket>()

@@ -5,10 +5,7 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 
 export interface SignedIn {
   readonly actor: Actor
-  /**
-   * The token in every form, which each change must send back. Empty if the request itself has a token, because no other page can send such
-   * a request.
-   */
+  /** The token in every form, which each change must send back. Empty if the request itself has a token. */
   readonly csrf: string
   /** `undefined` if a token or a proxy identifies each request. */
   readonly session: Session | undefined

@@ -26,10 +26,7 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
   week: { grain: 3_600, count: 168 },
 }
 
-/**
- * Adds counts to each interval that is still kept. `finest` is the length in seconds of the shortest interval that the counts are known
- * for.
- */
+/** Adds counts to each interval that is still kept. `finest` is the shortest interval in seconds that the counts are known for. */
 export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[], finest = 10) {
   const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()

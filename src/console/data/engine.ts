@@ -42,10 +42,7 @@ const CHECK_EVERY_MS = 60_000
 
 const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
 
-/**
- * Opens the engine: it answers the pages of the console, and derives the console's tables from the journal in the background. Rejects with
- * the driver's error if there is no journal yet.
- */
+/** Opens the engine of the console's pages and its background work. Rejects with the driver's error if there is no journal yet. */
 export async function openConsoleEngine(options: EngineOptions): Promise<ConsoleEngine> {
   const { url, how, onFailure } = options
   const database = await openConsoleDatabase(url)

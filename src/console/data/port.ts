@@ -120,10 +120,7 @@ export interface IndexState {
   readonly lostSteps: number
 }
 
-/**
- * `onV2`: V2 served the request, so it is not stored. `gone`: its retention period is over. `key`: the key is missing. `damaged`: it cannot
- * be decoded.
- */
+/** `onV2`: V2 served it, so it is not stored. `gone`: its retention is over. `key`: the key is missing. `damaged`: it cannot be decoded. */
 export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
 export type HashedKind = 'learner' | 'event' | 'mark'

@@ -14,10 +14,7 @@ const states = Object.values(stateColumns)
   .map((column) => `${column} integer not null`)
   .join()
 
-/**
- * Returns the statements that create the console's tables. Learners, events and marks are keyed hashes of 52 bits, never values. Times are
- * milliseconds since the epoch.
- */
+/** Returns the statements for the tables, with keyed hashes of learners, events and marks. Times are milliseconds since the epoch. */
 const tables = (dialect: Dialect): readonly string[] => [
   // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` does the
   // background work until `until_ms`.
@@ -55,10 +52,7 @@ const tables = (dialect: Dialect): readonly string[] => [
 
 const names = ['index', 'batches', 'records', 'steps', 'counts', 'checks']
 
-/**
- * Creates the console's tables for a journal, and first drops tables of another version or of another journal. Nothing else may do so at
- * the same time.
- */
+/** Creates the console's tables, and first drops those of another version or journal. Nothing else may do so at the same time. */
 export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
   const journal = (await readMeta(db, 'identity')) ?? ''
   const isThere =

@@ -51,10 +51,7 @@ export function createStepQueue(nowMs: () => number) {
   }
 }
 
-/**
- * Wraps a journal and records its exceptional steps. A call of `knownMarks` counts as a read-back, since every read-back makes it before it
- * decides.
- */
+/** Wraps a journal and records its exceptional steps. `knownMarks` counts as a read-back, since every read-back calls it first. */
 export function observeJournal(
   journal: Journal,
   { add }: Pick<ReturnType<typeof createStepQueue>, 'add'>,

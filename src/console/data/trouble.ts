@@ -17,10 +17,7 @@ export async function readTrouble(db: Db, nowMs: number, scope: Scope): Promise<
 
 type Counted = Awaited<ReturnType<typeof readCounts>>
 
-/**
- * Reports that V3 fails if more than half of the calls in the latest minute failed. The failure began with the first minute since which
- * every minute was like this.
- */
+/** Reports that V3 fails if more than half of the calls in the latest minute failed, since the first of such minutes in a row. */
 function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
   const calls = rows.filter(({ words: [name] }) => name === 'calls')
   let [count, first] = [0, points]

@@ -243,9 +243,7 @@ function shareOf(days: readonly TrendDay[]): string | undefined {
   return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
 }
 
-/**
- * Shows the results of the last days: a bar for the share of each day, and the share of the last day and of the days before it in words.
- */
+/** Shows the last days: a bar for the share of each day, and the share of the last day and of the days before it in words. */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shown = days.slice(-SHOWN)
   const last = shown.at(-1)

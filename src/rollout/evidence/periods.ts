@@ -140,10 +140,7 @@ export async function lockPeriod(database: JournalDatabase, db: Db, id: number):
   return row !== undefined && row.key !== null
 }
 
-/**
- * Runs a transaction that leaves no bytes of deleted or moved rows in the file of SQLite. PostgreSQL keeps deleted rows until its next
- * vacuum.
- */
+/** Runs a transaction that leaves no bytes of deleted rows in the file of SQLite. PostgreSQL keeps them until its next vacuum. */
 export function overwriting<Result>(
   { db, dialect }: JournalDatabase,
   work: (transaction: Db) => Promise<Result>,

@@ -69,10 +69,7 @@ export const newGuardState: GuardState = {
   recent: noRecent,
 }
 
-/**
- * Returns the evidence for a revision of the stage. Evidence of any other revision does not count, not even of a later one, because
- * revisions restart after a damaged row.
- */
+/** Returns the evidence for a revision. No other revision counts, not even a later one, because a damaged row restarts revisions. */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
   return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }
@@ -233,10 +230,7 @@ export function formatGuardState(state: GuardState): string {
   return JSON.stringify({ ...state, logs: rounded })
 }
 
-/**
- * Parses stored evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for any other text, because damaged
- * evidence must not restart unnoticed.
- */
+/** Parses evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED`: evidence must not restart unnoticed. */
 export function parseGuardState(text: string | undefined): GuardState {
   if (text === undefined) return newGuardState
   try {

@@ -2,10 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
-/**
- * `changing`: a pending change would move the unit to the other side. `stale`: the stage must be read first. `asking`: the store must be
- * asked first, even if it does not answer.
- */
+/** `changing`: a change would move the unit. `stale`: the stage must be read first. `asking`: the store must at least be asked first. */
 export type Wait = 'changing' | 'stale' | 'asking'
 
 /** Tries to admit a write, or returns why the write has to wait. `last` means that the write has waited for as long as it may. */

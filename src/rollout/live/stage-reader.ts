@@ -200,10 +200,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     if (unrecorded.get(partner) === at) unrecorded.delete(partner)
     update({ unrecorded })
   }
-  /**
-   * Returns what this instance acknowledges for each partner: the revision that it serves by, the change that it holds writes for, and the
-   * writes under way on the wrong side.
-   */
+  /** Returns for each partner the revision it serves by, the change it holds writes for, and the writes under way on the wrong side. */
   const acknowledgementsOf = (view: StageView): readonly Acknowledgement[] =>
     [...settingsOf(view, options.partners())].map(([partner, setting]) => {
       const pending = view.partners.get(partner)?.pending

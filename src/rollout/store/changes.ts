@@ -65,10 +65,7 @@ export interface Undrained {
   readonly writes: number | undefined
 }
 
-/**
- * Why no unit may go to V3 now. `lost`: lost instances may still send V2 writes of the units that would move. `early`: the journal may lack
- * batches of the last `quietMs`.
- */
+/** `lost`: lost instances may still send V2 writes of units that would move. `early`: the journal may lack the latest batches. */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
@@ -151,10 +148,7 @@ export function createStageChanges(database: JournalDatabase) {
   return {
     /** Replaces a damaged end of the trail by the end of its rows. Returns false if the end was not damaged. */
     repair: () => change(({ wasSound }) => Promise.resolve(!wasSound), true),
-    /**
-     * Changes a stage at once and drops a pending change. Returns `forward` for a change that must be proposed instead. Repairs a damaged
-     * row if the expected revision is `damaged`.
-     */
+    /** Changes a stage at once and drops a pending change. Returns `forward` for a change that must be proposed instead. */
     apply: (wanted: Change, action: 'set' | 'back' | 'guard') =>
       change(async (transaction) => {
         const kept = await readExpected(transaction, wanted)

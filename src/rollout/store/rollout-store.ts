@@ -74,10 +74,7 @@ export interface OpenedRolloutStore extends RolloutStore {
   close(): Promise<void>
 }
 
-/**
- * Opens the store of an existing journal, which may be in use. The trail must continue from `known`. Throws the errors of
- * `openJournalDatabase`.
- */
+/** Opens the store of an existing journal, whose trail must continue from `known`. Throws the errors of `openJournalDatabase`. */
 export async function openRolloutStore(
   options: DatabaseOptions,
   known?: KnownTrail,

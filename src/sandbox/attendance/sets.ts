@@ -98,10 +98,7 @@ export function codeEntities({ codes, ids }: School): Entity[] {
   }))
 }
 
-/**
- * Lists the audit of changes (service-facts 4): the states that writes replaced and the states that they created, in the order of the
- * writes.
- */
+/** Lists the audit of changes (service-facts 4): the states that writes replaced and created, in the order of the writes. */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {
     const view = historyView(school, change)

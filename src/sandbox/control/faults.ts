@@ -33,20 +33,14 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /**
-   * Handles the requests of a V3 batch one after another with a delay of `ms` before each. With `resetAfterMs` the connection is reset
-   * while the batch is still running.
-   */
+  /** Handles the requests of a V3 batch with a delay of `ms` before each. `resetAfterMs` resets the connection meanwhile. */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
     ms: z.int().min(1).max(600_000),
     resetAfterMs: z.int().min(0).max(600_000).optional(),
   }),
-  /**
-   * Hides from reads the writes of the last `lagMs` milliseconds by the clock of the service. Default: the writes made since the fault was
-   * set.
-   */
+  /** Hides from reads the writes of the last `lagMs` milliseconds. Default: the writes made since the fault was set. */
   z.strictObject({ ...scope, kind: z.literal('staleRead'), lagMs: z.int().min(0).optional() }),
 ])
 

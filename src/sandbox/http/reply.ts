@@ -22,10 +22,7 @@ export function jsonReply(
   return { status, headers: { ...odataHeaders, ...headers }, body }
 }
 
-/**
- * Builds an error reply in the OData form (OData JSON format 21.1), which service-facts 12 expects of V3. Only the codes ATT_VAL_2 and
- * ATT_VAL_3 are known from the service.
- */
+/** Builds an error reply in the OData form (OData JSON format 21.1). The service shows only the codes ATT_VAL_2 and ATT_VAL_3. */
 export function odataError(
   status: number,
   code: string,

@@ -196,10 +196,7 @@ const maxHeaderBytes = 131_072
 // Longer than the idle timeout of clients, because otherwise a connection can close just as a client reuses it.
 const keepAliveMs = 75_000
 
-/**
- * Creates a port of the service. Port 0 means any free port. `option` names the setting of the port in the error about a port that is in
- * use.
- */
+/** Creates a port of the service, or any free port for 0. `option` names the setting in the error about a port in use. */
 export function createHttpPort(
   parts: PortParts,
   { host, port, option }: { host: string; port: number; option: string | undefined },

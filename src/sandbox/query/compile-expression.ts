@@ -188,10 +188,7 @@ function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudg
   }
 }
 
-/**
- * Compiles a checked expression to a function of JSON values. The model determines the notation of the values. The function throws
- * `QueryError` once the budget is spent.
- */
+/** Compiles a checked expression to a function of JSON values, which throws `QueryError` once the budget is spent. */
 function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
   const compile = (node: TypedExpr): Evaluate => {
     switch (node.kind) {

@@ -39,9 +39,7 @@ export interface CompiledQuery {
 /** The maximum for all conditions of one query in total. It is dozens of times what a school needs. */
 const maxVisits = 200_000
 
-/**
- * Checks and compiles query options. At the level `full` each entity includes its type. Throws `QueryError` with the option and position.
- */
+/** Checks and compiles query options. At the level `full` entities show their type. Throws `QueryError` with option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,

@@ -19,10 +19,7 @@ export function presentationOf({ format }: QueryOptions, request: RoutedRequest)
   return { root: contextRoot(request), level: levelOf(format, request) }
 }
 
-/**
- * Builds a page (OData JSON format 12): the context URL, the count if requested, the rows and the link to the next page. `context` is the
- * text after `$metadata#`.
- */
+/** Builds a page (OData JSON format 12). `context` is the text after `$metadata#`. */
 export function collectionReply(
   { root, level }: Presentation,
   context: string,

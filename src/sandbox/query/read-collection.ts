@@ -90,9 +90,7 @@ export function readCollection(
   )
 }
 
-/**
- * Answers `/$count` of a collection regardless of paging and order (OData protocol 11.2.10). Throws `QueryError` for invalid query options.
- */
+/** Answers `/$count` regardless of paging and order (OData protocol 11.2.10). Throws `QueryError` for invalid query options. */
 export function countCollection(
   { typeName, rows, refuse }: Collection,
   queryContext: QueryContext,

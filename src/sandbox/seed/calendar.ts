@@ -118,10 +118,7 @@ export interface Session {
 
 export type Calendar = ReturnType<typeof createCalendar>
 
-/**
- * Creates the calendar, from the first school year with marks (`firstYear`) to the end of the school year of `now`. Its sessions are in
- * order of time and have no gaps.
- */
+/** Creates the calendar up to the end of the school year of `now`. Its sessions are in order of time and have no gaps. */
 export function createCalendar(ids: Identities, now: number, firstYear: number) {
   const first = dayNumber(`${firstYear}-09-01`)
   const last = dayNumber(`${schoolYearOf(Math.max(dayOf(now), dayNumber(fixedMonday))) + 1}-08-31`)

@@ -36,10 +36,7 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/**
- * Increment this version whenever the seeded content changes. A change of the tables is detected without it. A file with another version is
- * refused.
- */
+/** Increment this whenever the seeded content changes. Changes of the tables are detected. A file of another version is refused. */
 const SEED_VERSION = '4'
 
 /** `fresh` is true if the tables were just created and still need the seed. */
@@ -48,10 +45,7 @@ interface OpenDatabase {
   readonly fresh: boolean
 }
 
-/**
- * Creates the tables if the file is new. `content` describes the seed. Throws `ADP_USAGE` if the file cannot be opened, has another seed or
- * is only partly seeded.
- */
+/** Creates the tables of a new file. Throws `ADP_USAGE` if the file cannot be opened, has another seed or is only partly seeded. */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = openFile(location)
   if (tables?.['n'] === 0) {
@@ -89,9 +83,7 @@ function openFile(location: string): { database: DatabaseSync; tables: Record<st
   }
 }
 
-/**
- * `content` is stored once the seed is complete. `planned` is the day that the school was planned for, `marked` the last day with marks.
- */
+/** `content` is stored once the seed is complete. `planned` is the day of the school's plan, `marked` the last day with marks. */
 type SeedFact = 'content' | 'planned' | 'marked'
 
 function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
@@ -108,10 +100,7 @@ export function storeFact(database: DatabaseSync, name: SeedFact, value: string 
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
-/**
- * Runs `work` in a transaction, or as part of the transaction that is already open. An error rolls the new transaction back and is
- * rethrown.
- */
+/** Runs `work` in a transaction, or in the one that is already open. An error rolls the new transaction back and is rethrown. */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')

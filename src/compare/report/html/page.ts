@@ -73,9 +73,7 @@ const sources = {
   live: 'live traffic of a running adapter',
 }
 
-/**
- * Writes a report as one self-contained page without scripts or requests, with all text escaped. Every chart also has its figures as text.
- */
+/** Writes a report as one page without scripts or requests. Every chart also has its figures as text. */
 export function toHtml(report: Report): string {
   const { title, outcome, headline, limits, classes, run, exact } = report
   const lasted = formatDuration(Date.parse(run.endedAt) - Date.parse(run.startedAt))
