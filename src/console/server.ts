@@ -344,10 +344,7 @@ function toKnownError(error: unknown): AdapterError {
   if (status === 413)
     return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Send a smaller form.')
   if (typeof status === 'number' && status < 500)
-    return new AdapterError(
-      'ADP_BODY',
-      'The request cannot be read. Nothing was done. Open the page again and repeat the action.',
-    )
+    return new AdapterError('ADP_BODY', 'The request cannot be read. Nothing was done. Repeat the action.')
   return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause: error })
 }
 

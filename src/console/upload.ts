@@ -18,7 +18,7 @@ export async function readUpload(request: Request, maxBytes: number): Promise<Up
     // The rest of the request is read and dropped, so that the browser receives the response.
     request.resume()
     if (cause instanceof AdapterError) throw cause
-    throw new AdapterError('ADP_BODY', 'The form cannot be read. Nothing was stored. Upload the file again.', { cause })
+    throw new AdapterError('ADP_BODY', 'The form cannot be read. Nothing was stored. Resend it.', { cause })
   }
 }
 

@@ -61,7 +61,7 @@ export const sandbox: Page = {
     expectOperator(visit)
     const own = sandboxOf(visit, ports)
     const wanted = switches.find(([name]) => name === visit.form.get('switch'))
-    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed. Choose a fault from the list.')
+    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed.')
     const [name, label, , ...faults] = wanted
     const text = `Faults: ${label}.`
     await ports.stages.recordAction('sandbox', visit.actor.name, text)
@@ -116,7 +116,7 @@ function Switches({ visit, set }: SwitchesProps) {
   )
 }
 
-const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'The sandbox has not accepted a mark yet.', [
+const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'No mark yet.', [
   ['Number', ({ seq }) => String(seq)],
   ['Face', ({ face }) => face],
   ['Learner', ({ learner }) => <Id of={learner} />],
