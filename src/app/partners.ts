@@ -216,7 +216,7 @@ async function checkPartnerChanges(
   const faults = changes.flatMap(({ partner, target, change }) => {
     const records = unsettled.get(partner) ?? 0
     if (records === 0) return []
-    const message = `${change}, but partner ${partner} has ${records} unsettled record(s). Reload again once they are settled.`
+    const message = `the new configuration ${change}, but partner ${partner} has ${records} unsettled record(s). Reload again once these records are settled.`
     return [{ target, message }]
   })
   if (faults.length > 0) throw refuseReload(faults)

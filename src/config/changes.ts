@@ -56,7 +56,10 @@ export function planReload(running: Config, next: Config): { config: Config; cha
     changedPaths(running[section], next[section], section).filter((path) => !commandKeys.test(path)),
   )
   const target = needsRestart.find((path) => path === 'upstreams.v3.baseUrl')
-  if (target !== undefined) throw refuseReload([{ target, message: 'needs a restart when it changes' }])
+  if (target !== undefined)
+    throw refuseReload([
+      { target, message: 'cannot change on a reload. Restart the adapter to apply the new value' },
+    ])
   const raised = raisedStages(running, next)
   if (raised.length > 0) throw refuseReload(raised)
   const { listen, upstreams, journal, console, passThrough } = running
@@ -82,7 +85,7 @@ function raisedStages(
   return next.partners.flatMap(({ id, stage }, index) => {
     const own = before.get(id)
     if (own === undefined || stages.indexOf(stage) <= stages.indexOf(own.stage)) return []
-    const message = `partner ${id} is at ${own.stage}: a reload cannot move a partner forward, use markbridge rollout set`
+    const message = `partner ${id} is at ${own.stage}. A reload cannot move a partner forward. Use markbridge rollout set`
     return [{ target: `partners[${index}].stage`, message }]
   })
 }
@@ -135,7 +138,8 @@ export function ownershipChanges(running: Config, next: Config): readonly Owners
   )
   return running.partners.flatMap((before): readonly OwnershipChange[] => {
     const found = after.get(before.id)
-    if (found === undefined) return [{ partner: before.id, target: 'partners', change: 'removes it' }]
+    if (found === undefined)
+      return [{ partner: before.id, target: 'partners', change: 'removes the partner' }]
     const path = `partners[${found.index}]`
     const isOf = (target: string, change: string): OwnershipChange => ({
       partner: before.id,
@@ -146,13 +150,18 @@ export function ownershipChanges(running: Config, next: Config): readonly Owners
     return [
       ...(isSameClient(before.match, found.partner.match) && !loses
         ? []
-        : [isOf('match', loses ? 'gives one of its keys to another partner' : 'matches other requests')]),
+        : [
+            isOf(
+              'match',
+              loses ? 'gives a key of the partner to another partner' : 'matches the partner in another way',
+            ),
+          ]),
       ...(changedPaths(before.identity, found.partner.identity).length === 0
         ? []
-        : [isOf('identity.claims', 'separates its clients by other claims')]),
+        : [isOf('identity.claims', 'distinguishes the clients of the partner by other claims')]),
       ...(before.v3.auth.mode === found.partner.v3.auth.mode
         ? []
-        : [isOf('v3.auth.mode', 'changes whose tokens its records are sent with')]),
+        : [isOf('v3.auth.mode', 'sends the records of the partner with other tokens')]),
     ]
   })
 }

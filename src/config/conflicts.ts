@@ -56,13 +56,13 @@ function findTooFewOperators(
   const found: ErrorDetail[] = []
   if (!hasJournal)
     found.push(
-      fault('rollout.approval', 'needs a journal: with journal.url: none the stages are those of this file'),
+      fault('rollout.approval', 'requires a journal. With journal.url: none, the stages come from this file'),
     )
   const proposers = operators.filter(({ role }) => role === 'operator').length
   const approvers = operators.filter(({ role }) => role === 'approver').length
   if (operators.length > 0 && (proposers === 0 || proposers + approvers < 2)) {
     const message =
-      'needs an operator who proposes a step and a second person, operator or approver, who approves it'
+      'requires an operator who proposes a step, and a second operator or an approver who approves the step'
     found.push(fault('rollout.approval', message))
   }
   return found
@@ -76,15 +76,15 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
   return [
     ...(hasJournal
       ? []
-      : [fault('console', 'needs a journal: the console shows the contents of the journal')]),
+      : [fault('console', 'requires a journal, because the console shows the contents of the journal')]),
     ...(isOpen && operators.length === 0
-      ? [fault('console.host', 'can be reached from other machines: list the operators in rollout.operators')]
+      ? [fault('console.host', 'is reachable from other machines. List the operators in rollout.operators')]
       : []),
     ...(identity !== undefined && operators.length === 0
-      ? [fault('console.identity', 'needs operators: rollout.operators is empty')]
+      ? [fault('console.identity', 'requires operators, but rollout.operators is empty')]
       : []),
     ...(identity !== undefined && listOf(trustedProxies).length === 0
-      ? [fault('console.identity', 'has no effect: console.trustedProxies is empty')]
+      ? [fault('console.identity', 'has no effect, because console.trustedProxies is empty')]
       : []),
   ]
 }
@@ -100,7 +100,7 @@ function findLentCredentials({ match, clients, v3 }: Members, path: string): Err
   const isOpen = way['any'] === true || way['pathPrefix'] !== undefined
   if (!lends || !isOpen || clients === 'open') return []
   const message =
-    'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
+    'must be subscriptionKeySha256 or header. With any or pathPrefix, every caller of the address writes with the key or token of this partner. Set clients: open to allow these writes'
   return [fault(`${path}.match`, message)]
 }
 
@@ -117,9 +117,11 @@ function findStageFaults(
   const isServed = hasV2 || membersOf(v2)['baseUrl'] !== undefined
   const target = `${path}.stage`
   if (servedByV2.includes(stage) && !isServed)
-    return [fault(target, `needs an address of V2: set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
+    return [fault(target, `requires an address of V2. Set upstreams.v2.baseUrl or ${path}.v2.baseUrl`)]
   if (journaled.includes(stage) && !hasJournal)
-    return [fault(target, 'needs a journal: with journal.url: none a stage is legacy, v3 or complete')]
+    return [
+      fault(target, 'requires a journal. With journal.url: none, the stage must be legacy, v3 or complete'),
+    ]
   return []
 }
 
@@ -131,7 +133,9 @@ function findIncomplete(auth: Members, path: string): ErrorDetail[] {
   const isKnown = isClient || auth['mode'] === undefined || auth['mode'] === 'passThrough'
   if (!isKnown) return []
   const members = isClient ? clientMembers : [...clientMembers, 'organisation']
-  const message = isClient ? 'is required for clientCredentials' : 'is for mode clientCredentials only'
+  const message = isClient
+    ? 'is required for mode: clientCredentials'
+    : 'applies only to mode: clientCredentials'
   return members
     .filter((member) => (auth[member] === undefined) === isClient)
     .map((member) => fault(`${path}.${member}`, message))

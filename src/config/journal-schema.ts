@@ -25,11 +25,11 @@ const PLAINTEXT = 'plaintext'
 
 const encryptionKey = z.strictObject({
   id: key(
-    'Name of the key, stored with each row that it encrypts.',
+    'Name of the key. Each encrypted row contains the name of its key.',
     z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
   ),
   key: key(
-    '32 bytes: 64 hexadecimal digits, or base64. Required but for the id plaintext.',
+    'The key, as 64 hexadecimal digits or as 32 bytes in base64. Required except for the id plaintext.',
     keySecret.optional(),
   ),
 })
@@ -38,20 +38,20 @@ const encryptionKey = z.strictObject({
 export const journalSchema = z
   .strictObject({
     url: key(
-      'sqlite:<file> for one machine, postgres://… for several, none for no journal; may be a secret.',
+      'Address of the journal: sqlite:<file> for one machine, postgres://… for several machines, or none for no journal. The address may be a secret.',
       url.prefault('sqlite:./data/journal.db'),
     ),
     keys: key(
-      'Encryption keys: the first encrypts, all decrypt. A last entry { id: plaintext } also accepts rows from before the first key, until they are deleted.',
+      'Encryption keys. The first key encrypts new rows, and all keys decrypt. A last entry { id: plaintext } accepts rows that were stored before there was a key.',
       z.array(encryptionKey).max(16).default([]),
     ),
     replayForMs: key(
-      'Retention of requests and replies; as long, a repeated batch is answered from the journal.',
+      'Retention of requests and replies. During this time the adapter answers a repeated batch from the journal.',
       span.prefault('24h'),
     ),
     keepRecordsMs: key('Retention of the outcome of each record.', span.prefault('90d')),
     stateDir: key(
-      'PostgreSQL only: folder of this adapter for the last change and the last stages that it has seen (an SQLite journal keeps both beside its file).',
+      'Folder in which this instance stores the number of the last change and the last stages that it has seen. Only for PostgreSQL: an SQLite journal stores both beside its file.',
       z.string().min(1).optional(),
     ),
   })
@@ -61,7 +61,10 @@ export const journalSchema = z
     for (const [index, { id, key: own }] of journal.keys.entries())
       if (own === undefined && id !== PLAINTEXT) refuse(['keys', index, 'key'], 'is required')
     if (journal.stateDir !== undefined && !isPostgresAddress(journalUrlOf(journal)))
-      refuse('stateDir', 'is for a PostgreSQL journal: an SQLite journal keeps its state beside its file')
+      refuse(
+        'stateDir',
+        'applies only to a PostgreSQL journal. An SQLite journal stores its state beside its file',
+      )
     if (journal.keepRecordsMs < journal.replayForMs)
       refuse('keepRecordsMs', 'must not be shorter than replayForMs')
   })

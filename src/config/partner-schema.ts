@@ -11,7 +11,7 @@ const keyHashes = z
   .union([keyHash, z.array(keyHash).min(1).max(32)])
   .refine(
     (given) => [given].flat().every((text) => /^[0-9a-f]{64}$/i.test(text)),
-    'must be 64 hexadecimal digits, or a list of such',
+    'must be 64 hexadecimal digits, or a list of such hashes',
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
@@ -19,7 +19,7 @@ const keyHashes = z
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =
-  'must be a path as it is after decoding: no escapes, dot segments, parameters, blanks or empty segments'
+  'must be a decoded path without escapes, dot segments, empty segments, parameters or trailing blanks'
 
 /** Returns true if a request path can have this prefix. Requests with any other form of path are refused. */
 function isPlainPath(prefix: string): boolean {
@@ -33,50 +33,53 @@ function isPlainPath(prefix: string): boolean {
 
 const match = z.union(
   [
-    z.strictObject({ any: key('Every request matches.', z.literal(true)) }),
+    z.strictObject({ any: key('Every request belongs to the partner.', z.literal(true)) }),
     z.strictObject({
       subscriptionKeySha256: key(
-        "SHA-256 of the subscription key in hexadecimal, or a list of the hashes of one client's keys.",
+        "SHA-256 hash of the subscription key in hexadecimal, or a list of the hashes of one client's keys.",
         keyHashes,
       ),
     }),
     z.strictObject({
       header: key(
-        'A header that the client sends.',
+        'A request header that identifies the partner.',
         z.strictObject({
-          name: key('Name of the header, in any case.', z.string().min(1)),
-          value: key('Value of the header, or a secret; never printed.', headerValue),
+          name: key('Name of the header, in upper or lower case.', z.string().min(1)),
+          value: key('Value of the header, or a secret. It is never printed.', headerValue),
         }),
       ),
     }),
     z.strictObject({
       pathPrefix: key(
-        'Beginning of the path, compared by whole decoded segments in any case.',
+        'Beginning of the request path. Whole decoded segments are compared, without regard to case.',
         z.string().startsWith('/').refine(isPlainPath, unreachablePrefix),
       ),
     }),
   ],
-  'needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
+  'must have exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
 )
 
 const auth = z.strictObject({
   mode: key(
-    "passThrough forwards the client's token; clientCredentials fetches tokens for the partner.",
+    "passThrough: forwards the client's token. clientCredentials: fetches tokens for the partner.",
     z.enum(['passThrough', 'clientCredentials']).default('passThrough'),
   ),
   tokenUrl: key(
-    'Address of the token endpoint, https.',
+    'URL of the token endpoint. It must be https.',
     httpUrl
       .refine(
         (url) => url.protocol === 'https:' || isLoopback(url.hostname),
-        'must be https: a secret is sent there',
+        'must be https, because the adapter sends a secret to this address',
       )
       .optional(),
   ),
-  clientId: key('Client id for the token endpoint; may be a secret.', textOrSecret.optional()),
+  clientId: key('Client id for the token endpoint. It may be a secret.', textOrSecret.optional()),
   clientSecret: key('Client secret for the token endpoint.', secret.optional()),
-  scope: key('Scope of the token.', z.string().min(1).optional()),
-  organisation: key('Sent as acr_values=orgselected:<id>.', z.string().min(1).optional()),
+  scope: key('Scope that the token request asks for.', z.string().min(1).optional()),
+  organisation: key(
+    'Id of the organisation, which the token request sends as acr_values=orgselected:<id>.',
+    z.string().min(1).optional(),
+  ),
 })
 
 const rateMessage = 'must be a number above 0 and up to 1000, or none'
@@ -86,39 +89,39 @@ const callsPerSecond = z
 
 const partnerV3 = z.strictObject({
   writeMode: key(
-    'single: one POST per record; batch: V3 $batch; auto: $batch where V3 accepts it.',
+    'How records are posted. single: one POST per record. batch: several records in one $batch of V3. auto: a $batch if V3 accepts one, otherwise one POST per record.',
     z.enum(['single', 'batch', 'auto']).default('single'),
   ),
-  batchFormat: key('Format of V3 batches.', z.enum(['multipart', 'json']).default('multipart')),
-  batchRecords: key('Maximum number of records in one V3 $batch.', z.int().min(2).max(1_000).default(100)),
+  batchFormat: key('Format of a $batch of V3.', z.enum(['multipart', 'json']).default('multipart')),
+  batchRecords: key('Maximum number of records in one $batch of V3.', z.int().min(2).max(1_000).default(100)),
   batchRecordMs: key(
-    'Longest time that V3 takes for one record of a $batch. For each record, the head of the reply may come so much later, and V3 may so much longer be applying a $batch whose reply was lost: its records are not posted again before.',
+    'Longest time that V3 needs for one record of a $batch. For each record of a $batch, the timeout of its reply grows by this time. After a lost reply, the adapter also waits this long for each record before it posts the records again.',
     timeWithin(1, 60_000).prefault('500ms'),
   ),
   concurrency: key(
-    'Maximum number of concurrent POSTs of one batch in single mode.',
+    'Maximum number of concurrent POSTs of one batch if records are posted singly.',
     z.int().min(1).max(1024).default(16),
   ),
-  budgetMs: key('Time for all records of one batch.', ms.prefault('90s')),
+  budgetMs: key('Time within which the adapter sends all records of one batch.', ms.prefault('90s')),
   callsPerSecond: key(
-    'Calls to V3 per second with one key, or none for no limit; default 5, on a loopback address none.',
+    'Maximum number of calls to V3 per second with one subscription key, or none for no limit (default: 5, or none if V3 has a loopback address).',
     callsPerSecond.optional(),
   ),
   readBackAfterMs: key(
-    'Pauses before each read-back of a record whose outcome is unknown. Their sum is how stale a read of V3 may be: a mark that V3 shows later may be posted twice.',
+    'Pauses before each read-back of a record whose outcome is unknown. The sum of the pauses must be at least the time that V3 takes to show a new mark. A mark that V3 shows later may be posted twice.',
     z.array(ms).max(10).prefault(['250ms', '750ms', '2s']),
   ),
   bodyProfile: key(
-    'Members of a V3 record that are sent: full, or minimal.',
+    'Members that a posted V3 record contains. full: all members. minimal: only Attendee, Event, AttendanceCode and Qualifier.',
     z.enum(['full', 'minimal']).default('full'),
   ),
-  eventType: key('Type of Event in V3 records.', z.string().default('Attendance.AttendanceSession')),
-  codeType: key('Type of AttendanceCode in V3 records.', z.string().default('Attendance.Lookup')),
+  eventType: key('The Type of Event in posted records.', z.string().default('Attendance.AttendanceSession')),
+  codeType: key('The Type of AttendanceCode in posted records.', z.string().default('Attendance.Lookup')),
   subscriptionKey: key(
     "Subscription key of the partner for V3 (default: the client's key).",
     fieldSecret.optional(),
   ),
-  auth: key('Source of the bearer token for V3.', auth.prefault({})),
+  auth: key('The bearer token that the adapter sends to V3.', auth.prefault({})),
 })
 
 /** Codes have up to three characters (service-facts 7). A guid that lost a digit must not pass as a code. */
@@ -126,23 +129,23 @@ const codeOrGuid = z
   .string()
   .regex(
     /^(?:\S{1,10}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$/,
-    'must be an attendance code such as "-", or the guid of one',
+    'must be an attendance code such as "-", or the guid of an attendance code',
   )
 
 const reads = z.strictObject({
   needsRecordedBy: key(
-    'true: a V3 row without RecordedBy is not a recorded mark.',
+    'true: a row of V3 without RecordedBy does not count as a recorded mark.',
     z.boolean().default(true),
   ),
   unmarkedCodes: key(
-    'Attendance codes that mean "no mark": ids, or letters such as -, which the code lookup of V3 resolves.',
+    'Attendance codes that mean "no mark". A code is an id, or a letter such as -. The adapter looks letters up in V3.',
     z
       .array(codeOrGuid)
       .max(100)
       .default(() => ['-']),
   ),
   histories: key(
-    'true: fill AttendanceHistorys from StatutoryAttendanceRecordHistorys, at one more call per 40 marks.',
+    'true: fills AttendanceHistorys from StatutoryAttendanceRecordHistorys of V3, which takes one more call per 40 marks.',
     z.boolean().default(false),
   ),
 })
@@ -152,7 +155,7 @@ const hostName = z
   .string()
   .refine(
     (text) => /^(?:[^/?#@:\\\s]+|\[[0-9a-f:.]+\])$/i.test(text) && URL.canParse(`http://${text}`),
-    'must be a host name without scheme, port and path, such as service.example',
+    'must be a host name without scheme, port or path, such as service.example',
   )
   .transform((text) => new URL(`http://${text}`).hostname)
 
@@ -166,14 +169,14 @@ const schools = z
 
 const claim = z.string().min(1).max(255)
 const canary = z.strictObject({
-  percent: key('Share of the schools that V3 serves, 0 to 100.', percent.default(0)),
+  percent: key('Percentage of the schools that V3 serves, 0 to 100.', percent.default(0)),
   claim: key('Claim of a JWT bearer token that names the school.', claim.default('organisation')),
   header: key(
-    'Header that names the school, for tokens without that claim; without both, each client is one unit.',
+    'Header that names the school if the token has no such claim. If a request has neither, the client counts as one school.',
     z.string().min(1).max(255).optional(),
   ),
-  always: key('Schools that V3 serves whatever the share is.', schools),
-  never: key('Schools that V2 serves whatever the share is.', schools),
+  always: key('Schools that V3 serves at any percentage.', schools),
+  never: key('Schools that V2 serves at any percentage.', schools),
 })
 
 /** The names of the built-in rules (docs/comparison.md). A partner's own rule must have another name. */
@@ -197,22 +200,28 @@ const className = z
   .string()
   .regex(
     /^(?=[^*]*\*?[^*]*$)[a-z*][a-z:0-9+<>* -]{0,59}$/,
-    'must be a class of a comparison such as length:10-20, in which one * stands for any text',
+    'must be a class as reports show it, such as length:10-20. One * stands for any text',
   )
   .optional()
 
 const ownRule = z.strictObject({
   name: key(
-    'Name of the rule in reports.',
+    'Name of the rule, as reports show it.',
     z
       .string()
-      .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be 1 to 63 small letters, digits or dashes')
+      .regex(
+        /^[a-z0-9][a-z0-9-]{0,62}$/,
+        'must be 1 to 63 lower-case letters, digits or dashes, and not begin with a dash',
+      )
       .refine((name) => !builtInRules.includes(name), 'is the name of a built-in rule'),
   ),
-  reason: key('Why the difference is accepted; reports show it.', z.string().trim().min(1).max(500)),
-  owner: key('Who answers for the rule.', z.string().trim().min(1).max(100)),
+  reason: key(
+    'Reason why the difference is accepted. Reports show the reason.',
+    z.string().trim().min(1).max(500),
+  ),
+  owner: key('Person or team that is responsible for the rule.', z.string().trim().min(1).max(100)),
   expires: key(
-    'Last day of the rule, YYYY-MM-DD (UTC): afterwards the difference counts again.',
+    'Last day of the rule, YYYY-MM-DD (UTC). The difference counts again from the next day.',
     z.iso.date('must be a day, YYYY-MM-DD'),
   ),
   path: key(
@@ -225,27 +234,27 @@ const ownRule = z.strictObject({
       ),
   ),
   when: key(
-    'What the difference must be; all that is given must hold.',
+    'Conditions of the rule. A difference must meet every given condition.',
     z
       .strictObject({
-        v2Class: key('Class of the value of V2 as reports show it; one * stands for any text.', className),
+        v2Class: key('Class of the value of V2, as reports show it. One * stands for any text.', className),
         v3Class: key('Class of the value of V3, such as "* trimmed", "* cut" or "time:+3600s".', className),
       })
       .refine(
         ({ v2Class, v3Class }) => v2Class !== undefined || v3Class !== undefined,
-        'must name v2Class, v3Class or both: a rule without one would hide every difference of the field',
+        'must have v2Class, v3Class or both. Without a class the rule would hide every difference of the field',
       ),
   ),
 })
 
 const compare = z.strictObject({
-  percent: key('Share of the exchanges at shadow that is compared, in percent.', percent.default(100)),
+  percent: key('Percentage of the exchanges at shadow that are compared.', percent.default(100)),
   settleMs: key(
-    'How long the other side may take to show a mark before it counts as missing. Raise it for a service that shows marks later.',
+    'Time within which the other side must show a mark. After this time the mark counts as missing. Raise it for a service that shows marks later.',
     timeWithin(0, 600_000).prefault('30s'),
   ),
   rules: key(
-    'Differences that are accepted until a day: such a field counts as equivalent (docs/comparison.md).',
+    'Differences that are accepted until a given day. A field with such a difference counts as equivalent (docs/comparison.md).',
     z
       .array(ownRule)
       .max(100)
@@ -271,55 +280,55 @@ export const partnerSchema = z.strictObject({
       ),
   ),
   match: key(
-    'How requests of this partner are recognised: any, subscriptionKeySha256, header or pathPrefix.',
+    'How the adapter recognises requests of this partner: by any, subscriptionKeySha256, header or pathPrefix.',
     match,
   ),
   clients: key(
-    'open: lets a partner that matches by any or pathPrefix use a key or tokens of its own; every caller of the address then writes with them.',
+    'open: allows a key or tokens of the partner together with match any or pathPrefix. Every caller of the address then writes with these credentials.',
     z.literal('open', 'must be open, or left out').optional(),
   ),
   identity: key(
-    'How the clients of one partner are separated.',
+    'How the adapter distinguishes the clients of one partner.',
     z
       .strictObject({
         claims: key(
-          'Claims of a JWT bearer token that separate the batches of clients. client_id stands for client_id, azp, appid or sub: the first one that a token has.',
+          'Claims of a JWT bearer token that distinguish clients. client_id stands for the first of the claims client_id, azp, appid and sub that a token has.',
           z.array(claim).max(16).default(['iss', 'client_id', 'organisation']),
         ),
       })
       .prefault({}),
   ),
   stage: key(
-    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. Once the partner has begun, markbridge rollout changes its stage, and this key has no effect.',
+    'Stage at which the partner begins: legacy, shadow, canary, v3 or complete. Once the journal contains a stage of the partner, only markbridge rollout changes the stage, and this key has no effect.',
     stage.default('v3'),
   ),
   guard: key(
-    'What guards do at canary once V3 does worse than V2: back takes the partner back to V2, warn only says so (log, metric, console).',
+    'What a guard does at canary if V3 does worse than V2. back: moves the partner back to V2. warn: only reports the finding in the log, a metric and the console.',
     z.enum(['back', 'warn']).default('back'),
   ),
-  canary: key('The part of the traffic that V3 serves at stage canary.', canary.prefault({})),
+  canary: key('The schools that V3 serves at stage canary.', canary.prefault({})),
   check: key(
-    'What V3 serves at canary and v3 and is read back.',
+    'Comparison of requests that V3 served at canary and v3 with V2.',
     z
       .strictObject({
-        v2: key('Share of these writes and reads that is compared with V2, in percent.', percent.default(0)),
+        v2: key('Percentage of these writes and reads that are compared with V2.', percent.default(0)),
       })
       .prefault({}),
   ),
   v2: key(
-    'How V2 is called for this partner.',
+    'Calls to V2 for this partner.',
     z
       .strictObject({
-        baseUrl: key('Address of V2 for this partner (default: upstreams.v2.baseUrl).', httpUrl.optional()),
+        baseUrl: key('Base URL of V2 for this partner (default: upstreams.v2.baseUrl).', httpUrl.optional()),
       })
       .prefault({}),
   ),
   layout: key(
-    'Layout of batch replies: flat (the legacy contract), nested (generic OData clients, such as Microsoft.OData.Client or the SAP Cloud SDK), or auto (by the request).',
+    'Layout of batch replies. flat: the layout of V2. nested: the layout for generic OData clients, such as Microsoft.OData.Client or the SAP Cloud SDK. auto: nested if the request comes from such a client, otherwise flat.',
     z.enum(['flat', 'nested', 'auto']).default('flat'),
   ),
   serviceHosts: key(
-    'Allowed hosts of absolute URLs inside a batch, without scheme and port (default: any).',
+    'Hosts that absolute URLs inside a batch may have, without scheme and port (default: any).',
     z.array(hostName).min(1).max(100).optional(),
   ),
   quirks: key(
@@ -327,33 +336,33 @@ export const partnerSchema = z.strictObject({
     z
       .strictObject({
         dataEnvelope: key(
-          'true: records in {"d":…}, pages in {"d":{"results":[…]}}.',
+          'true: replies contain a record as {"d":…}, and a page as {"d":{"results":[…]}}.',
           z.boolean().default(false),
         ),
         msgtypeResponse: key(
-          'true: parts of a batch reply are application/http; msgtype=response.',
+          'true: parts of a batch reply have the media type application/http; msgtype=response.',
           z.boolean().default(false),
         ),
         mismatch: key(
-          'Post or drop the records when the ids of header and body differ.',
+          'What the adapter does with the records of a batch whose ids in the header and the body differ: post or drop.',
           z.enum(['post', 'drop']).default('post'),
         ),
       })
       .prefault({}),
   ),
   errorMessages: key(
-    'Texts of V2 for the codes of its errors, such as ATT_VAL_2, where they are not those of the adapter (compare learn finds them).',
+    'Error texts of V2 by error code, such as ATT_VAL_2, for codes whose text differs from that of the adapter. markbridge compare learn finds these texts.',
     z.record(serviceErrorCode, z.string().min(1).max(500)).default({}),
   ),
   unmappedFields: key(
-    'Fields that are not in the V2 write form: strict refuses the record, pass forwards fields that V3 has, report drops and counts them.',
+    'What the adapter does with fields that the V2 write form does not have. strict: refuses the record. pass: forwards the fields that V3 has. report: drops and counts the fields.',
     z.enum(['strict', 'pass', 'report']).default('report'),
   ),
   changeProcessName: key(
-    'ChangeProcessName of the marks in V3; null sends none.',
+    'ChangeProcessName of posted records. null: the records have no ChangeProcessName.',
     z.string().max(255).nullable().default('Markbridge'),
   ),
-  reads: key('How V2 reads are translated.', reads.prefault({})),
-  compare: key('How what V2 and V3 answer is compared.', compare.prefault({})),
-  v3: key('How V3 is called for this partner.', partnerV3.prefault({})),
+  reads: key('Translation of V2 reads.', reads.prefault({})),
+  compare: key('Comparison of the answers of V2 and V3.', compare.prefault({})),
+  v3: key('Calls to V3 for this partner.', partnerV3.prefault({})),
 })

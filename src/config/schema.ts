@@ -17,7 +17,7 @@ const operatorName = z
   )
   .refine(
     (name) => !/^(?:guard|markbridge)$/i.test(name),
-    'is a name that Markbridge itself acts under in the audit trail',
+    'is reserved: Markbridge uses this name for its own entries in the audit trail',
   )
 
 /** The hash is never printed, because a weak token could be guessed from its hash. */
@@ -31,34 +31,37 @@ const tokenSha256 = z
   .transform((text) => new Secret(text.toLowerCase()))
 
 const operator = z.strictObject({
-  name: key('Unique name of the operator in the audit trail.', operatorName),
-  tokenSha256: key('SHA-256 of the token of the operator in hexadecimal; never printed.', tokenSha256),
+  name: key('Unique name of the operator, in the audit trail.', operatorName),
+  tokenSha256: key("SHA-256 hash of the operator's token in hexadecimal. It is never printed.", tokenSha256),
   role: key(
-    'operator changes stages and approves changes of others; approver approves and goes back; viewer only reads.',
+    'What the operator may do. operator: changes stages, and approves changes that others propose. approver: approves changes, and moves partners back. viewer: only reads.',
     z.enum(['operator', 'approver', 'viewer']),
   ),
   partners: key(
-    'Ids of the only partners that the operator sees and changes (default: all).',
+    'Ids of the partners that the operator may see and change (default: all).',
     z.array(z.string().min(1)).min(1).optional(),
   ),
   reveal: key(
-    'true: the console may show this operator the values of a record; each time with a reason in the audit trail.',
+    'true: the console may show this operator the values of records. The operator gives a reason each time, which the audit trail stores.',
     z.boolean().default(false),
   ),
 })
 
 const evidence = z.strictObject({
   limit: key(
-    'Limit of the share of learners and days that differ: its upper confidence bound has to be below. 0.005 takes 598 of them without a difference.',
+    'Maximum share of learner-days with a difference. A learner-day is one learner on one day. The upper confidence bound of the share must be below this limit. At 0.005, 598 learner-days without a difference are enough.',
     z.number().min(0.0001).max(0.5).default(0.005),
   ),
-  confidence: key('Confidence of that bound.', z.number().min(0.5).max(0.9999).default(0.95)),
+  confidence: key(
+    'Confidence level of the upper bound that limit applies to.',
+    z.number().min(0.5).max(0.9999).default(0.95),
+  ),
   schoolShare: key(
-    'Share of the counted learners and days that one school may make up; a partner with fewer than five schools needs more than the default.',
+    'Maximum share of the counted learner-days that may come from one school. Raise it for a partner with fewer than five schools.',
     z.number().min(0.01).max(1).default(0.2),
   ),
   days: key(
-    'Days on which requests have to have been compared, and days that the partner has to have been at its stage.',
+    'Minimum number of days with compared requests, and minimum number of days that the partner has been at its stage.',
     z.int().min(0).max(90).default(5),
   ),
 })
@@ -66,18 +69,21 @@ const evidence = z.strictObject({
 /** The rollout section: who may change the stage of a partner, and how. */
 const rolloutSchema = z.strictObject({
   approval: key(
-    'two: a step forward waits for the approval of a second operator, and a partner without a stored stage begins at legacy.',
+    'Number of people that a step forward needs. two: a second operator must approve the step, and a partner without a stored stage begins at legacy.',
     z.enum(['one', 'two']).default('one'),
   ),
   operators: key(
-    'Who may change stages, each with a token (default: every user of the system who can open the journal).',
+    'The operators who may change stages. Each operator has a token. Without this list, every user of the operating system who can open the journal may change stages.',
     z.array(operator).max(200).prefault([]),
   ),
   resendWindowMs: key(
-    'Time for which a batch that V2 served unrecorded may come again; canary is refused until it is over. Set it to the time for which your clients repeat a batch, where that is longer.',
+    'Time during which a client may resend a batch that V2 served without an entry in the journal. A step to canary is refused until this time has passed. Raise it if your clients resend batches for longer.',
     timeWithin(1_000, DAY_MS).prefault('15m'),
   ),
-  evidence: key('The evidence that rollout advise needs before it says ready.', evidence.prefault({})),
+  evidence: key(
+    'The evidence that markbridge rollout advise requires before its verdict is ready.',
+    evidence.prefault({}),
+  ),
 })
 
 const address = z
@@ -89,34 +95,36 @@ const address = z
 
 const hostName = z
   .string()
-  .regex(/^(?:[\w.-]+|\[[0-9a-f:.]+\])$/i, 'must be a name or an address, without a port')
+  .regex(/^(?:[\w.-]+|\[[0-9a-f:.]+\])$/i, 'must be a host name or an IP address, without a port')
   .transform((name) => name.toLowerCase())
 
 const consoleSchema = z.strictObject({
-  port: key('TCP port of the console; 0 selects a free one.', z.int().min(0).max(65_535)),
+  port: key('TCP port of the console. 0 selects a free port.', z.int().min(0).max(65_535)),
   host: key(
-    'Address to listen on; beyond loopback rollout.operators has to name who may enter.',
+    'Address to listen on. An address other than loopback requires rollout.operators.',
     z.string().min(1).default('127.0.0.1'),
   ),
   hosts: key(
-    'Further names under which browsers reach the console, such as the one of a proxy; requests for other names are refused.',
+    'Additional host names under which browsers reach the console, such as the name of a proxy. Requests for other host names are refused.',
     z.array(hostName).default([]),
   ),
   runs: key(
-    'Folder with the runs of comparison that the console shows (--dir of compare run).',
+    'Folder of the comparison runs that the console shows. It is the --dir of markbridge compare run.',
     z.string().min(1).default('./data/compare'),
   ),
   trustedProxies: key(
-    'Addresses or ranges (10.0.0.0/8) of proxies in front whose X-Forwarded-Proto and identity header are trusted.',
+    'Addresses or ranges (10.0.0.0/8) of reverse proxies. The console trusts the X-Forwarded-Proto header and the identity header of these proxies.',
     z.array(address).default([]),
   ),
   identity: key(
-    'Trusted proxies authenticate operators and name them in a header.',
+    'Settings for trusted proxies that authenticate operators and send the name of the operator in a header.',
     z
       .strictObject({
         header: key(
-          'Header with the name of an operator of rollout.operators.',
-          z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be the name of a header'),
+          'Header that contains the name of the operator. The name must be in rollout.operators.',
+          z
+            .string()
+            .regex(/^[A-Za-z0-9-]{1,64}$/, 'must be a header name of 1 to 64 letters, digits and dashes'),
         ),
       })
       .optional(),
@@ -147,16 +155,16 @@ const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE
 const servedPattern = z
   .string()
   .max(512)
-  .regex(/^\/(?:(?![@+*]\()[^?[\]{}!|\\])*$/, 'must begin with "/" and have no wildcards but * and **')
+  .regex(/^\/(?:(?![@+*]\()[^?[\]{}!|\\])*$/, 'must begin with "/" and contain no wildcards except * and **')
 const allowedPath = z.union(
   [
     servedPattern,
     z.strictObject({
       path: key(
-        'Path pattern that begins with a slash. * stands for a part of a segment, ** for any number of segments.',
+        'Path pattern that begins with a slash. * matches any text within one segment, and ** matches any number of segments.',
         servedPattern,
       ),
-      methods: key('Methods that are passed through.', z.array(method).min(1)),
+      methods: key('Methods that the adapter passes through for this path.', z.array(method).min(1)),
     }),
   ],
   'must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }',
@@ -164,12 +172,12 @@ const allowedPath = z.union(
 
 const listen = z.strictObject({
   host: key(
-    'Address to listen on: loopback or an inner network, since TLS ends before the adapter.',
+    'Address to listen on. Use loopback or an internal network, because the adapter does not terminate TLS.',
     z.string().min(1).default('127.0.0.1'),
   ),
-  port: key('TCP port; 0 selects a free one.', z.int().min(0).max(65_535).default(8080)),
+  port: key('TCP port to listen on. 0 selects a free port.', z.int().min(0).max(65_535).default(8080)),
   trustedProxies: key(
-    'Addresses or ranges (10.0.0.0/8) of proxies whose X-Forwarded-Proto, -Prefix and -For are trusted.',
+    'Addresses or ranges (10.0.0.0/8) of reverse proxies. The adapter trusts the headers X-Forwarded-Proto, X-Forwarded-Prefix and X-Forwarded-For of these proxies.',
     z
       .array(
         z
@@ -182,26 +190,29 @@ const listen = z.strictObject({
       .default([]),
   ),
   publicUrl: key(
-    'Address that clients call, with the path that a proxy takes off; links and contexts begin with it.',
+    'Base URL that clients call, including any path prefix that a proxy removes. Links and context URLs in replies begin with this URL.',
     httpUrl.optional(),
   ),
   metrics: key(
-    'Callers that may read /metrics: those on this machine (loopback), or any.',
+    'Callers that may read /metrics. loopback: only callers on the same machine. any: all callers.',
     z.enum(['loopback', 'any']).default('loopback'),
   ),
   // The default is longer than the default time budget of a batch, so that stopping does not cut a batch off.
-  drainMs: key('Time that clients have to read their replies when the adapter stops.', ms.prefault('100s')),
+  drainMs: key(
+    'Maximum time that the adapter waits for clients to read their replies when it stops.',
+    ms.prefault('100s'),
+  ),
 })
 
-const connectMs = key('Time to open a connection.', ms.prefault('5s'))
+const connectMs = key('Timeout for opening a connection.', ms.prefault('5s'))
 const headersMsOf = (time: string) =>
-  key('Time from the end of a request to the head of its reply.', ms.prefault(time))
+  key('Timeout from the end of a request to the head of its reply.', ms.prefault(time))
 
 const upstreams = z.strictObject({
   v3: key(
-    'The V3 service.',
+    'The V3 interface of the service.',
     z.strictObject({
-      baseUrl: key('Address of V3, http or https, without user, query or fragment.', httpUrl),
+      baseUrl: key('Base URL of V3: http or https, without user, query or fragment.', httpUrl),
       connections: key('Maximum number of connections to V3.', z.int().min(1).max(1024).default(32)),
       timeouts: key(
         'Timeouts of calls to V3.',
@@ -210,17 +221,17 @@ const upstreams = z.strictObject({
             connectMs,
             headersMs: headersMsOf('20s'),
             // The default equals that of headersMs, because undici then needs only one timer for both.
-            bodyMs: key('Time between two pieces of a reply.', ms.prefault('20s')),
+            bodyMs: key('Timeout between two pieces of a reply body.', ms.prefault('20s')),
           })
           .prefault({}),
       ),
     }),
   ),
   v2: key(
-    'The V2 service: needed by the stages at which it serves.',
+    'The V2 interface of the service. The stages legacy, shadow and canary require it.',
     z
       .strictObject({
-        baseUrl: key('Address of V2, http or https, without user, query or fragment.', httpUrl),
+        baseUrl: key('Base URL of V2: http or https, without user, query or fragment.', httpUrl),
         timeouts: key(
           'Timeouts of calls to V2.',
           z
@@ -238,15 +249,15 @@ const upstreams = z.strictObject({
 
 const limits = z.strictObject({
   maxBodyBytes: key(
-    'Maximum size of a request body after decompression; a larger one gets 413.',
+    'Maximum size of a request body after decompression. A larger body is refused with 413.',
     bytes.prefault('32MiB'),
   ),
   maxParts: key(
-    'Maximum number of records, and of changesets, in one batch; more get 413.',
+    'Maximum number of records in one batch, and maximum number of changesets. A larger batch is refused with 413.',
     z.int().positive().default(20_000),
   ),
   maxInFlightBytes: key(
-    'Maximum size of request bodies and replies in memory, shared fairly between clients.',
+    'Maximum total size of request bodies and replies in memory. The adapter shares this memory fairly between clients.',
     bytes.prefault('256MiB'),
   ),
 })
@@ -254,40 +265,43 @@ const limits = z.strictObject({
 /** The schema of the configuration file. Every key has a default except for the address of V3. */
 export const configSchema = z.strictObject({
   listen: key(
-    'The address that the adapter listens on, and how it stops; a change needs a restart.',
+    'The address that the adapter listens on, and how the adapter stops. A change takes effect after a restart.',
     listen.prefault({}),
   ),
-  upstreams: key('The services behind the adapter; a change needs a restart.', upstreams),
+  upstreams: key('The services behind the adapter. A change takes effect after a restart.', upstreams),
   limits: key(
-    'Limits of one request, and of all requests together; a reload changes them.',
+    'Limits of one request, and of all requests together. A change takes effect on a reload.',
     limits.prefault({}),
   ),
-  journal: key('The durable memory of writes; a change needs a restart.', journalSchema.prefault({})),
+  journal: key(
+    'The database in which the adapter stores each record before it posts the record. A change takes effect after a restart.',
+    journalSchema.prefault({}),
+  ),
   rollout: key(
-    'How the stage of a partner changes; all but operators need a restart.',
+    'Who may change the stage of a partner, and what a change requires. A change of operators takes effect on a reload, any other change after a restart.',
     rolloutSchema.prefault({}),
   ),
   partners: key(
-    'The partners; the first one whose match fits a request serves it. A reload changes them.',
+    'The partners. Each request belongs to the first partner whose match it fits. A change takes effect on a reload.',
     z
       .array(partnerSchema)
       .min(1)
       .default(() => [partnerSchema.parse({ id: 'default', match: { any: true } })]),
   ),
   console: key(
-    'The web console of operators (default: none); a change needs a restart.',
+    'The web console for operators. Without this section there is no console. A change takes effect after a restart.',
     consoleSchema.optional(),
   ),
   passThrough: key(
-    'Requests that are passed through to V3 unchanged; a change needs a restart.',
+    'Requests that the adapter passes through to V3 unchanged. A change takes effect after a restart.',
     z
       .strictObject({
         allow: key(
-          'Path patterns with the default methods of their kind, or { path, methods }; $batch only where a pattern ends in it.',
+          'Path patterns of these requests. A pattern alone allows the default methods of its path; { path, methods } allows the listed methods. A $batch is passed through only if a pattern ends in $batch.',
           z.array(allowedPath).default(() => [...defaultAllow]),
         ),
         rewriteLinks: key(
-          'true: rewrite links to V3 in JSON replies to the address of the adapter.',
+          'true: replaces the address of V3 in the links of JSON replies by the address of the adapter.',
           z.boolean().default(true),
         ),
       })
@@ -326,8 +340,8 @@ const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode
 
 /** The forms in which the file refers to a secret. Loading replaces them before validation. */
 const secretForms: readonly JsonSchemaNode[] = [
-  secretSource('env', 'Name of the environment variable that holds the secret.'),
-  secretSource('file', 'Path of the file that holds the secret.'),
+  secretSource('env', 'Name of the environment variable that contains the secret.'),
+  secretSource('file', 'Path of the file that contains the secret.'),
 ]
 
 /**

@@ -58,7 +58,7 @@ export async function resolveSecrets(
     if (value === '') faults.push({ code: 'secret', message: missing, target })
     // The secret is sent in a header field, which cannot carry control characters.
     else if (/[\u0000-\u001f\u007f]/.test(value)) {
-      faults.push({ code: 'secret', message: 'holds a line end or another control character', target })
+      faults.push({ code: 'secret', message: 'contains a line break or another control character', target })
     }
     return new Secret(value)
   }

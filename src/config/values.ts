@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { hasWholeHost } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 
-/** Adds the meaning of a key to its schema, as one sentence that the JSON Schema and docs/configuration.md show beside the default. */
+/** Adds the meaning of a key to its schema, in sentences that the JSON Schema and docs/configuration.md show beside the default. */
 export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
   schema.describe(meaning)
 
@@ -48,7 +48,7 @@ export const httpUrl = z
   .refine(
     (url) =>
       url.username === '' && url.password === '' && url.search === '' && url.hash === '' && hasWholeHost(url),
-    'must have no user, password, query or fragment, and no @ in its path (%40 stands for one)',
+    'must have no user, password, query or fragment, and no @ in the path (write %40 instead)',
   )
 
 /** A secret, which the file never contains in plain text. Loading resolves `{ env: NAME }` or `{ file: path }` to its value. */
@@ -59,7 +59,7 @@ export const secret = z.instanceof(Secret, {
 /** A secret that is sent as the value of a header field, which cannot carry characters beyond Latin-1. */
 export const fieldSecret = secret.refine(
   (value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value.reveal()),
-  'has a character that no header field can carry: check how the value was copied',
+  'contains a character that no header field can carry. Check how the value was copied',
 )
 
 export const textOrSecret = z.union(

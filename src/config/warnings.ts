@@ -23,8 +23,8 @@ function ruleWarnings({ partners }: Config, today: string): readonly string[] {
       .filter(({ expires }) => expires < today)
       .map(
         ({ name, owner, expires, path }) =>
-          `partner ${id}: the rule ${name} of ${owner} expired on ${expires}, so differences of ${path} count again. ` +
-          'Remove it from compare.rules, or extend it if its reason still holds.',
+          `partner ${id}: the rule ${name} (owner: ${owner}) expired on ${expires}. Differences of ${path} count again. ` +
+          'Remove the rule from compare.rules, or set a later day as expires if the reason of the rule still holds.',
       ),
   )
 }
@@ -35,8 +35,8 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
   if (!isShared || journalKeysOf(journal).length > 0 || !partners.some(needsItsClient)) return []
   const sharers = workers > 1 ? `${workers} workers share the journal` : 'instances can share the journal'
   return [
-    `${sharers} and journal.keys is empty: without a key the journal stores no credentials, so a write that a crash interrupted waits ` +
-      'until its client repeats the batch or the token, and becomes a dead letter after a day. Add a key to journal.keys.',
+    `journal.keys is empty, and ${sharers}. Without a key the journal stores no credentials. A write that a crash interrupted waits ` +
+      'until its client sends the same batch or the same token again, and becomes a dead letter after one day. Add a key to journal.keys.',
   ]
 }
 
@@ -49,8 +49,9 @@ function trailWarnings(config: Config): readonly string[] {
   const isKept = journalUrlOf(journal) !== 'none' && partners.some((partner) => hasV2(config, partner))
   if (!isKept || journalKeysOf(journal).length > 0) return []
   return [
-    'journal.keys is empty: the audit trail of stages gets its key with the first change of a stage and never later, so markbridge rollout ' +
-      'verify could not detect who changes the database. Add a key to journal.keys before the first markbridge rollout set.',
+    'journal.keys is empty. The audit trail of stages gets its key with the first change of a stage and never later. Without a key, ' +
+      'markbridge rollout verify cannot detect every change to the audit trail that is made directly in the database. ' +
+      'Add a key to journal.keys before the first markbridge rollout set.',
   ]
 }
 
@@ -62,8 +63,8 @@ function approvalWarnings({ rollout, partners }: Config): readonly string[] {
     .map(({ id, stage }) => `${id} (${stage})`)
   if (further.length === 0) return []
   return [
-    `rollout.approval is two, so a partner without a stored stage begins at legacy whatever its stage is here: ${further.join(', ')}. ` +
-      'markbridge rollout ls shows the stages; set stage: legacy, and take the steps with markbridge rollout set.',
+    `rollout.approval is two, so a partner without a stored stage begins at legacy. The file has another stage for: ${further.join(', ')}. ` +
+      'Set stage: legacy for these partners, and move them forward with markbridge rollout set. markbridge rollout ls shows their stages.',
   ]
 }
 
@@ -74,8 +75,8 @@ function unitWarnings(config: Config): readonly string[] {
     .filter((partner) => (hasV2(config, partner) && !isPastCanary(partner)) || usesCanary(partner.canary))
     .map(
       ({ id, canary }) =>
-        `partner ${id} has no canary.header: where tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
-        'and all schools behind a key move at once. Name a header that tells schools apart.',
+        `partner ${id} has no canary.header. If tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
+        'and all schools that share a key move at once. Set canary.header to a header that names the school.',
     )
 }
 
@@ -86,8 +87,8 @@ function stateDirWarnings(config: Config): readonly string[] {
   if (url === 'none' || url.startsWith('sqlite:') || journal.stateDir !== undefined) return []
   if (!partners.some((partner) => hasV2(config, partner))) return []
   return [
-    'the journal is in PostgreSQL and journal.stateDir is not set: an instance that starts while the database is down does not know the ' +
-      'stages of its partners and is not ready. Name a folder of each instance, such as /var/lib/markbridge.',
+    'journal.stateDir is not set, and the journal is in PostgreSQL. An instance that starts while the database is down does not know the ' +
+      'stages of its partners and is not ready. Set journal.stateDir to a folder of each instance, such as /var/lib/markbridge.',
   ]
 }
 

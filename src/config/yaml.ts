@@ -84,8 +84,8 @@ export function readYaml(text: string): YamlFile {
       Alias: (_key, alias, path) => {
         const source = alias.resolve(document)
         if (source !== undefined && !path.includes(source)) return
-        const cause = source === undefined ? 'names no anchor before it' : 'is inside the value that it names'
-        faults.push({ code: 'yaml', message: `an alias ${cause}`, ...at(alias.range?.[0]) })
+        const cause = source === undefined ? 'no earlier anchor' : 'the value that contains the alias'
+        faults.push({ code: 'yaml', message: `the alias refers to ${cause}`, ...at(alias.range?.[0]) })
         isReadable = false
       },
     })
@@ -112,14 +112,14 @@ export function readYaml(text: string): YamlFile {
   } catch (error) {
     // The parser throws this error for an alias that expands exponentially.
     if (error instanceof ReferenceError)
-      return unreadable('its aliases expand it to more than 100 times its size')
+      return unreadable('the aliases expand the file to more than 100 times its size')
     return unreadable(
       error instanceof RangeError ? TOO_DEEP : 'a merge key (<<) must name a mapping, or a list of mappings',
     )
   }
 }
 
-const TOO_DEEP = 'it cannot be read: it is nested too deeply'
+const TOO_DEEP = 'the values are nested too deeply'
 
 const unreadable = (message: string): YamlFile => ({
   value: undefined,

@@ -53,14 +53,12 @@ describe('planReload', () => {
     expect(config).toEqual({ ...running, partners: next.partners, limits: next.limits })
   })
 
-  it('refuses a new address of V3, since keys of partners would be sent to the old address', () => {
+  it('refuses a new address of V3, because new credentials would be sent to the old address', () => {
     const next = parseConfig({ upstreams: { v3: { baseUrl: 'https://v3.test/other' } } })
     expect(() => planReload(running, next)).toThrow(
       expect.objectContaining({
         code: 'ADP_CONFIGURATION',
-        details: [
-          { code: 'reload', target: 'upstreams.v3.baseUrl', message: 'needs a restart when it changes' },
-        ],
+        details: [expect.objectContaining({ code: 'reload', target: 'upstreams.v3.baseUrl' })],
       }),
     )
   })
@@ -72,9 +70,7 @@ describe('planReload', () => {
         journal: { url },
         partners: [{ id: 'acme', match: { any: true }, stage }],
       })
-    expect(() => planReload(at('legacy'), at('v3'))).toThrow(
-      'partners[0].stage: partner acme is at legacy: a reload cannot move a partner forward, use markbridge rollout set',
-    )
+    expect(() => planReload(at('legacy'), at('v3'))).toThrow('partners[0].stage: partner acme is at legacy')
     expect(planReload(at('v3'), at('legacy')).changes.changed).toEqual(['acme'])
     expect(planReload(at('legacy', 'none'), at('v3', 'none')).changes.changed).toEqual(['acme'])
   })
@@ -103,19 +99,19 @@ function ownersOf(...partners: (object | undefined)[]): Config {
 
 describe('ownershipChanges', () => {
   const rows: [what: string, before: (object | undefined)[], after: (object | undefined)[], changes: string[]][] = [
-    ['allows no change at all', [keys(one), path('/a')], [keys(one), path('/a')], []],
-    ['allows other settings', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
-    ['allows a new partner and another order', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
+    ['allows an unchanged configuration', [keys(one), path('/a')], [keys(one), path('/a')], []],
+    ['allows changes that do not concern the owner', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
+    ['allows a new partner at the end of the list', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
     ['allows one more key', [keys(one)], [keys(one, two)], []],
     ['allows an old key to be removed from a list', [keys(one, two)], [keys(two)], []],
     ['reports a partner whose keys are all replaced', [keys(one)], [keys(two)], ['p0 partners[0].match']],
     ['reports a key that moves to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],
     ['reports a removed partner', [keys(one), keys(two)], [undefined, keys(two)], ['p0 partners']],
-    ['reports another way to match', [keys(one)], [header('x', 'y')], ['p0 partners[0].match']],
-    ['reports another header value', [header('x', 'y')], [header('x', 'z')], ['p0 partners[0].match']],
-    ['reports another path prefix', [path('/a')], [path('/b')], ['p0 partners[0].match']],
-    ['reports other identity claims', [keys(one)], [{ ...keys(one), identity: { claims: ['iss'] } }], ['p0 partners[0].identity.claims']],
-    ['reports a change to tokens of the partner', [keys(one)], [{ ...keys(one), v3: { auth } }], ['p0 partners[0].v3.auth.mode']],
+    ['reports a partner that is matched in another way', [keys(one)], [header('x', 'y')], ['p0 partners[0].match']],
+    ['reports a partner with another header value', [header('x', 'y')], [header('x', 'z')], ['p0 partners[0].match']],
+    ['reports a partner with another path prefix', [path('/a')], [path('/b')], ['p0 partners[0].match']],
+    ['reports a partner with other identity claims', [keys(one)], [{ ...keys(one), identity: { claims: ['iss'] } }], ['p0 partners[0].identity.claims']],
+    ['reports a partner whose tokens the adapter fetches from now on', [keys(one)], [{ ...keys(one), v3: { auth } }], ['p0 partners[0].v3.auth.mode']],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, before, after, expected) => {
     const changes = ownershipChanges(ownersOf(...before), ownersOf(...after))

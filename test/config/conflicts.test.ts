@@ -17,7 +17,7 @@ function faulty(matches: readonly object[]): number[] {
   return matchFaults(...matches).map((fault) => Number(/\d+/.exec(fault)?.[0]))
 }
 
-describe('a partner whose requests an earlier partner receives', () => {
+describe('the check for partners that no request reaches', () => {
   const rows: [what: string, matches: object[], faulty: number[]][] = [
     ['finds every partner after one that matches any request', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
     ['finds every partner after the prefix /', [{ pathPrefix: '/' }, hashes(one), { any: true }], [1, 2]],
@@ -34,7 +34,7 @@ describe('a partner whose requests an earlier partner receives', () => {
     expect(faulty(matches)).toEqual(expected)
   })
 
-  it('names the partners that match first', () => {
+  it('names the earlier partners that receive the requests', () => {
     expect(matchFaults(hashes([one]), { any: true }, hashes([two, one]))).toEqual([
       'partners[2].match: matches requests that already go to partners[0] and partners[1]',
     ])
@@ -55,13 +55,13 @@ describe('a partner whose requests an earlier partner receives', () => {
   )
 })
 
-describe('a console', () => {
+describe('the check of the console section', () => {
   const operator = { name: 'ann', role: 'operator', tokenSha256: one }
   const identity = { header: 'X-User' }
   it.each([
-    [{ host: '10.0.0.5' }, [], ['console.host: can be reached from other machines: list the operators in rollout.operators']],
-    [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: needs operators: rollout.operators is empty']],
-    [{ identity }, [operator], ['console.identity: has no effect: console.trustedProxies is empty']],
+    [{ host: '10.0.0.5' }, [], ['console.host: is reachable from other machines. List the operators in rollout.operators']],
+    [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: requires operators, but rollout.operators is empty']],
+    [{ identity }, [operator], ['console.identity: has no effect, because console.trustedProxies is empty']],
     [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
   ])('reports the conflicts of %j with operators %j', (given, operators, expected) => {
     const partners = [{ id: 'acme', match: hashes(two) }]

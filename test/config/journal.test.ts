@@ -7,7 +7,7 @@ import { faultsOf, upstreams } from './faults.ts'
 const badUrl =
   'journal.url: must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password have to be percent-encoded (/ as %2F, @ as %40)'
 
-describe('journal', () => {
+describe('the journal section', () => {
   it.each([
     [{ url: 'none' }, []],
     [{ url: 'sqlite:/var/lib/journal.db' }, []],
@@ -28,7 +28,9 @@ describe('journal', () => {
     [{ url: 'postgres://db.test/m', stateDir: '/var/lib/markbridge' }, []],
     [
       { stateDir: 'x' },
-      ['journal.stateDir: is for a PostgreSQL journal: an SQLite journal keeps its state beside its file'],
+      [
+        'journal.stateDir: applies only to a PostgreSQL journal. An SQLite journal stores its state beside its file',
+      ],
     ],
     [{ keys: [{ id: 'plaintext' }] }, []],
     [{ keys: [{ id: 'clear' }] }, ['journal.keys[0].key: is required']],
@@ -44,7 +46,7 @@ describe('journal', () => {
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
       ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
-  ])('reports for %j the faults %j', (journal, faults) => {
+  ])('checks the section %j and reports the faults %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 

@@ -52,17 +52,20 @@ describe('createConfigJsonSchema', () => {
   it.each<[what: string, input: object]>([
     ['an id in capitals', withPartner({ id: 'Acme' })],
     ['a hash in capitals', withPartner({ match: { subscriptionKeySha256: 'AB'.repeat(32) } })],
-    ['hashes', withPartner({ match: { subscriptionKeySha256: ['ab'.repeat(32), 'cd'.repeat(32)] } })],
+    [
+      'a list of hashes',
+      withPartner({ match: { subscriptionKeySha256: ['ab'.repeat(32), 'cd'.repeat(32)] } }),
+    ],
     [
       'guids in capitals',
       withPartner({ reads: { unmarkedCodes: ['AAAAAAAA-0000-4000-8000-00000000000A'] } }),
     ],
     ['a path prefix', withPartner({ match: { pathPrefix: '/acme' } })],
-    ['no rate', withPartner({ v3: { callsPerSecond: 'none' } })],
-    ['a rate', withPartner({ v3: { callsPerSecond: 2.5 } })],
+    ['the rate none', withPartner({ v3: { callsPerSecond: 'none' } })],
+    ['a rate with a fraction', withPartner({ v3: { callsPerSecond: 2.5 } })],
     ['an address of PostgreSQL', { upstreams, journal: { url: 'postgres://db.test/journal' } }],
     ['a pattern with methods', { upstreams, passThrough: { allow: [{ path: '/x', methods: ['PUT'] }] } }],
-  ])('accepts %s, like the program', (_, input) => {
+  ])('accepts %s, as the program does', (_, input) => {
     expect(parseConfig(input)).toBeDefined()
     expect(faultsOf(input)).toEqual([])
   })
@@ -70,7 +73,7 @@ describe('createConfigJsonSchema', () => {
   it.each<[what: string, input: object, path: string]>([
     ['an unknown key', { upstreams, listn: {} }, ''],
     ['no address of V3', {}, ''],
-    ['another scheme', { upstreams: { v3: { baseUrl: 'ftp://x' } } }, '.upstreams.v3.baseUrl'],
+    ['an address with the scheme ftp', { upstreams: { v3: { baseUrl: 'ftp://x' } } }, '.upstreams.v3.baseUrl'],
     ['an invalid port', { upstreams, listen: { port: 70_000 } }, '.listen.port'],
     ['a text for a number', withPartner({ v3: { budgetMs: 'long' } }), '.partners[0].v3.budgetMs'],
     ['a secret in the file', withPartner({ v3: { subscriptionKey: 'abc' } }), '.partners[0].v3.subscriptionKey'],
@@ -79,7 +82,7 @@ describe('createConfigJsonSchema', () => {
     ['an invalid hash', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
     ['a rate of zero', withPartner({ v3: { callsPerSecond: 0 } }), '.partners[0].v3.callsPerSecond'],
     ['a journal in memory', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],
-  ])('refuses %s, like the program', (_, input, path) => {
+  ])('refuses %s, as the program does', (_, input, path) => {
     expect(() => parseConfig(input)).toThrow()
     expect(faultsOf(input).map((fault) => fault.split(' ', 1)[0])).toContain(path)
   }) // prettier-ignore

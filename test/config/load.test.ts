@@ -61,7 +61,7 @@ describe('loadConfig', () => {
   it.each([
     ['array', '- 1\n'],
     ['string', 'hello\n'],
-  ])('refuses %s', async (name, text) => {
+  ])('refuses a file whose content is of the type %s', async (name, text) => {
     const path = await file('other.yaml', text)
     const error = await faultOf(loadConfig(path))
     expect([error.code, error.message]).toEqual([
@@ -104,11 +104,11 @@ describe('loadConfig', () => {
     const error = await faultOf(loadConfig(path))
     expect([error.code, error.message, error.at]).toEqual([
       'ADP_CONFIGURATION',
-      `The configuration file ${path} cannot be read: no such file.`,
+      `The configuration file ${path} cannot be read: no such file. Check the path and the permissions.`,
       { path },
     ])
     expect((await faultOf(loadConfig(folder))).message).toBe(
-      `The configuration file ${folder} cannot be read: it is a directory.`,
+      `The configuration file ${folder} cannot be read: it is a directory. Check the path and the permissions.`,
     )
   })
 
@@ -124,7 +124,7 @@ describe('loadConfig', () => {
         'line 2, column 1: not valid YAML: multiple docs',
       ],
     ],
-    ['an alias of nothing', 'a: *hush\n', ['line 1, column 4: an alias names no anchor before it']],
+    ['an alias without an anchor', 'a: *hush\n', ['line 1, column 4: the alias refers to no earlier anchor']],
     [
       'several faults',
       'a: "\\q hush"\nb: @hush\nc: [1, 2\n',
@@ -137,20 +137,20 @@ describe('loadConfig', () => {
     [
       'an alias inside its anchor',
       'partners: &hush\n  - *hush\n',
-      ['line 2, column 5: an alias is inside the value that it names'],
+      ['line 2, column 5: the alias refers to the value that contains the alias'],
     ],
     [
-      'an alias inside its anchor, deeper',
+      'an alias deep inside its anchor',
       'a: &hush { b: [{ c: *hush }] }\n',
-      ['line 1, column 21: an alias is inside the value that it names'],
+      ['line 1, column 21: the alias refers to the value that contains the alias'],
     ],
     [
-      'aliases that multiply',
+      'aliases that expand exponentially',
       `a: &a [hush]\n${['b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name, at) => `${name}: &${name} [${`*${'abcdefg'.charAt(at)},`.repeat(9)}]`).join('\n')}\n`,
-      ['PATH: its aliases expand it to more than 100 times its size'],
+      ['PATH: the aliases expand the file to more than 100 times its size'],
     ],
   ])(
-    'reports the line, column and cause of a YAML error, never its text: %s',
+    'reports the line, column and cause of a YAML error, but not its text, for %s',
     async (_name, text, faults) => {
       const path = await file('broken.yaml', text)
       const error = await faultOf(loadConfig(path))
@@ -161,12 +161,12 @@ describe('loadConfig', () => {
     },
   )
 
-  it('reports endless nesting as a single fault, whatever the stack depth of the parser', async () => {
+  it('reports extremely deep nesting as a single fault', async () => {
     for (const text of ['['.repeat(100_000), `${'- '.repeat(100_000)}hush`, '{a: '.repeat(100_000)]) {
       const error = await faultOf(loadConfig(await file('nested.yaml', text)))
       expect(error.message.split('\n')).toEqual([
         expect.stringMatching(/ has 1 fault:$/),
-        expect.stringMatching(/: it cannot be read: it is nested too deeply$/),
+        expect.stringMatching(/nested too deeply$/),
       ])
     }
   })
@@ -195,8 +195,8 @@ describe('loadConfig', () => {
   })
 })
 
-describe('the position of a fault', () => {
-  it('is the line and column of its key for every fault at once', async () => {
+describe('the position of faults', () => {
+  it('is the line and column of the key of each fault', async () => {
     const text = [
       'upstreams: { v3: { baseUrl: "ftp://hush" } }',
       'journal:',
@@ -224,7 +224,7 @@ describe('the position of a fault', () => {
       'journal.keys[1].id (line 5, column 9): is already the id of journal.keys[0]',
       'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
       expect.stringMatching(
-        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header: with any/,
+        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header/,
       ),
       'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
       'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',
@@ -256,7 +256,7 @@ describe('secrets', () => {
     }
   })
 
-  it('are reported together with every other fault', async () => {
+  it('are reported together with all other faults if they are missing or unusable', async () => {
     vi.stubEnv('EMPTY', '')
     vi.stubEnv('LINES', 'hush\nhush')
     const partners = [
@@ -277,7 +277,7 @@ describe('secrets', () => {
       'listn: is not a key of the configuration; did you mean listen?',
       'partners[0].v3.subscriptionKey: the environment variable EMPTY is not set',
       'partners[1].v3.subscriptionKey: the environment variable UNSET_NAME is not set',
-      'partners[2].v3.subscriptionKey: holds a line end or another control character',
+      'partners[2].v3.subscriptionKey: contains a line break or another control character',
       `partners[3].v3.subscriptionKey: the file ${join(folder, 'none')} cannot be read`,
       `partners[4].v3.subscriptionKey: the file ${join(folder, 'blank')} is empty`,
     ])

@@ -12,7 +12,7 @@ const client = {
   scope: 'x',
 }
 const lent =
-  'must be subscriptionKeySha256 or header: with any or pathPrefix every caller of the address writes with the key or token of this partner. Set clients: open to accept that'
+  'must be subscriptionKeySha256 or header. With any or pathPrefix, every caller of the address writes with the key or token of this partner. Set clients: open to allow these writes'
 const acme = { id: 'acme', match: { any: true } }
 
 describe('parseConfig', () => {
@@ -51,8 +51,8 @@ describe('parseConfig', () => {
       'partners[1].quirks.dataEnvelope: Invalid input: expected boolean, received string',
       'partners[1].quirks.mismatch: Invalid option: expected one of "post"|"drop"',
       'partners[2].id: must be 1 to 63 letters, digits, dots, dashes or underscores',
-      'partners[2].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
-      'passThrough.allow[0]: must begin with "/" and have no wildcards but * and **',
+      'partners[2].match: must have exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix',
+      'passThrough.allow[0]: must begin with "/" and contain no wildcards except * and **',
       'passThrough.rewriteLinks: Invalid input: expected boolean, received string',
       'colour: is not a key of the configuration',
       'partners[1].id: is already the id of partners[0]',
@@ -72,27 +72,27 @@ describe('parseConfig', () => {
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],
     [{ upstreams, partners: [{ match: { any: true } }] }, 'partners[0].id: is required'],
     [{ upstreams, partners: [] }, 'partners: Too small: expected array to have >=1 items'],
-    [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment, and no @ in its path (%40 stands for one)'],
-    [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment, and no @ in its path (%40 stands for one)'],
+    [{ upstreams: { v3: { baseUrl: 'http://u:hush@v3.test' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment, and no @ in the path (write %40 instead)'],
+    [{ upstreams: { v3: { baseUrl: 'http://v3.test/?a=hush' } } }, 'upstreams.v3.baseUrl: must have no user, password, query or fragment, and no @ in the path (write %40 instead)'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMs: 2_147_483_648 } }] }, 'partners[0].v3.budgetMs: Too big: expected number to be <=2147483647'],
-    [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: needs exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
-    [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits, or a list of such'],
-    [{ upstreams, partners: [{ ...keyed, v3: { auth: { mode: 'clientCredentials', clientId: 'c', clientSecret: new Secret('s'), scope: 'x' } } }] }, 'partners[0].v3.auth.tokenUrl: is required for clientCredentials'],
+    [{ upstreams, partners: [{ ...acme, match: { any: true, pathPrefix: '/x' } }] }, 'partners[0].match: must have exactly one of any: true, subscriptionKeySha256, header {name, value}, pathPrefix'],
+    [{ upstreams, partners: [{ ...acme, match: { subscriptionKeySha256: 'hush' } }] }, 'partners[0].match.subscriptionKeySha256: must be 64 hexadecimal digits, or a list of such hashes'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { mode: 'clientCredentials', clientId: 'c', clientSecret: new Secret('s'), scope: 'x' } } }] }, 'partners[0].v3.auth.tokenUrl: is required for mode: clientCredentials'],
     [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, clientSecret: 'hush' } } }] }, 'partners[0].v3.auth.clientSecret: must be { env: NAME } or { file: path }, never the value itself'],
-    [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https: a secret is sent there'],
-    [{ upstreams, partners: [{ ...keyed, v3: { auth: { organisation: 'o' } } }] }, 'partners[0].v3.auth.organisation: is for mode clientCredentials only'],
-    [{ upstreams, passThrough: { allow: ['/V3/{a,b}'] } }, 'passThrough.allow[0]: must begin with "/" and have no wildcards but * and **'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { ...client, tokenUrl: 'http://id.test/connect/token' } } }] }, 'partners[0].v3.auth.tokenUrl: must be https, because the adapter sends a secret to this address'],
+    [{ upstreams, partners: [{ ...keyed, v3: { auth: { organisation: 'o' } } }] }, 'partners[0].v3.auth.organisation: applies only to mode: clientCredentials'],
+    [{ upstreams, passThrough: { allow: ['/V3/{a,b}'] } }, 'passThrough.allow[0]: must begin with "/" and contain no wildcards except * and **'],
     [{ upstreams, passThrough: { allow: [{ path: '/x', methods: ['TRACE'] }] } }, 'passThrough.allow[0]: must be a pattern that starts with "/", or { path: pattern, methods: [GET, …] }'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: client } }] }, `partners[0].match: ${lent}`],
     [{ upstreams, partners: [{ id: 'a', match: { pathPrefix: '/a' }, v3: { subscriptionKey: new Secret('s') } }] }, `partners[0].match: ${lent}`],
-    [{ upstreams, partners: [{ ...keyed, v3: { subscriptionKey: new Secret('kéyłe') } }] }, 'partners[0].v3.subscriptionKey: has a character that no header field can carry: check how the value was copied'],
+    [{ upstreams, partners: [{ ...keyed, v3: { subscriptionKey: new Secret('kéyłe') } }] }, 'partners[0].v3.subscriptionKey: contains a character that no header field can carry. Check how the value was copied'],
     [{ upstreams, partners: [{ ...acme, clients: 'all' }] }, 'partners[0].clients: must be open, or left out'],
   ] // prettier-ignore
-  it.each(hints)('%j: %s', (input, fault) => {
+  it.each(hints)('rejects %j with the fault %s', (input, fault) => {
     expect(faultsOf(input)).toEqual([fault])
   })
 
-  it.each([undefined, null, 5, 'hush', [], true])('refuses %j', (input) => {
+  it.each([undefined, null, 5, 'hush', [], true])('refuses %j in place of a configuration', (input) => {
     expect(faultsOf(input).length).toBe(1)
   })
 
@@ -112,7 +112,7 @@ describe('parseConfig', () => {
     }
   })
 
-  it('accepts every way to match a partner, and secrets', () => {
+  it('accepts every way to match a partner, and turns header values into secrets', () => {
     const matches = [
       { subscriptionKeySha256: ['AB'.repeat(32), 'cd'.repeat(32)] },
       { subscriptionKeySha256: 'EF'.repeat(32) },
@@ -154,7 +154,7 @@ describe('parseConfig', () => {
     'refuses %j as an unmarked code',
     (code) => {
       expect(faultsOf({ upstreams, partners: [{ ...acme, reads: { unmarkedCodes: [code] } }] })).toEqual([
-        'partners[0].reads.unmarkedCodes[0]: must be an attendance code such as "-", or the guid of one',
+        'partners[0].reads.unmarkedCodes[0]: must be an attendance code such as "-", or the guid of an attendance code',
       ])
     },
   )
@@ -172,7 +172,7 @@ describe('parseConfig', () => {
     'refuses %j as a host of absolute URLs in a batch',
     (host) => {
       expect(faultsOf({ upstreams, partners: [{ ...acme, serviceHosts: [host] }] })).toEqual([
-        'partners[0].serviceHosts[0]: must be a host name without scheme, port and path, such as service.example',
+        'partners[0].serviceHosts[0]: must be a host name without scheme, port or path, such as service.example',
       ])
     },
   )
@@ -199,7 +199,7 @@ describe('parseConfig', () => {
     expect(faultsOf({ upstreams, listen: { drainMs: time } })).toEqual([`listen.drainMs: ${message}`])
   })
 
-  it('includes faults that were found earlier', () => {
+  it('lists the faults of the loader before its own', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
     expect(() => parseConfig({ upstreams }, earlier)).toThrow('The configuration has 1 fault:\n  x: is empty')
     expect(() => parseConfig({}, earlier)).toThrow(

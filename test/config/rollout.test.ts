@@ -13,19 +13,19 @@ const person = (name: string, role: string, tokenSha256 = hash(String(name.lengt
   tokenSha256,
 })
 
-describe('rollout', () => {
+describe('the rollout section', () => {
   it.each<[what: string, rollout: object, faults: string[]]>([
-    ['accepts two people for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
-    ['accepts users of the system for two approvals', { approval: 'two' }, []],
+    ['accepts an operator and an approver for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
+    ['accepts two approvals without a list of operators', { approval: 'two' }, []],
     ['accepts a viewer alone', { operators: [person('ann', 'viewer')] }, []],
     ['refuses a name with a colon', { operators: [person('os:ann', 'operator')] }, ['rollout.operators[0].name: must be 1 to 63 letters, digits, dots, dashes, underscores or @']],
-    ['refuses the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is a name that Markbridge itself acts under in the audit trail']],
+    ['refuses the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is reserved: Markbridge uses this name for its own entries in the audit trail']],
     ['refuses the token in place of its hash', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
     ['refuses an unknown role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
     ['refuses a repeated name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is already the name of rollout.operators[0]']],
     ['refuses a repeated token', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is already the token of rollout.operators[0]']],
-    ['refuses one person for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
-    ['refuses approvers without an operator who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: needs an operator who proposes a step and a second person, operator or approver, who approves it']],
+    ['refuses one person for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: requires an operator who proposes a step, and a second operator or an approver who approves the step']],
+    ['refuses approvers without an operator who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: requires an operator who proposes a step, and a second operator or an approver who approves the step']],
     ['refuses an unknown key', { operator: [] }, ['rollout.operator: is not a key of the configuration; did you mean operators?']],
   ])('%s', (_what, rollout, faults) => {
     expect(faultsOf({ upstreams, rollout })).toEqual(faults)
@@ -49,13 +49,13 @@ describe('rollout', () => {
   })
 })
 
-describe('stages of the file', () => {
+describe('the stage of a partner in the file', () => {
   const v2 = { baseUrl: 'http://v2.test' }
   const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
   const partnerFaults = (members: object, sections: object = {}): readonly string[] =>
     faultsOf({ upstreams, partners: [partner(members)], ...sections })
-  const noV2 = 'needs an address of V2: set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
-  const noJournal = 'needs a journal: with journal.url: none a stage is legacy, v3 or complete'
+  const noV2 = 'requires an address of V2. Set upstreams.v2.baseUrl or partners[0].v2.baseUrl'
+  const noJournal = 'requires a journal. With journal.url: none, the stage must be legacy, v3 or complete'
   const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }
 
   it.each<[what: string, members: object, sections: object, faults: string[]]>([
@@ -71,9 +71,9 @@ describe('stages of the file', () => {
     expect(partnerFaults(members, sections)).toEqual(faults)
   }) // prettier-ignore
 
-  it('refuses two approvals without a journal, because stages then come from the file', () => {
+  it('is refused together with two approvals if there is no journal', () => {
     expect(partnerFaults({}, { ...none, rollout: { approval: 'two' } })).toEqual([
-      'rollout.approval: needs a journal: with journal.url: none the stages are those of this file',
+      'rollout.approval: requires a journal. With journal.url: none, the stages come from this file',
     ])
   })
 
@@ -87,15 +87,15 @@ describe('stages of the file', () => {
 
   const named = { canary: { header: 'X-School' } }
 
-  it('warns about a stage in the file that needs two people', () => {
+  it('causes a warning if two approvals are required and the stage is not legacy', () => {
     expect(warningsFor({ stage: 'legacy', ...named }, { approval: 'two' })).toEqual([])
     expect(warningsFor({ stage: 'v3' }, { approval: 'two' })).toEqual([
       expect.stringMatching(/^rollout\.approval is two.*begins at legacy.*: acme \(v3\)\. /),
     ])
   })
 
-  it('warns about canary without a header that distinguishes schools', () => {
-    const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header: .*one unit per key/)]
+  it('causes a warning if canary has no header that names the school', () => {
+    const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header\. .*one unit per key/)]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'canary', ...named })).toEqual([])

@@ -16,17 +16,17 @@ import { printConfig } from '../../src/config/yaml.ts'
 
 const secret = new Secret('hush')
 
-it('reveals its value on request', () => {
+it('returns the value of a secret from reveal', () => {
   expect(secret.reveal()).toBe('hush')
 })
 
 it.each([
-  ['as text', String(secret)],
-  ['as JSON', JSON.stringify({ secret })],
-  ['inspected', inspect({ secret }, { depth: 9, showHidden: true })],
-  ['by its members', JSON.stringify([Object.entries(secret), Object.keys(secret)])],
-  ['cloned', JSON.stringify(structuredClone(Object.assign({}, secret)))],
-])('never shows its value %s', (_name, text) => {
+  ['when it is converted to text', String(secret)],
+  ['when it is converted to JSON', JSON.stringify({ secret })],
+  ['when it is inspected', inspect({ secret }, { depth: 9, showHidden: true })],
+  ['when its members are listed', JSON.stringify([Object.entries(secret), Object.keys(secret)])],
+  ['when it is cloned', JSON.stringify(structuredClone(Object.assign({}, secret)))],
+])('does not show the value of a secret %s', (_name, text) => {
   expect(text).not.toContain('hush')
 })
 

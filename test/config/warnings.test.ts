@@ -16,23 +16,23 @@ const header = { match: { header: { name: 'x-partner', value: 'a' } } }
 const independent = { id: 'own', ...header, v3: { auth, subscriptionKey: secret } }
 const dependent = { id: 'client', ...header, v3: { auth } }
 
-describe('warningsOf', () => {
+describe('the warning about a missing journal key', () => {
   const rows: [what: string, journal: object, workers: number, partners: object[] | undefined, warnings: number][] = [
     ['instances that share a journal without a key', shared, 1, undefined, 1],
     ['workers that share a journal without a key', { url: 'sqlite:./journal.db' }, 4, undefined, 1],
     ['one instance with a file', { url: 'sqlite:./journal.db' }, 1, undefined, 0],
     ['no journal', { url: 'none' }, 1, undefined, 0],
     ['a shared journal with a key', { ...shared, keys }, 4, undefined, 0],
-    ['partners whose credentials the adapter holds', shared, 1, [independent], 0],
-    ['one partner whose credentials the adapter does not hold', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
+    ['partners whose credentials the adapter has', shared, 1, [independent], 0],
+    ['one partner whose credentials the adapter does not have', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
-  it.each(rows)('are right for %s', (_what, journal, workers, partners, warnings) => {
+  it.each(rows)('is given or omitted correctly for %s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
     const found = warningsOf(config, workers, '2026-11-22')
     expect(found).toHaveLength(warnings)
     for (const text of found)
-      expect(text).toMatch(/journal\.keys is empty: .*\. Add a key to journal\.keys\.$/)
+      expect(text).toMatch(/^journal\.keys is empty, .* Add a key to journal\.keys\.$/)
   })
 })
 

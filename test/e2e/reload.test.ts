@@ -278,7 +278,9 @@ describe('a reload with an unacceptable configuration', () => {
   it('is rejected when the configuration names another address of V3', async () => {
     const adapter = await start(await startUpstream(), first)
     const elsewhere = adapterConfig('http://127.0.0.1:9', { partners: [{ id: 'b', match: keyOf('two') }] })
-    await expect(adapter.app.reload(() => elsewhere)).rejects.toThrow('upstreams.v3.baseUrl: needs a restart')
+    await expect(adapter.app.reload(() => elsewhere)).rejects.toThrow(
+      'upstreams.v3.baseUrl: cannot change on a reload',
+    )
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
   })
 
