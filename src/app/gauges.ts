@@ -26,11 +26,13 @@ export function addGauges(
   addGauge('in_flight_requests', 'Requests in flight.', () => inFlight.count())
   addGauge(
     'partner_requests',
-    'Requests in flight by partner and revision of its settings.',
+    'Requests in flight by partner and by revision of the settings of the partner.',
     () => registry.underWay().map(({ requests, ...of }) => ({ ...of, value: requests })),
     { labels: ['partner', 'revision'] },
   )
-  addGauge('in_flight_bytes', 'Bytes of request bodies in memory.', () => byteBudget.held())
+  addGauge('in_flight_bytes', 'Bytes of request bodies and complete replies in memory.', () =>
+    byteBudget.held(),
+  )
   addGauge(
     'connections_in_use',
     'Connections to V3 and V2 in use.',
@@ -71,7 +73,7 @@ export function addJournalGauges(
   )
   addGauge(
     'journal_records',
-    'Records in each state.',
+    'Records in the journal by state.',
     async () =>
       (await balances()).flatMap((balance) =>
         recordStates.map((state) => ({ partner: balance.partner, state, value: balance[state] })),
@@ -87,7 +89,7 @@ export function addJournalGauges(
     },
     { labels: ['partner'], shared: true },
   )
-  addGauge('journal_available', 'Processes that can write to the journal.', () =>
+  addGauge('journal_available', 'Number of processes that can write to the journal.', () =>
     journal.isAvailable() ? 1 : 0,
   )
 }
@@ -98,19 +100,19 @@ export function addStageGauges(
 ): void {
   addGauge(
     'stage_current',
-    '1 for the stage of each partner.',
+    '1 for the current stage of each partner.',
     () => stages.describe().map(({ partner, stage, source }) => ({ partner, stage, source, value: 1 })),
     { labels: ['partner', 'stage', 'source'], shared: true },
   )
   addGauge(
     'stage_percent',
-    'Percentage of the units that V3 serves.',
+    'Percentage of the schools that V3 serves.',
     () => stages.describe().map(({ partner, percent }) => ({ partner, value: percent })),
     { labels: ['partner'], shared: true },
   )
   addGauge(
     'stage_writes',
-    'Writes under way on each side.',
+    'Writes in flight on each side.',
     () =>
       stages
         .describe()
@@ -119,12 +121,17 @@ export function addStageGauges(
   )
   addGauge(
     'stage_held_writes',
-    'Writes that wait for their stage.',
+    'Writes that wait until a change or a read of the stages is finished.',
     () => stages.describe().map(({ partner, held }) => ({ partner, value: held })),
     { labels: ['partner'] },
   )
   const ageOf = (ageMs: number | undefined) => (ageMs === undefined ? [] : ageMs / 1_000)
-  addGauge('stage_age_seconds', 'Time since the stages were read.', () => ageOf(stages.viewAgeMs()), {
-    shared: true,
-  })
+  addGauge(
+    'stage_age_seconds',
+    'Time since this instance last read the stages.',
+    () => ageOf(stages.viewAgeMs()),
+    {
+      shared: true,
+    },
+  )
 }

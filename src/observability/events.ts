@@ -153,7 +153,7 @@ export function createEvents(
     }
   }
   const requests = counter('requests_total', 'Requests that were answered.', { partner, kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
-  const durations = timer('request_duration', 'Time from request to answer.', {
+  const durations = timer('request_duration', 'Time from a request to its answer.', {
     partner,
     kind: unlisted,
   })
@@ -168,7 +168,11 @@ export function createEvents(
   const firstOutcomes = [
     tally('records_total', 'Records of V2 writes by their first outcome.'),
     sum('unmapped_fields_total', 'Record fields that no translation rule covers.', 'unmappedFields'),
-    sum('converted_fields_total', 'Record fields in a form other than the one of JSON.', 'convertedFields'),
+    sum(
+      'converted_fields_total',
+      'Record fields in a form that JSON does not have but V2 accepts.',
+      'convertedFields',
+    ),
   ]
   const crowded = counter(
     'crowded_connections_total',
@@ -200,7 +204,7 @@ export function createEvents(
     /** The adapter treats a batch with the ids of an earlier batch but different content as a new batch. */
     batchIdsReused: event('warn', 'batch ids reused', counter('batch_ids_reused_total', 'Batches with the ids of an earlier batch and different content.', { partner })), // prettier-ignore
     /** V3 answered a code lookup with this status, so letter codes in `reads.unmarkedCodes` have no effect for a client of the partner. */
-    unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Lookups of attendance codes that V3 refused or does not offer.', { partner })), // prettier-ignore
+    unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Lookups of attendance codes that V3 refused or does not support.', { partner })), // prettier-ignore
     /** The client sent its headers or body, or read its reply, too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
@@ -212,7 +216,7 @@ export function createEvents(
     // Upstreams
     credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', counter('credentials_denied_total', 'Writes whose credentials V3 denied.', { partner })), // prettier-ignore
     /** V3 rejected the partner's subscription key, or the token of its client credentials. */
-    ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls that V3 denied for a subscription key or token of the configuration.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
+    ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls for which V3 denied a subscription key or token of the configuration.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
     passThroughFailed: event('warn', 'pass-through failed', counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
     /** V2's reply to a request is missing or incomplete. The reason `lost` means that some or all bytes of the request had been sent. */
     relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
@@ -243,9 +247,9 @@ export function createEvents(
     trailDamaged: plain('error', 'audit trail of stages damaged'),
     /** This instance acknowledges no change, so no step forward is committed. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
-    guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Partners that guards took back.', { partner })), // prettier-ignore
+    guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Times that guards moved a partner back to V2.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, but are set to warn. Reported once for each revision of the stage. */
-    guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards would have taken a partner back and only warned.', { partner })), // prettier-ignore
+    guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards found V3 worse than V2 but only warned.', { partner })), // prettier-ignore
     /** The pages are out of date until the data of the console can be read and written. */
     consoleFailed: plain('warn', 'console data unavailable'),
 

@@ -46,9 +46,9 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   })
   const turnedAway = counter('queue_refused_total', 'Calls that left the queue without being sent.', { priority, reason: ['full', 'deadline', 'gone'] }) // prettier-ignore
   const visible = timer('read_back_visible', 'Time from the loss of a reply to the read-back that showed the mark.', {}) // prettier-ignore
-  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards have counted.', { partner, side }) // prettier-ignore
+  const guardTrials = counter('stage_guard_trials_total', 'Writes that guards counted at canary.', { partner, side }) // prettier-ignore
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
-  const evidence = counter('compare_evidence_total', 'Compared requests whose evidence was kept or lost.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
+  const evidence = counter('compare_evidence_total', 'Compared requests by whether the journal stored their evidence.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
   /** Partners whose series exist already. Each partner has more than a hundred series. */
   const begun = new Set<string>()
@@ -83,7 +83,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     },
     /** Records the time in milliseconds from the loss of a reply to the read-back that showed the mark. */
     visible: (afterMs: number): void => visible({}, afterMs),
-    shareRefused: counter('shares_refused_total', 'Requests that were refused because the share of their client was used up.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
+    shareRefused: counter('shares_refused_total', 'Requests that were refused a shared connection or shared memory.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
     /** Counts a write that the guards judge. `outcome` is `good`, or says what was bad about the write. */
     guardCounted: (trial: {
       readonly partner: string
@@ -95,8 +95,8 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     },
     evidenceKept: (id: string, requests: number, isKept: boolean): void =>
       evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),
-    stageHeld: counter('stage_held_total', 'Writes that waited for their stage.', { partner, reason: stageWait }), // prettier-ignore
-    stageRefused: counter('stage_refused_total', 'Requests that were refused because of their stage.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
+    stageHeld: counter('stage_held_total', 'Writes that waited until a change or a read of the stages was finished.', { partner, reason: stageWait }), // prettier-ignore
+    stageRefused: counter('stage_refused_total', 'Requests that were refused with 503 because of the stage of their partner.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
     addGauge: instruments.gauge,
     /** Adds the metrics of reloads. Only one process of an adapter calls this function. */
@@ -135,9 +135,12 @@ const MAX_PATHS = 150
 
 /** Creates the metrics of live comparison. Once no check is waiting, offered = compared + dropped + skipped. */
 function createCompareMetrics({ counter, timer }: Instruments) {
-  const compared = counter('compare_compared_total', 'Checks with a result.', { partner, check })
+  const compared = counter('compare_compared_total', 'Checks of sampled exchanges that have a result.', {
+    partner,
+    check,
+  })
   const records = counter('compare_records_total', 'Compared records by verdict.', { partner, check, kind: unlisted, verdict: unlisted }) // prettier-ignore
-  const differences = counter('compare_differences_total', 'Fields that differ.', { partner, check, path: unlisted, kind: unlisted }) // prettier-ignore
+  const differences = counter('compare_differences_total', 'Fields of compared records that differ.', { partner, check, path: unlisted, kind: unlisted }) // prettier-ignore
   const delays = timer('compare_visible', 'Time from a reply to the read that showed the mark on the other side.', { partner, check }) // prettier-ignore
   const paths = new Set<string>()
   const labelOf = (path: string): string => {
@@ -147,7 +150,7 @@ function createCompareMetrics({ counter, timer }: Instruments) {
     return path
   }
   return {
-    offered: counter('compare_offered_total', 'Checks of sampled exchanges: compared + dropped + skipped.', { partner, check }), // prettier-ignore
+    offered: counter('compare_offered_total', 'Checks of sampled exchanges. Each check ends as compared, dropped or skipped.', { partner, check }), // prettier-ignore
     compared: (seen: ComparedSeen): void => {
       compared(seen)
       for (const [verdict, count] of seen.verdicts) records({ ...seen, verdict }, count)
@@ -157,9 +160,9 @@ function createCompareMetrics({ counter, timer }: Instruments) {
       }
       for (const ms of seen.delaysMs) delays(seen, ms)
     },
-    dropped: counter('compare_dropped_total', 'Checks that were dropped before they began.', { partner, check, reason: ['full', 'closed', 'failed'] }), // prettier-ignore
-    skipped: counter('compare_skipped_total', 'Checks that could not be made.', { partner, check, reason: skipReasons }), // prettier-ignore
-    called: counter('compare_calls_total', 'Calls of comparisons.', { partner, side: unlisted, status: unlisted }), // prettier-ignore
+    dropped: counter('compare_dropped_total', 'Checks of sampled exchanges that were dropped before they began.', { partner, check, reason: ['full', 'closed', 'failed'] }), // prettier-ignore
+    skipped: counter('compare_skipped_total', 'Checks of sampled exchanges that could not be carried out.', { partner, check, reason: skipReasons }), // prettier-ignore
+    called: counter('compare_calls_total', 'Calls that comparisons made to V2 and V3.', { partner, side: unlisted, status: unlisted }), // prettier-ignore
   }
 }
 
@@ -167,7 +170,7 @@ export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
 /** Creates the metrics of the configuration, which was loaded at `nowMs`. Only one process of an adapter has them. */
 export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
-  const results = counter('config_reloads_total', 'Reloads of the configuration.', { result: ['reloaded', 'refused'] }) // prettier-ignore
+  const results = counter('config_reloads_total', 'Reloads of the configuration by result.', { result: ['reloaded', 'refused'] }) // prettier-ignore
   let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
   gauge('config_revision', 'Number of configurations that took effect, including the first.', () => revision)
   gauge('config_loaded_timestamp_seconds', 'Time at which the configuration in use was loaded.', () => loadedMs / 1_000) // prettier-ignore

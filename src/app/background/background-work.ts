@@ -219,12 +219,12 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
   }
   metrics.addGauge(
     'compare_waiting',
-    'Exchanges that wait to be compared, and those under way.',
+    'Exchanges that wait for a comparison or are being compared.',
     () => comparing,
   )
   metrics.addGauge(
     'compare_silent',
-    '1 for a side that comparisons leave alone, since it has answered 429.',
+    '1 for a side that comparisons do not call at the moment, because the side answered 429.',
     () => pace.silent().map(({ partner, side }) => ({ partner, side, value: 1 })),
     { labels: ['partner', 'side'] },
   )
