@@ -23,21 +23,21 @@ export interface Transition {
 
 /** All transitions. Each moves a record from the total of `from` to the total of `to`, which keeps the ledger balanced. */
 export const transitions = [
-  { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'received; not sent before this is durable' },
-  { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refuses it; it is never sent' },
-  { on: 'settle', from: 'open', to: 'confirmed', active: 'never', reason: 'V3 accepted it, or V2' },
-  { on: 'settle', from: 'open', to: 'refused', active: 'never', reason: 'V3 or V2 refused it, or the credentials of its whole batch' },
-  { on: 'settle', from: 'open', to: 'notApplied', active: 'may be', reason: 'V3 did not judge the record, and its client was told to send it again, or nothing retries it any longer' },
-  { on: 'settle', from: 'open', to: 'unknown', active: 'may be', reason: 'it was sent and no readable answer came' },
-  { on: 'settle', from: 'open', to: 'parked', active: 'may be', reason: 'it was not applied, and its client was told 200 or is gone' },
-  { on: 'reopen', from: 'notApplied', to: 'open', active: 'always', reason: 'its client sent the same batch again' },
-  { on: 'reopen', from: 'unknown', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
-  { on: 'reopen', from: 'parked', to: 'open', active: 'always', reason: 'it is due, or its client sent the same batch again' },
-  { on: 'supersede', from: 'notApplied', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
-  { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
-  { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of its key was confirmed, or may have been applied and is not read back again' },
-  { on: 'expire', from: 'unknown', to: 'unknown', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
-  { on: 'expire', from: 'notApplied', to: 'notApplied', active: 'never', reason: '`journal.replayForMs` is over: its client can no longer send it again' },
+  { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'the adapter received the record, and sends the record only once the journal has stored it durably' },
+  { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refused the record and never sends it' },
+  { on: 'settle', from: 'open', to: 'confirmed', active: 'never', reason: 'V3 or V2 accepted the record' },
+  { on: 'settle', from: 'open', to: 'refused', active: 'never', reason: 'V3 or V2 refused the record, or the credentials of the whole batch' },
+  { on: 'settle', from: 'open', to: 'notApplied', active: 'may be', reason: 'V3 did not judge the record, and either the client was told to send the record again, or nothing retries the record any longer' },
+  { on: 'settle', from: 'open', to: 'unknown', active: 'may be', reason: 'the record was sent, but no readable reply arrived' },
+  { on: 'settle', from: 'open', to: 'parked', active: 'may be', reason: 'the record was not applied, and the client got 200 or is no longer connected' },
+  { on: 'reopen', from: 'notApplied', to: 'open', active: 'always', reason: 'the client sent the same batch again' },
+  { on: 'reopen', from: 'unknown', to: 'open', active: 'always', reason: 'a retry is due, or the client sent the same batch again' },
+  { on: 'reopen', from: 'parked', to: 'open', active: 'always', reason: 'a retry is due, or the client sent the same batch again' },
+  { on: 'supersede', from: 'notApplied', to: 'refused', active: 'never', reason: 'a newer record of the same key was confirmed, or may have been applied and will not be read back again' },
+  { on: 'supersede', from: 'unknown', to: 'unknown', active: 'never', reason: 'a newer record of the same key was confirmed, or may have been applied and will not be read back again' },
+  { on: 'supersede', from: 'parked', to: 'refused', active: 'never', reason: 'a newer record of the same key was confirmed, or may have been applied and will not be read back again' },
+  { on: 'expire', from: 'unknown', to: 'unknown', active: 'never', reason: '`journal.replayForMs` has passed, so the client can no longer resend the batch' },
+  { on: 'expire', from: 'notApplied', to: 'notApplied', active: 'never', reason: '`journal.replayForMs` has passed, so the client can no longer resend the batch' },
 ] as const satisfies readonly Transition[] // prettier-ignore
 
 type StatesOf<On extends LifecycleEvent, End extends 'from' | 'to'> = Extract<
