@@ -10,7 +10,11 @@ import { AdapterError, describeFileError } from '../errors.ts'
 export async function readGivenFile(path: string): Promise<Buffer> {
   if (path !== '-')
     return readFile(path).catch((cause: unknown) => {
-      throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
+      throw new AdapterError(
+        'ADP_USAGE',
+        `The file ${path} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+        { cause },
+      )
     })
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk)
@@ -47,13 +51,19 @@ export async function readKeySource(source: string, flag = '--key'): Promise<str
     throw new AdapterError('ADP_USAGE', `${flag} must be env:NAME or file:path, never the key itself.`)
   const text = kind === 'env' ? readVariable(name) : await readFile(name, 'utf8').catch(() => undefined)
   if (text !== undefined && text.trim() !== '') return text.trim()
-  throw new AdapterError('ADP_USAGE', `${source} is not set, is empty or cannot be read.`)
+  throw new AdapterError(
+    'ADP_USAGE',
+    `${source} is not set, is empty or cannot be read. Set the variable, or name a readable file.`,
+  )
 }
 
 /** Reads 32 bytes, as 64 hexadecimal digits or in base64. Throws `ADP_USAGE` if no source is given or the key is not valid. */
 export async function readRecordingKey(source: string | undefined): Promise<Uint8Array> {
   if (source === undefined)
-    throw new AdapterError('ADP_USAGE', 'Recordings are encrypted. Name their key with --key <source>.')
+    throw new AdapterError(
+      'ADP_USAGE',
+      'Recordings are encrypted. Name the key of the recordings with --key <source>.',
+    )
   const bytes = decodeKey(new Secret(await readKeySource(source)))
   if (bytes !== undefined) return bytes
   throw new AdapterError(

@@ -11,7 +11,9 @@ export const readAs =
   (text: string): Value => {
     const { data, error } = schema.safeParse(text)
     if (data !== undefined) return data
-    throw new InvalidArgumentError(rule ?? `${error?.issues[0]?.message.replace(/^must/, 'It must') ?? ''}.`)
+    throw new InvalidArgumentError(
+      rule ?? `${error?.issues[0]?.message.replace(/^must/, 'The value must') ?? ''}.`,
+    )
   }
 
 const number = (digits: RegExp, min: number, max: number) =>
@@ -27,18 +29,18 @@ export const readTime = readAs(ms)
 export const readSize = readAs(bytes)
 
 /** 0 stands for any free port. */
-export const readPort = readWhole(0, 65_535, 'A port is a number from 0 to 65535.')
+export const readPort = readWhole(0, 65_535, 'The port must be a whole number from 0 to 65535.')
 
-export const readCount = readWhole(0, 999_999_999, 'It must be a whole number.')
+export const readCount = readWhole(0, 999_999_999, 'The value must be a whole number.')
 
 export const readPercent = readAs(
   number(/^\d{1,3}(?:\.\d{1,6})?$/, 0, 100),
-  'A share is a number from 0 to 100.',
+  'The percentage must be a number from 0 to 100.',
 )
 
 export const readBase = readAs(
   httpUrl,
-  'It must be an http or https address without user, password, query or fragment, and with %40 for an at sign in its path.',
+  'The address must be http or https, without user, password, query or fragment. Write an at sign in the path as %40.',
 )
 
 export interface Target {
@@ -53,7 +55,7 @@ export const configOption = (use: string): Option =>
     foundConfig(),
   )
 
-export const NO_CONFIG = `No configuration was found: name one with --config or MARKBRIDGE_CONFIG, or write ./${CONFIG_FILE} (markbridge init)`
+export const NO_CONFIG = `No configuration was found. Name a file with --config or MARKBRIDGE_CONFIG, or create ./${CONFIG_FILE} with markbridge init`
 
 /** Throws `ADP_USAGE` if there is none. */
 export function expectConfig(given = foundConfig()): string {

@@ -35,7 +35,7 @@ const commands: Commands = {
     load: async () => (await import('./commands/init.ts')).addInit,
   },
   doctor: {
-    description: 'check addresses, certificates, clocks, keys, journal, files and a read, and say what to do',
+    description: 'check the configuration and everything that it names, and say how to fix what fails',
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
   },
   sandbox: {
@@ -47,12 +47,11 @@ const commands: Commands = {
     load: async () => (await import('./commands/send.ts')).addSend,
   },
   check: {
-    description:
-      'decode a batch, or a folder of them, offline: how many records, and numbered findings with a remedy',
+    description: 'decode a batch, or a folder of batches, without a service, and list findings with remedies',
     load: async () => (await import('./commands/check.ts')).addCheck,
   },
   record: {
-    description: 'keep exchanges between a V2 client and V2 as encrypted files',
+    description: 'store the exchanges between a V2 client and V2 in encrypted files',
     load: async () => (await import('./commands/record.ts')).addRecord,
   },
   config: {
@@ -60,7 +59,7 @@ const commands: Commands = {
     load: async () => (await import('./commands/config.ts')).addConfig,
   },
   journal: {
-    description: 'inspect the write journal, retry its waiting records, and maintain it',
+    description: 'inspect the journal of writes, retry waiting records, and maintain the journal',
     load: async () => (await import('./commands/journal.ts')).addJournal,
   },
   rollout: {
@@ -71,11 +70,11 @@ const commands: Commands = {
     description: 'show, record by record, whether V3 through the adapter answers as V2 does',
     subcommands: {
       run: {
-        description: 'read both services for a range of days and compare what they answer',
+        description: 'read a range of days from both services, and compare the answers',
         load: async () => (await import('./commands/compare-run.ts')).addCompareRun,
       },
       report: {
-        description: 'write what a run found as a page, as JSON, CSV or JUnit XML',
+        description: 'write the findings of a run as an HTML page, JSON, CSV or JUnit XML',
         load: async () => (await import('./commands/compare-report.ts')).addCompareReport,
       },
       learn: {

@@ -63,11 +63,11 @@ function formatVerdicts({ verdicts: counts, compared }: RunDocument): string {
 }
 
 function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
-  const again = askedAgain === 0 ? [] : [`${formatCount(askedAgain)} records were asked again.`]
+  const again = askedAgain === 0 ? [] : [`${formatCount(askedAgain)} records were read a second time.`]
   const own =
     noise.records === 0
       ? 'Two reads of V2 agree.'
-      : `${formatCount(noise.records)} records differ between two reads of V2; these fields do not count.`
+      : `${formatCount(noise.records)} records differ between two reads of V2. The fields that differ do not count.`
   const lines = [...(noise.measured ? [own] : []), ...again]
   return lines.length === 0 ? [] : ['', ...lines]
 }
@@ -105,7 +105,7 @@ export function describeCause(
   switch (cause.code) {
     case 'ADP_TOKEN':
     case 'ADP_SUBSCRIPTION_KEY':
-      return `${side} rejected the credentials (401). Check ${variable}SUBSCRIPTION_KEY and ${variable}TOKEN, or the partner's own.`
+      return `${side} rejected the credentials (401). Check ${variable}SUBSCRIPTION_KEY and ${variable}TOKEN, or the credentials of the partner.`
     case 'ADP_FORBIDDEN':
       return `${side} does not allow these credentials to read the marks (403). The school may have withdrawn its consent, or the application lacks the permission.`
     case 'ADP_NOT_FOUND':

@@ -32,7 +32,7 @@ export function findPartner({ partners }: Config, id: string | undefined): Partn
 
 export function unknownPartner(id: string, known: readonly string[]): AdapterError {
   return usage(
-    `The configuration has no partner ${id}. It has: ${known.join(', ')}. Name another configuration with --config.`,
+    `The configuration has no partner ${id}. Name one of its partners (${known.join(', ')}), or another configuration with --config.`,
   )
 }
 
@@ -98,7 +98,9 @@ export async function resolvePartner(
 function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   const { partners } = config
   if (id !== undefined || partners.length === 1) return findPartner(config, id)
-  throw usage(`Name the partner: --partner <id>, one of ${partners.map((one) => one.id).join(', ')}.`)
+  throw usage(
+    `The configuration has several partners. Name one with --partner: ${partners.map((one) => one.id).join(', ')}.`,
+  )
 }
 
 /** Returns the credentials for one side. A loopback address gets those of the sandbox by default, which no real service accepts. */
@@ -117,7 +119,7 @@ function credentialsFor(
   ]
   if (key === undefined || bearer === undefined)
     throw usage(
-      `There are no credentials for ${side}: set ${missing.join(' and ')}${side === 'V3' ? ', or the same with MARKBRIDGE_V3_ in front' : ''}.`,
+      `There are no credentials for ${side}. Set ${missing.join(' and ')}${side === 'V3' ? ', or the same names with the prefix MARKBRIDGE_V3_' : ''}.`,
     )
   return { subscriptionKey: key, authorization: bearer === '' ? '' : `Bearer ${bearer}` }
 }

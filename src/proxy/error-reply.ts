@@ -42,7 +42,11 @@ function toAdapterError(cause: unknown, events: Events): AdapterError {
   })
   return cause instanceof AdapterError
     ? cause
-    : new AdapterError('ADP_INTERNAL', 'An unexpected error occurred.', { cause })
+    : new AdapterError(
+        'ADP_INTERNAL',
+        'An unexpected error occurred in the adapter. A write may have been applied. Look up the result before you send the request again.',
+        { cause },
+      )
 }
 
 /** The code for a write that may have been applied. If the client sends the write to V2 again, V2 applies it a second time. */
@@ -51,9 +55,9 @@ export type UnknownOutcome = 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN'
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
   ADP_OUTCOME_UNKNOWN:
-    'The service did not answer after the request was sent. The request may have been applied. Look up the result before you send it again.',
+    'The service did not answer after the request was sent. The request may have been applied. Look up the result before you send the request again.',
   ADP_V2_OUTCOME_UNKNOWN:
-    'V2 did not answer after the request was sent. V2 may have applied the request, and applies it a second time if it is sent again. Look up the result before you send it again.',
+    'V2 did not answer after the request was sent. V2 may have applied the request, and applies the request a second time if you send it again. Look up the result before you send the request again.',
 }
 
 /** Gives a write that may have reached the service `code`, never a plain failure. */
@@ -80,7 +84,7 @@ export function slowUploadError(
   return mayBeApplied(method, sent)
     ? new AdapterError(
         code,
-        'The body of the request did not arrive completely, and a part of it was already sent. The request may have been applied. Look up the result before you send it again.',
+        'The body of the request did not arrive completely, and a part of the body was already sent. The request may have been applied. Look up the result before you send the request again.',
       )
     : new AdapterError(
         'ADP_SLOW_CLIENT',

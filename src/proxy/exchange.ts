@@ -79,6 +79,6 @@ export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return
   throw new AdapterError(
     'ADP_STAGE_UNKNOWN',
-    'Another instance may already serve this client on the other side. Nothing was sent. Send the request again.',
+    'The stage of this partner may have changed: another instance may already send the writes of this client to the other service. Nothing was sent. Send the request again.',
   )
 }

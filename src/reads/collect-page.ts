@@ -73,7 +73,8 @@ export async function collectPage(
     if (next !== undefined && !wish.count) return { rows, next, count }
     const full = rows.length === size
     if (full && last && !wish.count) return { rows, next, count }
-    if (page.link !== undefined && page.link === link) throw brokenAnswer('has a next link to itself')
+    if (page.link !== undefined && page.link === link)
+      throw brokenAnswer('has a next link that leads to the same page')
     given = ''
     link = page.link
     if (link === undefined) window += 1
@@ -99,7 +100,10 @@ export function readCollection(json: unknown): Collection {
 }
 
 function brokenAnswer(fault: string): AdapterError {
-  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's reply ${fault}.`)
+  return new AdapterError(
+    'ADP_UPSTREAM_PROTOCOL',
+    `The service's reply ${fault}. No record was returned. Try again later, or tell the operator of the service.`,
+  )
 }
 
 /** Bytes that represent a row, so that a link stays short enough for gateways: 4 KB for all rows of one of V3's pages. */

@@ -36,7 +36,8 @@ async function withHistories(
     for (let page = 0; query !== undefined; page += 1) {
       if (page === MAX_PAGES) throw broken('does not end')
       const json = await fetch(query)
-      if (json === undefined) throw broken('is missing: it has no StatutoryAttendanceRecordHistorys')
+      if (json === undefined)
+        throw broken('is missing, because the service has no StatutoryAttendanceRecordHistorys')
       const { rows, link } = readCollection(json)
       count += rows.length
       if (count > MAX_STATES) throw broken('contains more states than the limit')
@@ -53,5 +54,8 @@ async function withHistories(
 }
 
 function broken(fault: string): AdapterError {
-  return new AdapterError('ADP_UPSTREAM_PROTOCOL', `The service's history of changes ${fault}.`)
+  return new AdapterError(
+    'ADP_UPSTREAM_PROTOCOL',
+    `The service's history of changes ${fault}. No record was returned. The operator can set reads.histories: false.`,
+  )
 }

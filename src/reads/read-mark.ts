@@ -44,7 +44,10 @@ async function findMark(
   if (mark === 'unmarked')
     throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
   if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
-    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', "The service's reply is not the requested record.")
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      "The service's reply is not the requested record. No record was returned. Try again later.",
+    )
   return mark
 }
 
@@ -110,6 +113,6 @@ export async function readField(
 function noSuchField(): AdapterError {
   return new AdapterError(
     'ADP_NOT_FOUND',
-    'An attendance record does not have this field, or not in this form.',
+    'An attendance record has no such field, or the field cannot be read in this form. Nothing was read. Check the path.',
   )
 }

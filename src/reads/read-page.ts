@@ -145,9 +145,13 @@ export function encodeNextLink(token: NextLink, signer: TokenSigner): string {
   const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, given]))
   const text = Buffer.concat([sign(state, signer), state]).toString('base64url')
   if (text.length > MAX_TOKEN_CHARACTERS)
-    throw new AdapterError('ADP_QUERY', 'The query is too long for a next link. Use a shorter $filter.', {
-      at: { path: '$filter' },
-    })
+    throw new AdapterError(
+      'ADP_QUERY',
+      'The query is too long for a next link. No record was returned. Use a shorter $filter.',
+      {
+        at: { path: '$filter' },
+      },
+    )
   return text
 }
 
@@ -189,7 +193,7 @@ function sign(state: Buffer, { secret, owner }: TokenSigner): Buffer {
 function invalidNextLink(): AdapterError {
   return new AdapterError(
     'ADP_QUERY',
-    'The next link was altered or was not issued to this client. Read again from the first page.',
+    'The next link was altered or was not issued to this client. Nothing was read. Read again from the first page.',
     {
       at: { path: '$skiptoken' },
     },

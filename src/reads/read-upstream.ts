@@ -57,7 +57,7 @@ export async function readUpstream(session: ReadSession, resource: string, query
     if (waitMs === undefined || !(await budget.pause(waitMs, reason === 'throttled')))
       throw new AdapterError(
         retryAfterMs === undefined ? 'ADP_UPSTREAM_UNAVAILABLE' : 'ADP_BUDGET_EXCEEDED',
-        'The service is unavailable or accepts no more calls now. Try again later.',
+        'The service is unavailable or accepts no more calls now. Nothing was read. Try again later.',
       )
   }
 }
@@ -69,12 +69,12 @@ function answerOf(outcome: Exclude<ReadOutcome, { kind: 'unavailable' }>): unkno
     case 'broken':
       throw new AdapterError(
         'ADP_UPSTREAM_PROTOCOL',
-        `The service's reply cannot be read (status ${outcome.status}).`,
+        `The service's reply cannot be read (status ${outcome.status}). No record was returned. Try again later.`,
       )
     case 'overdue':
       throw new AdapterError(
         'ADP_BUDGET_EXCEEDED',
-        "The service's whole reply did not arrive in time. Try again later, or read less at a time.",
+        "The service's reply did not arrive completely in time. No record was returned. Try again later, or read less at a time.",
       )
     case 'busy':
       throw overloaded('connection')
@@ -88,7 +88,10 @@ function refusalOf({ status, entries }: UpstreamError): AdapterError {
   const textOf = (message: string): string => withoutPlaces(message.slice(0, 2_000))
   const text = textOf(entries[0]?.message ?? '')
   if (status === 401 || status === 403) {
-    const message = text === '' ? `The service denied the credentials (${status}).` : text
+    const message =
+      text === ''
+        ? `The service denied the credentials (${status}). Nothing was read. Check the subscription key and the token.`
+        : text
     return new AdapterError(status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
   }
   const details = entries.map(({ code, message, target }): ErrorDetail => ({
@@ -96,7 +99,13 @@ function refusalOf({ status, entries }: UpstreamError): AdapterError {
     message: textOf(message),
     ...(target === undefined ? {} : { target }),
   }))
-  return new AdapterError('ADP_UPSTREAM_REFUSED', text === '' ? `The service answered ${status}.` : text, {
-    details,
-  })
+  return new AdapterError(
+    'ADP_UPSTREAM_REFUSED',
+    text === ''
+      ? `The service refused the request (${status}). Nothing was read. Correct the request.`
+      : text,
+    {
+      details,
+    },
+  )
 }

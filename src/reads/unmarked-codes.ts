@@ -99,7 +99,7 @@ async function lookUp(
     }
     throw new AdapterError(
       cause.code,
-      `The service's code lookup (${LOOKUP}), which has the ids for reads.unmarkedCodes, cannot be read. ${cause.message}`,
+      `The adapter cannot read the ids of reads.unmarkedCodes in the code lookup of the service (${LOOKUP}). ${cause.message}`,
       { cause, details: cause.details },
     )
   } finally {
@@ -131,8 +131,16 @@ async function readIds(
       const id = codeIdOf(row, wanted)
       if (id !== undefined) ids.push(id)
     }
-    if (link === query) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It has a next link to itself.')
-    if (page === MAX_PAGES) throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'It does not end.')
+    if (link === query)
+      throw new AdapterError(
+        'ADP_UPSTREAM_PROTOCOL',
+        'The lookup has a next link that leads to the same page. No record was returned. Try again later.',
+      )
+    if (page === MAX_PAGES)
+      throw new AdapterError(
+        'ADP_UPSTREAM_PROTOCOL',
+        'The lookup has too many pages. No record was returned. Try again later.',
+      )
     query = link
   }
   return ids

@@ -55,22 +55,30 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
   const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
   const request = { method: 'POST', headers, body: form.toString() } as const
   const { status, json } = await fetchJson(client.tokenUrl, request, TIMEOUT_MS).catch((cause: unknown) => {
-    throw unavailable('The token endpoint cannot be reached.', cause)
+    throw unavailable(
+      'The token endpoint of this partner cannot be reached, so the adapter has no token for V3. Nothing was applied. Try again later.',
+      cause,
+    )
   })
   if (status === 429 || status >= 500) {
-    throw unavailable(`The token endpoint answered ${status}.`)
+    throw unavailable(
+      `The token endpoint of this partner answered ${status}, so the adapter has no token for V3. Nothing was applied. Try again later.`,
+    )
   }
   if (status !== 200) {
     const reason = refusal.safeParse(json)
     const word = reason.success ? ` ${reason.data.error}` : ''
     throw new AdapterError(
       'ADP_V3_CREDENTIALS',
-      `The token endpoint rejected this partner's client: ${status}${word}. Check its clientId, clientSecret, scope and organisation.`,
+      `The token endpoint rejected the client of this partner (${status}${word}). Nothing was applied. The operator must correct clientId, clientSecret, scope or organisation in v3.auth.`,
     )
   }
   const reply = issued.safeParse(json)
   if (!reply.success)
-    throw new AdapterError('ADP_UPSTREAM_PROTOCOL', 'The reply of the token endpoint has no token.')
+    throw new AdapterError(
+      'ADP_UPSTREAM_PROTOCOL',
+      'The reply of the token endpoint contains no token. Nothing was applied. The operator must check tokenUrl in v3.auth.',
+    )
   return { token: reply.data.access_token, lifetimeMs: reply.data.expires_in * 1_000 }
 }
 

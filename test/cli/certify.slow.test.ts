@@ -145,7 +145,7 @@ describe('rollout set --restart-evidence', () => {
     const restart = ['set', 'acme', 'shadow', '--restart-evidence'] as const
     expect((await rollout(...restart, '--percent', '5', '--reason', 'x')).status).toBe(2)
     expect((await rollout('set', 'acme', 'canary', '--restart-evidence', '--reason', 'x')).stderr).toContain(
-      'its stage is shadow',
+      'the stage is shadow',
     )
     expect((await rollout(...restart)).status).toBe(2)
     expect(await rollout(...restart, '--reason', 'mapping mended')).toMatchObject({
@@ -194,7 +194,7 @@ describe('rollout certify and verify', () => {
     const checked = await rollout('verify', file, '--public-key', publicKey)
     expect(checked).toMatchObject({ status: 0, stderr: '' })
     expect(checked.stdout).toMatch(
-      /^Certificate of acme, \d{4}-\S+Z:\n {2}digest: holds\. .*\n {2}signature: holds\. It was signed with this key\.\n {2}audit: holds\. The audit trail has what was certified, and 1 entry since\. The trail began without journal\.keys.*\n$/,
+      /^Certificate of acme, \d{4}-\S+Z:\n {2}digest: holds\. .*\n {2}signature: holds\. The certificate was signed with this key\.\n {2}audit: holds\. .* 1 later entry\. The trail began without journal\.keys.*\n$/,
     )
     const offline = await rollout('verify', file, '--public-key', publicKey, '--offline', '--json')
     expect(findingsOf(offline.stdout)).toEqual(['digest holds', 'signature holds', 'audit unknown'])
@@ -242,7 +242,7 @@ describe('rollout certify and verify', () => {
     const { status, stdout } = await runCommand(['rollout', 'verify', changed, '--config', config])
     expect([status, stdout]).toEqual([
       1,
-      expect.stringContaining('audit: FAILS. The audit trail has 0 entries, and had 2'),
+      expect.stringContaining('audit: FAILS. The audit trail has 0 entries, but had 2'),
     ])
   })
 
@@ -261,7 +261,7 @@ describe('rollout certify and verify', () => {
       [['certify', 'acme', '--signing-key', 'MARKER-secret'], '--signing-key must be env:NAME or file:path'],
       [['certify', 'acme', '--out', file], 'exists already'],
       [['certify', 'nobody'], 'nobody'],
-      [['verify', secret], 'This is not a certificate: it is not JSON'],
+      [['verify', secret], 'This is not a certificate: the file is not JSON'],
       [['verify', join(folder, 'none.json')], 'cannot be read'],
       [['verify', file, '--public-key', secret], 'is not a public key in PEM'],
       [['verify', '--offline'], '--offline need a certificate'],
@@ -273,6 +273,6 @@ describe('rollout certify and verify', () => {
       expect(stderr).not.toContain('MARKER')
     }
     await writeFile(secret, JSON.stringify({ form: 'another' }))
-    expect((await rollout('verify', secret)).stderr).toContain('its form is not markbridge-certificate-1')
+    expect((await rollout('verify', secret)).stderr).toContain('the form is not markbridge-certificate-1')
   })
 })

@@ -186,7 +186,7 @@ test.each([
   ['', 'The file is empty.'],
   [Buffer.from('\ufeff--batch_1\r\n', 'utf16le'), 'The file is UTF-16, which no V2 client sends.'],
   [Buffer.from('--batch_1\r\n', 'utf16le'), 'The file is UTF-16, which no V2 client sends.'],
-  ['{"Present":true}', 'The file is JSON and not a batch.'],
+  ['{"Present":true}', 'The file is JSON, not a batch.'],
   ['hello\n', 'The file is not a batch: no line begins with a boundary.'],
   [JOINED, 'The file has no line ends, so no line of it is a boundary.'],
 ])('check and send name the kind of a file that is not a batch (%#)', async (content, message) => {

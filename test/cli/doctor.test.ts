@@ -52,7 +52,7 @@ test('init asks for values that no flag gives, and writes a file that passes doc
     0,
     `${out} is written for the partner acme. Next:\n  markbridge doctor --config ${out}\n  markbridge serve --config ${out}\n`,
   ])
-  expect(written.stderr).toMatch(/Name of the partner \[acme\]: \nIt must be 1 to 63 letters.*\n/)
+  expect(written.stderr).toMatch(/Name of the partner \[acme\]: \nThe value must be 1 to 63 letters.*\n/)
   const { partners, upstreams } = await loadConfig(out)
   expect(partners).toMatchObject([{ id: 'acme', stage: 'legacy' }])
   expect(upstreams.v2?.baseUrl.href).toBe(`${v2}/`)
@@ -71,7 +71,7 @@ test('init asks again for an unreadable key, and fails at once if a flag names o
   const flags = ['init', '--out', out, '--partner', 'beta', '--v3', v3, '--v2', '']
   const asked = await runCommand(flags, { BETA_KEY: 'secret' }, 'secret\nenv:NO_SUCH_KEY\nenv:BETA_KEY\n')
   expect(asked.status).toBe(0)
-  expect(asked.stderr).toContain('It must be env:NAME or file:path')
+  expect(asked.stderr).toContain('The key must be env:NAME or file:path')
   expect(asked.stderr).toContain('env:NO_SUCH_KEY is not set')
   expect(asked.stdout + asked.stderr).not.toContain('secret')
   expect(await readFile(out, 'utf8')).toMatch(/subscriptionKeySha256: [0-9a-f]{64} /)
@@ -197,7 +197,7 @@ test.skipIf(findProgram('openssl') === undefined)(
     expect(await examine(LOOPBACK, -1, 5)).toEqual([
       'warning',
       'its certificate is trusted and expires in 4 days',
-      'Have its operator renew it.',
+      'Ask the operator of the service to renew the certificate.',
     ])
     expect(await examine(LOOPBACK, -9, -2)).toEqual([
       ...expired,
@@ -272,6 +272,6 @@ test('a command finds the configuration by MARKBRIDGE_CONFIG, and its error list
   expect(await runCommand(['config', 'check'])).toMatchObject({
     status: 2,
     stderr:
-      'markbridge: No configuration was found: name one with --config or MARKBRIDGE_CONFIG, or write ./markbridge.yaml (markbridge init).\n',
+      'markbridge: No configuration was found. Name a file with --config or MARKBRIDGE_CONFIG, or create ./markbridge.yaml with markbridge init.\n',
   })
 })

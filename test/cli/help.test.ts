@@ -66,21 +66,21 @@ test('every command that prints a result has --json', () => {
 test.each([
   { args: ['fly'], text: 'unknown command' },
   { args: ['serve', '--prot', '1'], text: 'unknown option' },
-  { args: ['serve', '--port', '70000'], text: 'A port is a number from 0 to 65535' },
-  { args: ['serve', '--workers', '65'], text: 'Workers are a number from 1 to 64' },
+  { args: ['serve', '--port', '70000'], text: 'must be a whole number from 0 to 65535' },
+  { args: ['serve', '--workers', '65'], text: 'must be from 1 to 64' },
   {
     args: ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none', '--workers', '2'],
     text: '--workers 2 needs a journal',
   },
   { args: ['sandbox', '--seed', 'x'], text: 'whole number' },
   { args: ['send', 'x'], text: "required option '--to <url>'" },
-  { args: ['send', 'x', '--to', 'nowhere'], text: 'must be an http or https address' },
-  { args: ['send', 'x', '--to', 'http://x', '--header', 'X-School'], text: 'It must be a field' },
-  { args: ['send', 'x', '--to', 'http://x', '--header', 'Host: y'], text: 'It must be a field' },
-  { args: ['send', 'x', '--to', 'ftp://x'], text: 'must be an http or https address' },
+  { args: ['send', 'x', '--to', 'nowhere'], text: 'must be http or https' },
+  { args: ['send', 'x', '--to', 'http://x', '--header', 'X-School'], text: 'must be a header field' },
+  { args: ['send', 'x', '--to', 'http://x', '--header', 'Host: y'], text: 'must be a header field' },
+  { args: ['send', 'x', '--to', 'ftp://x'], text: 'must be http or https' },
   { args: ['check'], text: 'missing required argument' },
   { args: ['check', '/nowhere/body.txt'], text: 'cannot be read' },
-  { args: ['serve'], text: 'No configuration was found: name one with --config or MARKBRIDGE_CONFIG' },
+  { args: ['serve'], text: 'No configuration was found' },
   { args: ['serve', '--config', '/nowhere.yaml'], text: 'cannot be read' },
 ])('wrong usage $args exits with status 2 and names the fault', async ({ args, text }) => {
   const { status, stderr } = await runCommand(args)

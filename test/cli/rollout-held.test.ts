@@ -112,9 +112,9 @@ describe('the cool-down of a guard', () => {
   it('mentions --never and the earliest time only for a step to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
-      'acme: a canary of 0 % serves no unit on V3: name --percent or --always.',
+      'a canary of 0 % serves no unit',
     )
-    const both = /--never\. .*--despite-hold\. Even then it is refused before \S+Z/
+    const both = /--never\. .*--despite-hold\. Even then the step is refused before \S+Z/
     expect((await rollout(...further.slice(0, 5), '--dry-run')).stderr).toMatch(both)
     await rollout('back', 'acme')
     expect((await rollout('set', 'acme', 'shadow', '--dry-run')).stderr).toMatch(

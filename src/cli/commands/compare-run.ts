@@ -100,13 +100,13 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
       }
       if (since === undefined || until === undefined)
         command.error('error: name the days, --since <day> and --until <day>, or --recording <dir>')
-      if (key !== undefined) command.error('error: --key is for --recording')
+      if (key !== undefined) command.error('error: --key requires --recording')
       if (until < since) command.error('error: --until is before --since')
       exitWith(await compareDays(since, until, run).catch(toInconclusive))
     })
 }
 
-const readDay = readAs(z.iso.date(), 'A day is written YYYY-MM-DD.')
+const readDay = readAs(z.iso.date(), 'The day must have the form YYYY-MM-DD.')
 
 /** The time that a mark gets to become visible on the other side before a difference is read again. The sandbox shows a mark at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }

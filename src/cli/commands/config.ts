@@ -22,13 +22,13 @@ export function addConfig(config: Command, exitWith: (status: number) => void): 
   config
     .command('check [file]')
     .description('validate the file and its secrets, and list every fault')
-    .addOption(configOption('the file, if no argument names it'))
+    .addOption(configOption('the configuration file, if no argument names a file'))
     .option('--json', 'print one JSON document')
     .action(answerWith(exitWith, checkConfigFile))
   config
     .command('print [file]')
     .description('print the whole configuration with its defaults; secrets are redacted')
-    .addOption(configOption('the file, if no argument names it'))
+    .addOption(configOption('the configuration file, if no argument names a file'))
     .option('--json', 'print JSON instead of YAML')
     .action(printConfigFile)
   config

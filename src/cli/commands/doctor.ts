@@ -132,7 +132,7 @@ async function examineAddress(url: URL): Promise<readonly Finding[]> {
     return [
       isSafe
         ? ['ok', `${url.href} answers (${status})`]
-        : ['warning', `${url.href} has no TLS`, 'Keys and marks are sent as clear text: use https.'],
+        : ['warning', `${url.href} has no TLS`, 'Keys and marks are sent as clear text. Use https.'],
       ...(certificateEndMs === undefined ? [] : [examineCertificate(certificateEndMs)]),
       examineClock(aheadMs),
     ]
@@ -144,11 +144,14 @@ async function examineAddress(url: URL): Promise<readonly Finding[]> {
 function examineCertificate(endMs: number): Finding {
   const days = Math.floor((endMs - systemClock.wallMs()) / DAY_MS)
   const message = `its certificate is trusted and expires in ${days} days`
-  return days < 14 ? ['warning', message, 'Have its operator renew it.'] : ['ok', message]
+  return days < 14
+    ? ['warning', message, 'Ask the operator of the service to renew the certificate.']
+    : ['ok', message]
 }
 
 function examineClock(aheadMs: number | undefined): Finding {
-  if (aheadMs === undefined) return ['skipped', 'its clock is not known: the response has no Date field']
+  if (aheadMs === undefined)
+    return ['skipped', 'its clock is not known, because the response has no Date field']
   const seconds = Math.abs(Math.round(aheadMs / 1_000))
   const side = aheadMs > 0 ? 'ahead of' : 'behind'
   const message = `its clock ${seconds === 0 ? 'agrees with' : `is ${seconds} s ${side}`} the one of this machine`
@@ -173,13 +176,13 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
     if (state === 'new' && path !== undefined)
       return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
     if (state === 'new')
-      return [['ok', 'its database is empty; serve creates the tables, which its user may do']]
+      return [['ok', 'its database is empty, and its user may create tables; serve creates them']]
     if (state === 'earlier')
       return [
         [
           'warning',
           'its tables are those of an earlier version',
-          'Start serve, which brings them up to date.',
+          'Start serve, which brings the tables up to date.',
         ],
       ]
     return await examineRecords(url, markFile)
@@ -212,7 +215,7 @@ async function examineRecords(url: string, markFile: string | undefined): Promis
 async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
-  const remedy = `Give it to the user of the adapter, or name another folder than ${folder}.`
+  const remedy = `Make the user of the adapter the owner of the folder, or name another folder than ${folder}.`
   if (!statSync(place).isDirectory()) return ['fails', `${place} is not a folder`, remedy]
   const state = place === resolve(folder) ? 'can be written' : 'does not exist yet; serve creates it'
   return access(place, constants.W_OK | constants.X_OK).then(

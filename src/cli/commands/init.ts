@@ -113,7 +113,7 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
       v3: await ask(given.v3, 'Base address of V3', readAddress, 'http://127.0.0.1:4010'),
       v2: await ask(given.v2, 'Base address of V2 (empty: none)', readAddress),
       key: await ask(given.key, "The partner's V2 key, as env:NAME or file:path (empty: any key)", (source) =>
-        readKey(source, 'It'),
+        readKey(source, 'The key'),
       ),
     }
   } finally {

@@ -115,7 +115,7 @@ function readSince(text: string): number {
   if (/^\d+[a-z]+$/.test(text)) return Date.now() - readTime(text)
   const ms = Date.parse(text)
   if (Number.isNaN(ms))
-    throw new InvalidArgumentError('It must be a date or time in ISO 8601, or a duration such as 2h.')
+    throw new InvalidArgumentError('The value must be a date or time in ISO 8601, or a duration such as 2h.')
   return ms
 }
 
@@ -346,17 +346,17 @@ function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): str
   const lines = [`Erased the requests and answers of ${erased.length} batch(es).`]
   if (unsettled.length > 0)
     lines.push(
-      `${unsettled.length} batch(es) are not settled and were left as they are: ${unsettled.join(', ')}. ` +
-        'markbridge journal show <batch> lists what they wait for; run this again when they are settled.',
+      `${unsettled.length} batch(es) are not settled, so they were not erased: ${unsettled.join(', ')}. ` +
+        'markbridge journal show <batch> says what a batch waits for. Run the command again once the batches are settled.',
     )
   if (unreadable.length > 0)
     lines.push(
-      `${unreadable.length} batch(es) cannot be read, so they were left: ${unreadable.join(', ')}. ` +
-        'Check the keys of the journal (journal.keys); the retention periods delete them otherwise.',
+      `${unreadable.length} batch(es) cannot be read, so they were not erased: ${unreadable.join(', ')}. ` +
+        'Check journal.keys and run the command again. Otherwise the batches are deleted after their retention period.',
     )
   if (!rewritten)
     lines.push(
-      'The database could not be rewritten, so its files may hold remains of what was deleted. Run this again when there is less load.',
+      'The database could not be rewritten, so its files may still contain deleted data. Run the command again when there is less load.',
     )
   return lines.join('\n')
 }
@@ -382,17 +382,17 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   return [
     `journal ${place}: ${damage ?? 'no damage was found'}.`,
     usable
-      ? `It holds ${batches} batch(es) with ${openRecords} open record(s), which are kept.`
-      : 'It cannot be used: a new journal is created, and existing files are kept under another name.',
+      ? `The journal contains ${batches} batch(es) with ${openRecords} open record(s), which are kept.`
+      : 'The journal cannot be used. A new journal is created, and existing files are kept under another name.',
     '',
     'Consequences of accepting the loss:',
     '- A repeated batch that the journal has lost is treated as a new batch.',
     `- For ${hours} h (journal.replayForMs) every new record is read from V3 before it is posted, at one read each. An equal mark in`,
     '  V3 confirms the record; a record that was applied and has since been overwritten is posted again.',
     usable
-      ? '- Stages of partners and their audit trail are those of this copy: what was changed since is lost.'
+      ? '- Stages of partners and their audit trail are those of this copy: later changes are lost.'
       : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
-    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to it.',
+    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to that stage.',
     '  Compare markbridge rollout ls with what you expect before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',

@@ -96,14 +96,18 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .addHelpText('after', examplesOf('back acme', 'back acme --reason "V3 fails"'))
     .action(answer(goBack))
   target(rollout.command('approve').argument('<partner>', 'id of the partner'))
-    .description('approve the step forward that another operator has proposed, and take it')
+    .description('approve and take the step forward that another operator has proposed')
     .option('--despite-hold', 'take the step within the cool-down of a guard')
-    .option('--despite-advice', 'take the step although the advice does not call it ready')
+    .option('--despite-advice', 'take the step although the advice does not call the step ready')
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .action(answer(approveStep))
   target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
     .description('confirm that a lost instance is off, so that it no longer blocks steps to V3')
-    .requiredOption('--reason <text>', 'how you know this, for the audit trail', readReason)
+    .requiredOption(
+      '--reason <text>',
+      'how you know that the instance is off, for the audit trail',
+      readReason,
+    )
     .action(answer(dismissInstance))
   target(rollout.command('history').argument('[partner]', 'only this partner'))
     .description('print the audit trail, oldest first')
@@ -118,14 +122,17 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .description(
       'print the stage, the advice with its figures and the history as one document, with a digest',
     )
-    .option('--out <file>', 'write it to this file')
+    .option('--out <file>', 'write the document to this file')
     .option('--force', 'replace the file of --out')
-    .option('--signing-key <source>', 'sign it: env:NAME or file:path with a private key (Ed25519, PEM)')
+    .option(
+      '--signing-key <source>',
+      'sign the document with the private key of env:NAME or file:path (Ed25519, PEM)',
+    )
     .action(async (partner: string, options: CertifyOptions) =>
       exitWith(await certifyPartner(partner, options)),
     )
   target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
-    .description('check that no entry of the audit trail was changed or removed, and a certificate')
+    .description('check that no entry of the audit trail was changed or removed, and check a certificate')
     .option('--public-key <file>', 'the key that must have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check digest and signature of the certificate, without a journal')
     .action(

@@ -57,11 +57,11 @@ export function addSend(command: Command, exitWith: (status: number) => void): v
 
 function readAddress(text: string): URL {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
-    throw new InvalidArgumentError('It must be an http or https address.')
+    throw new InvalidArgumentError('The address must be http or https.')
   const url = new URL(text)
   if (url.username !== '' || url.password !== '' || !hasWholeHost(url))
     throw new InvalidArgumentError(
-      'It must not contain a user or password. Write an at sign after the host as %40.',
+      'The address must not contain a user or password. Write an at sign after the host as %40.',
     )
   if (/\/(?:\$|%24)batch\/?$/i.test(url.pathname)) return url
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
@@ -73,7 +73,8 @@ const HEADER =
 
 function readHeader(text: string, before: Fields = {}): Fields {
   const [, name, value = ''] = HEADER.exec(text) ?? []
-  if (name === undefined) throw new InvalidArgumentError('It must be a field such as "X-School: school-1".')
+  if (name === undefined)
+    throw new InvalidArgumentError('The value must be a header field such as "X-School: school-1".')
   return { ...before, [name.toLowerCase()]: value.trim() }
 }
 
@@ -144,7 +145,7 @@ function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
     'ADP_USAGE',
-    `${path} is a recording: V2 wrote its marks when it was recorded, and would write them again. Nothing was sent. To see what V3 would get, run markbridge check.`,
+    `${path} is a recording: V2 wrote its marks when it was recorded, and would write the marks again. Nothing was sent. To see what V3 would get, run markbridge check.`,
   )
 }
 
@@ -227,7 +228,7 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
       `${why}. The outcome of ${count} is unknown. Send the same batch again to get the answers. An adapter with a journal posts no record to V3 twice, but V2 may write records again.`,
     )
   } else if (outcomes.some(({ errors }) => errors.some(({ code }) => code === UNKNOWN)))
-    lines.push('Some outcomes are unknown. Send the same batch again later to get them.')
+    lines.push('Some outcomes are unknown. Send the same batch again later to get these outcomes.')
   return lines
 }
 

@@ -47,7 +47,7 @@ export function addServe(command: Command, _exitWith: unknown, overrides: AppOve
     .option(
       '--workers <n>',
       'number of processes that share the port; more than 1 needs a journal',
-      readWhole(1, 64, 'Workers are a number from 1 to 64.'),
+      readWhole(1, 64, 'The number of workers must be from 1 to 64.'),
       1,
     )
     .addOption(
@@ -183,7 +183,7 @@ function checkJournal(config: Config, workers: number): void {
   if (journalUrlOf(config.journal) !== 'none') return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `--workers ${workers} needs a journal: without one each worker knows its own batches only, and a repeated batch would be posted ` +
+    `--workers ${workers} needs a journal. Without a journal, each worker knows only its own batches, and a repeated batch would be posted ` +
       'twice. Set --journal or journal.url, or run one worker.',
   )
 }

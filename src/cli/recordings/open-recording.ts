@@ -70,7 +70,7 @@ function findOther(bytes: Buffer): Finding | undefined {
     )
   if (isJson(bytes))
     return notABatch(
-      'The file is JSON and not a batch.',
+      'The file is JSON, not a batch.',
       `${BATCH_FORM}; one record alone is posted to AttendanceRecords.`,
     )
   if (/^--[^\r\n]*$/.test(bytes.toString('latin1')))
@@ -99,7 +99,7 @@ function isJson(bytes: Buffer): boolean {
 const bareLfInHead: Finding = {
   severity: 'note',
   code: 'bareLfInHead',
-  message: 'The lines of the head end in a bare LF. They are read as if they ended in CRLF.',
+  message: 'The lines of the head end in a bare LF. These lines are read as if they ended in CRLF.',
   remedy: 'Record the bytes as they were sent: with bare LF the request is not valid HTTP.',
 }
 
@@ -129,7 +129,7 @@ const bytesBehind: Finding = {
 function tooShort(missing: number): AdapterError {
   return new AdapterError(
     'ADP_BODY',
-    `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for them and post nothing.`,
+    `Content-Length announces ${missing} more bytes than the recording has. The adapter would wait for these bytes and post nothing.`,
   )
 }
 

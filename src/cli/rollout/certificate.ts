@@ -149,15 +149,15 @@ function readCertificate(text: string): { readonly certificate: Certificate; rea
   try {
     json = JSON.parse(text)
   } catch {
-    throw notACertificate('it is not JSON')
+    throw notACertificate('the file is not JSON')
   }
   const read = form.safeParse(json)
   if (!read.success) {
     const at = read.error.issues[0]?.path.join('.') ?? ''
     throw notACertificate(
       at === 'form' || at === ''
-        ? `its form is not ${FORM}`
-        : `its member ${at} is missing or has another form`,
+        ? `the form is not ${FORM}`
+        : `the member ${at} is missing or has another form`,
     )
   }
   // The order of the members stays, since the digest is over the text.
@@ -177,11 +177,14 @@ function verifyContent(
   publicKey: KeyObject | undefined,
 ): readonly Finding[] {
   const digestFinding: Finding = isWhole
-    ? { check: 'digest', result: 'holds', what: 'The content is as it was certified.' }
+    ? { check: 'digest', result: 'holds', what: 'The content has not changed since it was certified.' }
     : { check: 'digest', result: 'fails', what: 'The content was changed since it was certified.' }
   const signed = verifySignature(digest, signature, publicKey)
   if (isWhole || signed.result !== 'holds') return [digestFinding, signed]
-  return [digestFinding, { ...signed, what: 'This key has signed the digest, not the content as it is now.' }]
+  return [
+    digestFinding,
+    { ...signed, what: 'The key signed the digest, but the content does not match the digest.' },
+  ]
 }
 
 function verifySignature(
@@ -192,8 +195,8 @@ function verifySignature(
   const found = (result: Finding['result'], what: string): Finding => ({ check: 'signature', result, what })
   if (signature === null)
     return publicKey === undefined
-      ? found('unknown', 'It is not signed, so anyone could have made it.')
-      : found('fails', 'It is not signed.')
+      ? found('unknown', 'The certificate is not signed, so anyone could have made it.')
+      : found('fails', 'The certificate is not signed.')
   const key = publicKey ?? keyOf(signature.publicKey)
   const isSigned =
     key?.asymmetricKeyType === 'ed25519' &&
@@ -202,12 +205,12 @@ function verifySignature(
     return isSigned
       ? found(
           'unknown',
-          'It is signed, but its key is not verified. Name the key that you trust with --public-key.',
+          'The certificate is signed, but the key is not verified. Name the key that you trust with --public-key.',
         )
       : found('fails', 'The signature is wrong.')
   return isSigned
-    ? found('holds', 'It was signed with this key.')
-    : found('fails', 'It was not signed with this key.')
+    ? found('holds', 'The certificate was signed with this key.')
+    : found('fails', 'The certificate was not signed with this key.')
 }
 
 function keyOf(spki: string): KeyObject | undefined {
@@ -227,18 +230,18 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   if (audit.entries > entries)
     return found(
       'fails',
-      `The audit trail has ${entries} entries, and had ${audit.entries} when this was certified.`,
+      `The audit trail has ${entries} entries, but had ${audit.entries} when the certificate was issued.`,
     )
   const mac = audit.entries === 0 ? '' : await store.macOf(audit.entries)
   if (mac !== audit.mac)
-    return found('fails', `Entry ${audit.entries} of the audit trail is not the one that was certified.`)
+    return found('fails', `Entry ${audit.entries} of the audit trail differs from the certified entry.`)
   const since = entries - audit.entries
   const unkeyed = keyed
     ? ''
-    : ' The trail began without journal.keys, so anyone who can write its database can forge it.'
+    : ' The trail began without journal.keys, so anyone who can write to its database can forge the trail.'
   return found(
     'holds',
-    `The audit trail has what was certified, and ${formatCounted(since, 'entry', 'entries')} since.${unkeyed}`,
+    `The audit trail contains the certified entries, and ${formatCounted(since, 'later entry', 'later entries')}.${unkeyed}`,
   )
 }
 

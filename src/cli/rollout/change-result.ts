@@ -140,7 +140,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
       const early =
         earlyUntilMs === undefined
           ? ''
-          : ` Even then it is refused before ${formatTime(earlyUntilMs)}, since a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
+          : ` Even then the step is refused before ${formatTime(earlyUntilMs)}, since a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
       return said(
         'held',
         `${step} is refused: a guard took the partner back, and no step forward is taken before ${until}. ${finding} ` +
@@ -163,7 +163,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'pending':
       return said(
         'pending',
-        `another change is pending: ${describePending(outcome.pending)}. Nothing was done. markbridge rollout back withdraws it.`,
+        `another change is pending: ${describePending(outcome.pending)}. Nothing has changed. markbridge rollout back withdraws the pending change.`,
         { pending: pendingToJson(outcome.pending) },
       )
     case 'stale':
@@ -171,12 +171,15 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'gone':
       return said(
         'stale',
-        `the stage was changed meanwhile, or the change has expired; nothing was done. See markbridge rollout history ${partner}.`,
+        `the stage was changed in the meantime, or the proposed change has expired. Nothing has changed. See markbridge rollout history ${partner}.`,
       )
     case 'interrupted':
       return said('withdrawn', `${step} was withdrawn. Nothing has changed.`)
     case 'own':
-      return said('forbidden', 'the operator who proposed a step cannot approve it.')
+      return said(
+        'forbidden',
+        'the operator who proposed a step cannot approve the step. Nothing has changed. Ask another operator to approve the step.',
+      )
     case 'refused':
     case 'forbidden':
       return said(outcome.kind, outcome.message)

@@ -89,7 +89,7 @@ function changeWarnings(
   // Without a file, the address of V2 is a flag of `serve`.
   if (path === undefined || hasV2 || orderOf(to.stage) > orderOf('canary')) return []
   return [
-    `warning: V2 serves ${partner} at ${to.stage}, and ${path} has no address of V2: requests get 503. Set upstreams.v2.baseUrl.`,
+    `warning: V2 serves ${partner} at ${to.stage}, but ${path} has no address of V2, so requests get 503. Set upstreams.v2.baseUrl.`,
   ]
 }
 
@@ -103,8 +103,8 @@ export async function dismissInstance(instance: number, options: ChangeOptions):
       ? `Instance ${instance} (${result.host}, process ${result.pid}) is dismissed. ` +
         'Steps to V3 are possible once rollout.resendWindowMs have passed from now.'
       : result.kind === 'live'
-        ? `Instance ${instance} holds its lease and acknowledges steps; nothing was done.`
-        : `No instance ${instance} is lost; nothing was done. markbridge rollout show names those that are.`
+        ? `Instance ${instance} is not lost: it holds its lease. Nothing has changed.`
+        : `No instance ${instance} is lost. Nothing has changed. markbridge rollout show lists the lost instances.`
   const isRefusal = result.kind !== 'dismissed'
   return {
     document: { result: result.kind, instance, message },

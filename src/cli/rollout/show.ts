@@ -81,7 +81,7 @@ function formatVerified({ entries, keyed, broken }: Verified): string {
   const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, none was changed or removed.`
   return keyed
     ? found
-    : `${found} The trail began without journal.keys, so a user who can write its database could have forged it.`
+    : `${found} The trail began without journal.keys, so a user who can write its database could have forged the trail.`
 }
 
 interface Found {

@@ -205,7 +205,7 @@ export function notesOf({ setting, pending, ignored, file }: StageView): readonl
       : [
           `the first stage is ${setting?.stage ?? ''}, and the stage ${ignored} in the file has no effect: ` +
             (file?.fileStage.stage === ignored
-              ? 'the partner had begun before. Change its stage with markbridge rollout set or back'
+              ? 'the journal already had a stage of the partner. Change the stage with markbridge rollout set or back'
               : 'rollout.approval is two'),
         ]),
     ...(file === undefined ? ['the configuration file has no such partner'] : []),

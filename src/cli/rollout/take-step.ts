@@ -65,7 +65,7 @@ export function setStage(
     const from = view.setting ?? lowest
     if (restartEvidence && view.setting?.stage !== stage)
       return refused(
-        `its stage is ${view.setting?.stage ?? 'damaged'}: --restart-evidence restarts the evidence at the present stage only.`,
+        `the stage is ${view.setting?.stage ?? 'damaged'}. --restart-evidence restarts the evidence only at the current stage.`,
       )
     const to = targetOf(view, stage, options)
     const { direction, error } = judgeStep(from, to)
@@ -79,14 +79,19 @@ export function setStage(
       return { to, outcome: await applyChange(store, changeOf(view, to, by, why), 'set') }
     }
     if (view.file === undefined)
-      return { to, ...refused('the configuration file has no such partner, so it can only go back.') }
+      return {
+        to,
+        ...refused('the configuration file has no such partner, so the partner can only go back.'),
+      }
     if (view.setting === undefined)
       return {
         to,
-        ...refused('its stage in the journal is damaged, so it can only go back: markbridge rollout back.'),
+        ...refused(
+          'the stage in the journal is damaged, so the partner can only go back. Run markbridge rollout back.',
+        ),
       }
     if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
-      return { to, ...refused('a canary of 0 % serves no unit on V3: name --percent or --always.') }
+      return { to, ...refused('a canary of 0 % serves no unit on V3. Set --percent or --always.') }
     const { reason, outcome } = await beforeForward(to)
     const quietMs = movesToV3(from, to) ? config.rollout.resendWindowMs : 0
     const approval = config.rollout.approval === 'two' ? { approvalForMs: APPROVAL_MS } : {}
@@ -169,7 +174,7 @@ interface Changing {
 const damagedTrail = {
   kind: 'refused',
   message:
-    'the audit trail of stages is damaged, so no partner can go forward. markbridge rollout verify says where. markbridge rollout back works, and repairs the trail.',
+    'the audit trail of stages is damaged, so no partner can go forward. markbridge rollout verify names the damaged entry. markbridge rollout back still works, and repairs the trail.',
 } as const
 
 const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })

@@ -157,7 +157,7 @@ test('serve --workers reports a missing key and a port in use once each, and lea
   )
   const lines = [
     expect.stringMatching(
-      /^\{.*"warning":"2 workers share the journal and journal\.keys is empty: /,
+      /^\{.*"warning":"journal\.keys is empty, and 2 workers share the journal/,
     ) as unknown,
     `markbridge: Port ${port} is in use (EADDRINUSE). Choose another with --port.`,
     'markbridge: A worker could not start.',
