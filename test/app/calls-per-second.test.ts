@@ -21,14 +21,14 @@ describe('callsPerSecondOf', () => {
   })
 
   it.each(['127.0.0.1', '127.1.2.3:80', 'localhost:4010', 'v3.localhost', '[::1]:4010'])(
-    'is none for a stand-in at %s, unless the partner says so',
+    'sets no limit for a service at the loopback address %s unless the partner sets one',
     (host) => {
       expect(rates(`http://${host}`, {}, { callsPerSecond: 3 })).toEqual([undefined, 3])
     },
   )
 
   it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])(
-    'sets a limit for the service at %s',
+    'sets the default limit for a service at %s, which is not a loopback address',
     (host) => {
       expect(rates(`http://${host}`, {})).toEqual([5])
     },

@@ -8,14 +8,14 @@ const alone = parseConfig({ upstreams: { v3 } })
 const both = parseConfig({ upstreams: { v3, v2: { baseUrl: 'http://127.0.0.1:2' } } })
 
 it.each([
-  ['V3 alone', alone, 256, 64, 32],
-  ['V3 and V2', both, 256, 64, 32],
-  ['V3 alone', alone, 1_024, 736, 128],
-  ['V3 and V2', both, 1_024, 608, 128],
-  ['V3 and V2', both, 1_048_576, 1_048_032, 256],
+  ['V3 alone', 256, alone, 64, 32],
+  ['V3 and V2', 256, both, 64, 32],
+  ['V3 alone', 1_024, alone, 736, 128],
+  ['V3 and V2', 1_024, both, 608, 128],
+  ['V3 and V2', 1_048_576, both, 1_048_032, 256],
 ])(
-  'reserves descriptors for upstreams, the journal and the log with %s (%#)',
-  (_name, config, limit, clients, console) => {
+  'reserves descriptors for upstreams, the journal and the log with %s and a limit of %s files',
+  (_name, limit, config, clients, console) => {
     expect(shareDescriptors(config, limit)).toEqual({ limit, clients, console })
   },
 )
@@ -26,6 +26,6 @@ it('warns with the limits if a process can serve only few clients', () => {
   expect(shortageOf(undefined)).toBeUndefined()
 })
 
-it('finds the file limit of this process', () => {
+it('reads the limit of open files from this process', () => {
   expect(shareDescriptors(alone)?.limit ?? Infinity).toBeGreaterThan(100)
 })

@@ -40,7 +40,7 @@ describe('createEchoKeeper', () => {
     expect([...notes.keys()]).toEqual(['echo profile of http://v3.example/api'])
   })
 
-  it('keeps its own profile if the journal cannot be read or the note is unusable', async () => {
+  it('uses its own profile if the journal cannot be read or the stored profile is unusable', async () => {
     const notes = new Map([['echo profile of http://v3.example/api', 'x']])
     const { echoes, keeper } = startInstance(notes)
     await keeper.load()

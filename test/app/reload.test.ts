@@ -54,7 +54,7 @@ describe('createReload', () => {
     ])
   })
 
-  it('runs one more reload with the last request after several requests during a reload', async () => {
+  it('runs only one more reload, for the last request, if several requests arrive during a reload', async () => {
     const { log, reload } = start('a')
     const { promise: slow, resolve: finish } = Promise.withResolvers<Config>()
     const results = [reload(() => slow), ...['b', 'c', 'd'].map((id) => reload(() => configOf(id)))]

@@ -26,7 +26,7 @@ it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
   ['postgres://db/markbridge', undefined, undefined],
   ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
-])('derives from the journal %s and the folder %s the stage file %s', (url, stateDir, expected) => {
+])('uses for the journal %s with the folder %s the stage file %s', (url, stateDir, expected) => {
   expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
 })
 
@@ -40,7 +40,7 @@ it('replaces the file as a whole, readable only by its owner, and leaves no temp
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('rejects and keeps the old file if the file cannot be written or read', async () => {
+it('throws and leaves the old file unchanged if the file cannot be written or read', async () => {
   const blocked = join(folder, 'file')
   await writeFile(blocked, 'no folder')
   const file = besideJournal(join(blocked, 'journal.db'))

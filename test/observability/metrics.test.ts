@@ -127,7 +127,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('drops the last reading of a gauge when the next reading fails', async () => {
+  it('shows no value of a gauge if its current reading fails', async () => {
     const metrics = createMetrics()
     let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
     metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
@@ -136,7 +136,7 @@ describe('createMetrics', () => {
     expect(await samples(metrics)).toEqual([])
   })
 
-  it('keeps a registry of its own and includes the metrics of the process', async () => {
+  it('shares no metric with another instance, and includes the metrics of the process', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
     createEvents(createLogger('silent'), one.instruments).internalError({ errorName: 'Error', stack: [] })
     expect(await samples(one)).toEqual(['markbridge_internal_errors_total 1'])
@@ -153,7 +153,7 @@ const linesOf = (text: string): string[] =>
     .split('\n')
     .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
 
-it('formats metrics exactly as prom-client does', async () => {
+it('formats metrics exactly as the library prom-client does', async () => {
   const registry = new Registry()
   const registers = [registry]
   const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore

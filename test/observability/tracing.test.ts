@@ -104,7 +104,7 @@ it('adds a span for the batch to the trace of the client, with a child span for 
   expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
 })
 
-it('replaces the client span in traceparent by the span of the call when it forwards a request', async () => {
+it('names the span of the call in traceparent when it forwards a request', async () => {
   const { collector, upstream, adapter, end } = await startTraced(
     onePartner({ stage: 'legacy' }),
     replyWith(200, {}),
@@ -230,7 +230,7 @@ it('puts no learner, mark, credential, path or client text into a trace', async 
     expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)
 })
 
-it('sets resource attributes from the OTEL variables and reports spans that cannot be sent', async () => {
+it('takes resource attributes from the OTEL variables, and warns if spans cannot be sent', async () => {
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
   const collector = await startCollector(400)
   let failures = 0

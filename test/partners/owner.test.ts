@@ -54,7 +54,7 @@ describe('the owner of a batch', () => {
     expect(ownerOf('bearer x', 'old', listed)).not.toBe(ownerOf(jwt(claims), 'old', listed))
   })
 
-  it('is the partner if the adapter has its own tokens, whatever the client sends', () => {
+  it('is the partner alone if the adapter has tokens of its own for the partner', () => {
     const tokens = { token: () => Promise.resolve('t'), renew: () => Promise.resolve('t') }
     const withTokens = { ...acme, tokens }
     const owners = [jwt(claims), 'bearer x'].flatMap((bearer) =>
@@ -63,7 +63,7 @@ describe('the owner of a batch', () => {
     expect(new Set(owners).size).toBe(1)
   })
 
-  it('ignores the order of a list', () => {
+  it('is the same for another order of a list in a claim', () => {
     const of = (organisation: unknown): string => ownerOf(jwt({ ...claims, organisation }))
     expect(of(['a', 'b'])).toBe(of(['b', 'a']))
     expect(of(['a', 'b'])).not.toBe(of(['a,b']))
@@ -79,40 +79,40 @@ describe('the owner of a batch', () => {
     ['lists of objects', '[{"id":"a"}]', '[{"id":"b"}]'],
     ['a list and its text', '["a"]', JSON.stringify('["a"]')],
   ]
-  it.each(texts)('differs for different %s in a claim', (_what, one, other) => {
+  it.each(texts)('differs between two tokens whose claims are %s', (_what, one, other) => {
     for (const name of ['organisation', 'client_id']) {
       const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","azp":"app","${name}":${text}}`))
       expect(of(one)).not.toBe(of(other))
     }
   })
 
-  it('is the same however a string is escaped', () => {
+  it('is the same for a string claim with other escapes', () => {
     const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","client_id":"${text}"}`))
     expect(of('a/b')).toBe(of('a\\/\\u0062'))
   })
 
   const first = ['client_id', 'azp', 'appid', 'sub']
-  it.each(first)('differs for another %s if no claim with precedence names the client', (name) => {
+  it.each(first)('differs for another %s if the token has no other claim that names the client', (name) => {
     const of = (value: string) =>
       identify(acme, { authorization: jwt({ iss: 'idp', [name]: value }), subscriptionKey: 'key' })
     expect(of('app-A').owner).not.toBe(of('app-B').owner)
     expect(of('app-A').isNamed).toBe(true)
   })
 
-  it('differs for another application of the same organisation, whichever claim names it', () => {
+  it('differs for another application of the same organisation, by every claim that can name the application', () => {
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', organisation: 'school-1', ...more }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).not.toBe(of({ azp: 'app-B', sub: 'teacher' }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).toBe(of({ azp: 'app-A', sub: 'head' }))
   })
 
-  it('follows the configured claims, and other claims that name a client if the token has none of them', () => {
+  it('depends on the configured claims, or on the claims that name a client if the token has none of the configured claims', () => {
     const byUnit = { ...acme, identityClaims: ['iss', 'unit'] }
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', ...more }), 'key', byUnit)
     expect(of({ unit: 'a', azp: 'app-A' })).toBe(of({ unit: 'a', azp: 'app-B' }))
     expect(of({ azp: 'app-A' })).not.toBe(of({ azp: 'app-B' }))
   })
 
-  it('has not changed for ordinary claims since earlier versions', () => {
+  it('equals the owner that earlier versions stored for ordinary claims', () => {
     expect(own).toBe(
       createHash('sha256')
         .update(
@@ -127,7 +127,7 @@ describe('the owner of a batch', () => {
   })
 })
 
-describe('a token that does not name a client', () => {
+describe('a token', () => {
   const tokens: [what: string, claims: string][] = [
     ['only an issuer', '{"iss":"idp","aud":"v3","jti":"1"}'],
     ['empty claims', '{"iss":"idp","client_id":"","azp":null,"appid":[],"sub":{ }}'],
@@ -137,7 +137,7 @@ describe('a token that does not name a client', () => {
     ['a repeated name in a nested claim', '{"iss":"idp","client_id":"app","more":{"a":1,"a":2}}'],
     ['text after its claims', '{"iss":"idp","client_id":"app"} {}'],
   ]
-  it.each(tokens)('has %s', (_what, text) => {
+  it.each(tokens)('names no client if it has %s', (_what, text) => {
     const identity = identify(acme, { authorization: jwtOf(text), subscriptionKey: 'key' })
     expect(identity.isNamed).toBe(false)
   })
@@ -160,7 +160,7 @@ describe('a hostile token', () => {
     ['deep nesting', jwt(Buffer.from(`{"iss":${nested}}`).toString('base64url'))],
     ['a __proto__ member', jwt(Buffer.from('{"__proto__":{"iss":"x"}}').toString('base64url'))],
   ]
-  it.each(tokens)('with %s is treated as opaque', (_what, authorization) => {
+  it.each(tokens)('is treated as opaque if it has %s', (_what, authorization) => {
     const identity = identify(acme, { authorization, subscriptionKey: 'key' })
     expect(identity).toMatchObject({ owner: opaque, isNamed: false })
   })

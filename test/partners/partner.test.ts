@@ -69,9 +69,12 @@ describe('createAuthorise', () => {
     ['/acme', { authorization: 'Basic x' }, 'ADP_TOKEN'],
     ['/acme', { authorization: 'BEARER x' }, 'path'],
   ]
-  it.each(rows)('%s with %j is recognised as %s', async (url, headers, who) => {
-    expect(await whoIs(partners, request(url, headers))).toBe(who)
-  })
+  it.each(rows)(
+    'assigns a request to %s with headers %j to the partner or error %s',
+    async (url, headers, who) => {
+      expect(await whoIs(partners, request(url, headers))).toBe(who)
+    },
+  )
 
   it("batch-wire F24: uses the credentials of the outer request, and the partner's own key if it has one", async () => {
     const [own, mapped] = await Promise.all(
@@ -93,8 +96,8 @@ describe('authoriseWithout', () => {
     ['the credentials that a client sent', own(undefined, false), shown, shown],
     ["the partner's key with the client's token", own('v3-key', false), shown, { ...shown, subscriptionKey: 'v3-key' }],
     ["only the partner's own key and token", own('v3-key', true), undefined, { authorization: 'Bearer own', subscriptionKey: 'v3-key' }],
-    ['nothing without a key', own(undefined, true), undefined, 'credentials'],
-    ['nothing without a token', own('v3-key', false), undefined, 'credentials'],
+    ['no credentials if neither the partner nor the client has a key', own(undefined, true), undefined, 'credentials'],
+    ['no credentials if neither the partner nor the client has a token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
   it.each(rows)('uses %s', async (_what, who, client, expected) => {
     const authorised = authoriseWithout(who, rateLimits, client)

@@ -14,7 +14,7 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 }
 
 describe('the partner of a request', () => {
-  it('is the first that matches, by whatever criterion', () => {
+  it('is the first partner in the list that matches by hash, header, path or any', () => {
     const ways = [
       partner('path', { pathPrefix: '/acme' }),
       partner('hash', { subscriptionKeySha256: [sha256('key')] }),
@@ -30,7 +30,7 @@ describe('the partner of a request', () => {
     expect(backwards).toEqual(['any', 'header', 'hash', 'path'])
   })
 
-  it('is the first whose prefix matches the path', () => {
+  it('is the first partner in the list whose prefix matches the path', () => {
     const prefixes = ['/a/b', '/a', '/', '/c/d/e'].map((pathPrefix) => partner(pathPrefix, { pathPrefix }))
     const { find } = createRegistry(prefixes)
     const idOf = (url: string): string | undefined => find(request(url), '')?.id
@@ -50,7 +50,7 @@ describe('the partner of a request', () => {
   })
 })
 
-describe('a registry that is replaced', () => {
+describe('a registry whose partners are replaced', () => {
   const [old, kept, removed] = [partner('a', { any: true }), partner('b', { pathPrefix: '/b' }), partner('c', { pathPrefix: '/c' })] // prettier-ignore
 
   it('returns the new partners for new requests, and the newest partner of each id', () => {
@@ -69,7 +69,7 @@ describe('a registry that is replaced', () => {
     expect([longestReadBackMs(registry, 'c'), longestReadBackMs(registry, 'd')]).toEqual([0, 3])
   })
 
-  it('counts requests by the partner that they began with', () => {
+  it('counts a request for the partner that it began with, even after the replacement', () => {
     const registry = createRegistry([removed, kept, old])
     const leave = [registry.enter(old), registry.enter(kept), registry.enter(removed), registry.enter(kept)]
     registry.replace([kept, { ...old }])

@@ -42,7 +42,7 @@ const rows: [peer: string | undefined, headers: Record<string, string>, hops: st
   [undefined, { 'x-forwarded-for': '127.0.0.1' }, '', 'http'],
 ] // prettier-ignore
 it.each(rows)(
-  'replaces the forwarding fields of peer %s with headers %j by %s and %s',
+  'sets the forwarding fields for peer %s with headers %j to x-forwarded-for %j and x-forwarded-proto %s',
   (peer, headers, hops, scheme) => {
     expect(replaced(peer, headers)).toEqual({
       host: 'a.test',
@@ -53,7 +53,7 @@ it.each(rows)(
   },
 )
 
-it('uses https for an encrypted connection', () => {
+it('sets x-forwarded-proto to https for an encrypted connection', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
 })
@@ -68,7 +68,7 @@ it.each([
   ['10.1.2.3', '/a/../b', undefined],
   ['10.1.2.3', '/a"b', undefined],
   ['10.1.2.3', '/', undefined],
-])('from peer %s with prefix %j uses the prefix %j', (peer, claimed, prefix) => {
+])('turns the x-forwarded-prefix of peer %s from %j into %j', (peer, claimed, prefix) => {
   expect(replaced(peer, { 'x-forwarded-prefix': claimed })['x-forwarded-prefix']).toBe(prefix)
 })
 
@@ -108,7 +108,7 @@ it.each([
   ['fe80::1%eth0', false],
   ['', false],
   ['10.0.0.1, 10.0.0.2', false],
-])('finds %s in the list of trusted proxies: %s', (address, held) => {
+])('decides whether %j is a trusted proxy: %s', (address, held) => {
   expect(trusted.has(address)).toBe(held)
 })
 

@@ -98,8 +98,8 @@ describe('countWrite', () => {
   it.each<[string, 'v2' | 'v3', readonly number[], readonly string[]]>([
     ['confirmed and refused records', 'v3', [201, 204, 400], ['a', 'b', 'c']],
     ['no record that V3 failed to apply', 'v3', [503, 504, 409], []],
-    ['the records that were settled before a failure', 'v3', [201, 503], ['a']],
-    ['no record of a write that was refused as a whole', 'v3', [], []],
+    ['only the records that V3 settled before a failure', 'v3', [201, 503], ['a']],
+    ['no record if the write was refused as a whole', 'v3', [], []],
     ['every record that was sent to V2', 'v2', [], ['a', 'b', 'c']],
   ])('counts %s', (_, side, statuses, keys) => {
     expect(keysOf(side, statuses)).toEqual(keys)
@@ -112,7 +112,7 @@ describe('beginTrial', () => {
     ['with a refused record', { accepted: 2, refused: 1 }, {}, 'refused'],
     ['with a record that was not applied', { accepted: 2, notApplied: 1 }, {}, 'serverError'],
     ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
-    ['that the journal answered alone', { unknown: 3 }, { askedV3: false }, 'not counted'],
+    ['that was answered from the journal', { unknown: 3 }, { askedV3: false }, 'not counted'],
     ['whose client does not see the outcomes', { refused: 3 }, { outcomesShown: false }, 'not counted'],
   ])('classifies a write on V3 %s', async (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
@@ -166,7 +166,7 @@ describe('beginTrial', () => {
     expect(await outcomeOf('record', (trial) => trial.ended?.(error(code)))).toBe(bad)
   })
 
-  it('is counted once, with its first result, and never without a result or if the client disconnects', async () => {
+  it('is counted once with its first result, and not at all without a result or if the client disconnects', async () => {
     const twice = (trial: Partial<ExchangeObserver>): void => {
       void trial.replied?.(repliedOnV3({ ...answer, tally: { ...tally, refused: 1 } }))
       trial.ended?.(error('ADP_INTERNAL'))
@@ -201,7 +201,7 @@ describe('beginTrial', () => {
     await trial.replied?.(repliedOnV2({ kind: 'answered', status: 200, reply: unread }))
   })
 
-  it('is not started for a client that no service has accepted', async () => {
+  it('does not begin for a client that no service has accepted', async () => {
     expect(await counted('batch', (trial) => trial.ended?.(error('ADP_TOKEN')), {}, false)).toEqual([])
   })
 

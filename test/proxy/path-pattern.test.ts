@@ -26,7 +26,7 @@ describe('createPathTest', () => {
     [`/${'*a'.repeat(200)}*z`, `/${'a'.repeat(2_047)}`],
     [`${'/**/a'.repeat(20)}/z`, '/a'.repeat(64)],
     [`${'/**/*a*'.repeat(20)}/z`, `/${'a'.repeat(31)}`.repeat(64)],
-  ])('takes at most the product of both lengths in steps for %s', (pattern, path) => {
+  ])('takes at most as many steps as the product of the pattern and path lengths for %s', (pattern, path) => {
     // If every way to divide the path were tried, none of these tests would end.
     expect(createPathTest(pattern)(segmentsOf(path))).toBe(false)
   })

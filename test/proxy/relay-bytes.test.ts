@@ -29,7 +29,7 @@ describe('a request to V2', () => {
     ['a body with a length', 'PUT /V2/x', 'a: 1\r\nContent-Length: 3\r\n', 'a\r\n', ['a: 1', 'Content-Length: 3']],
     ['a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', ['content-length: 0']],
     ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', ['Content-Length: 2']],
-  ])('keeps %s', async (_name, start, lines, body, fields) => {
+  ])('contains unchanged %s', async (_name, start, lines, body, fields) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, ask(start, lines, body))).toMatch(/^HTTP\/1\.1 200 OK/)
@@ -40,7 +40,7 @@ describe('a request to V2', () => {
     ['hop-by-hop fields', 'Keep-Alive: 1\r\nProxy-Authorization: x\r\nProxy-Connection: x\r\nUpgrade: websocket\r\nTE: trailers\r\nTrailer: x\r\n', []],
     ['fields that Connection names', 'Connection: X-Hop, x-two\r\nX-Hop: 1\r\nX-Two: 2\r\nx-three: 3\r\n', ['x-three: 3']],
     ['no credentials, even if Connection names them', `Connection: authorization, ocp-apim-subscription-key\r\n${own}`, own.trim().split('\r\n')],
-    ['an answered expectation', 'Expect: 100-continue\r\n', []],
+    ['an expectation that the adapter answered', 'Expect: 100-continue\r\n', []],
     ['fields that override the method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', []],
     ['claims about the route of the request', 'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n', []],
   ])('loses %s', async (_name, lines, kept) => {
@@ -90,15 +90,15 @@ describe('a reply of V2', () => {
     ['keeps names, order and repetition of fields', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
     ['keeps an empty reason and adds no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],
     ['keeps chunks', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', undefined],
-    ['loses an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['does not contain an interim response', 'GET', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'],
     ['keeps the fields of a reply to HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
     ['keeps a 204', 'DELETE', 'HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n', undefined],
     ['keeps a 304', 'GET', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: x\r\n\r\n', undefined],
-    ['loses hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
-    ['keeps forwarding fields, which make no claims in a reply', 'GET', 'HTTP/1.1 200 OK\r\nVia: 1.1 v2\r\nX-Forwarded-For: a\r\nContent-Length: 0\r\n\r\n', undefined],
+    ['does not contain hop-by-hop fields', 'GET', 'HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nUpgrade: h2c\r\nProxy-Authenticate: x\r\nContent-Length: 0\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['keeps forwarding fields, which are harmless in a reply', 'GET', 'HTTP/1.1 200 OK\r\nVia: 1.1 v2\r\nX-Forwarded-For: a\r\nContent-Length: 0\r\n\r\n', undefined],
     ['keeps a compressed body', 'GET', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n\u001f\u008b\u0000', undefined],
     ['keeps an error', 'POST', 'HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}', undefined],
-    ['becomes chunked if its end is the end of the connection', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\n\r\nok', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    ['becomes chunked if V2 ends the body by closing the connection', 'GET', 'HTTP/1.1 200 OK\r\nx: 1\r\n\r\nok', 'HTTP/1.1 200 OK\r\nx: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
   ])('%s', async (name, method, reply, expected) => {
     const upstream = await startRawUpstream(replyWithBytes(reply, name.startsWith('becomes')))
     const relay = await startRelay(upstream.url)
@@ -108,7 +108,7 @@ describe('a reply of V2', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'answered' })
   }) // prettier-ignore
 
-  it('has neither chunks nor trailers for a client of HTTP/1.0', async () => {
+  it('has neither chunks nor trailers if the client uses HTTP/1.0', async () => {
     const reply =
       'HTTP/1.1 200 OK\r\nTrailer: x\r\nTransfer-Encoding: chunked\r\na: 1\r\n\r\n2\r\nok\r\n0\r\nx: 1\r\n\r\n'
     const upstream = await startRawUpstream(replyWithBytes(reply))
@@ -117,7 +117,7 @@ describe('a reply of V2', () => {
     expect(got.replace(own, '')).toBe('HTTP/1.1 200 OK\r\na: 1\r\n\r\nok')
   })
 
-  it('begins before its body has arrived', async () => {
+  it('reaches the client with its head before the body has arrived', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'))
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port, requestText('GET /V2/x'))
@@ -133,7 +133,7 @@ describe('a reply of V2', () => {
     expect(upstream.seen[0]).not.toMatch(/upgrade/i)
   })
 
-  it('leaves the connection open for the next request', async () => {
+  it('leaves the connection to V2 open for the next request', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port)

@@ -13,12 +13,12 @@ const get = requestText('GET /V2/x', close)
 const post = requestText('POST /V2/x', `${close}Content-Length: 2\r\n`, 'ab')
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-describe('V2 that fails', () => {
+describe('a failure of V2', () => {
   it.each([
     ['GET', get, 503, 'lost'],
     ['POST', post, 504, 'lost'],
   ])(
-    'ends a %s at once if V2 closes the connection without a reply',
+    'ends a %s immediately if V2 closes the connection without a reply',
     async (_method, request, status, kind) => {
       const upstream = await startRawUpstream((socket) => socket.end())
       const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
@@ -29,7 +29,7 @@ describe('V2 that fails', () => {
     },
   )
 
-  it('gets a timeout if it does not read an upload', async () => {
+  it('ends a write with a timeout if V2 does not read the upload', async () => {
     const upstream = await startRawUpstream((socket) => socket.pause())
     const relay = await startRelay(upstream.url)
     const client = await RawClient.open(relay.port)
@@ -39,7 +39,7 @@ describe('V2 that fails', () => {
     expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
   })
 
-  it('breaks the connection of the client if it pauses for too long in a body', async () => {
+  it('closes the connection of the client if V2 pauses for too long during the body', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, get)).toMatch(/abc$/)
@@ -48,11 +48,11 @@ describe('V2 that fails', () => {
   })
 })
 
-describe('a client that disconnects', () => {
+describe('a client that disconnects from a relayed request', () => {
   it.each([
     ['a read', get],
     ['a write', post],
-  ])('ends %s at V2', async (_name, request) => {
+  ])('ends the call to V2 of %s', async (_name, request) => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -66,7 +66,7 @@ describe('a client that disconnects', () => {
     expect(relay.log).toEqual([])
   })
 
-  it('does not end a write with keepGoing', async () => {
+  it('does not end the call to V2 of a write with keepGoing', async () => {
     const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
@@ -88,7 +88,7 @@ describe('a client that disconnects', () => {
   })
 
   it.each(['before', 'after'])(
-    'ends a write with keepGoing after a timeout if it disconnects %s the head of a reply that never ends',
+    'ends a write with keepGoing at the timeout if the client disconnects %s the head of an endless reply',
     async (when) => {
       const head = Promise.withResolvers<() => void>()
       const upstream = await startRawUpstream((socket) => {
@@ -113,7 +113,7 @@ describe('a client that disconnects', () => {
     },
   )
 
-  it('ends the call during its upload, even with keepGoing', async () => {
+  it('ends the call to V2 if the client disconnects during the upload, even with keepGoing', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -127,7 +127,7 @@ describe('a client that disconnects', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
   })
 
-  it('sends nothing to V2 if its request was still queued', async () => {
+  it('sends nothing to V2 if the request was still queued', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
     await RawClient.open(relay.port, get)
@@ -142,7 +142,7 @@ describe('a client that disconnects', () => {
 })
 
 describe('the connections to V2', () => {
-  it('are waited for, and the request is refused if none becomes free', async () => {
+  it('make a request wait, and refuse the request if no connection becomes free', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, acquireMs: 50, timeoutMs: 60_000 })
     const first = await RawClient.open(relay.port, get)
@@ -197,11 +197,11 @@ describe('a stage that changes before the first byte of a write is sent', () => 
   })
 })
 
-describe('an abandoned upload', () => {
+describe('an upload that the client abandons', () => {
   it.each([
-    ['was not applied if nothing was sent', 'POST', 0, 'ADP_SLOW_CLIENT'],
-    ['may have been applied if part of it was sent', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
-  ])('reports that it %s', async (_name, method, bytes, code) => {
+    ['not applied if nothing was sent to V2', 'POST', 0, 'ADP_SLOW_CLIENT'],
+    ['possibly applied if a part was sent to V2', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
+  ])('is reported as %s', async (_name, method, bytes, code) => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { timeoutMs: 60_000 })
     const client = await RawClient.open(relay.port)
@@ -215,10 +215,10 @@ describe('an abandoned upload', () => {
   })
 })
 
-describe('the copy of a reply', () => {
+describe('the captured copy of a reply', () => {
   const large = `HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`
 
-  it('is complete before the client has its last byte', async () => {
+  it('is complete before the client receives the last byte', async () => {
     const upstream = await startRawUpstream(replyWithBytes(large))
     const kept = Promise.withResolvers<undefined>()
     const release = Promise.withResolvers<undefined>()

@@ -46,7 +46,7 @@ function readReply(text: string): string[] {
 }
 
 describe('createBatchReply', () => {
-  it('batch-wire A3: writes the parts in request order, in whatever order they are settled', async () => {
+  it('batch-wire A3: writes the parts in request order even if they are settled in another order', async () => {
     const orders = fc.integer({ min: 0, max: 8 }).chain((count) => {
       const all = Array.from({ length: count }, (_, index) => index)
       return fc.shuffledSubarray(all, { minLength: count, maxLength: count })
@@ -67,7 +67,7 @@ describe('createBatchReply', () => {
     )
   })
 
-  it('sends nothing before it begins, so that the request can still get another answer', async () => {
+  it('sends nothing before it begins, so that an error can still replace the reply', async () => {
     const { client, response, reply } = await openReply(2)
     reply.setPart(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()
@@ -96,7 +96,7 @@ describe('createBatchReply', () => {
     expect(readReply(await client.untilClosed())).toHaveLength(records)
   })
 
-  it('continues after the client has disconnected', async () => {
+  it('accepts further parts after the client has disconnected', async () => {
     const { client, response, reply } = await openReply(2)
     reply.begin()
     client.socket.destroy()

@@ -22,7 +22,7 @@ it.each([
   [[], 'http'],
   [['X-Forwarded-Proto', 'https'], 'https'],
   [['X-Forwarded-Proto', 'javascript'], 'http'],
-])('serviceRoot with the headers %j uses %s', (headers, scheme) => {
+])('serviceRoot turns the headers %j into the scheme %s', (headers, scheme) => {
   expect(serviceRoot(request(['Host', 'a.test:1', ...headers]), '/x')).toBe(`${scheme}://a.test:1/x`)
 })
 
