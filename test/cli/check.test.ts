@@ -176,7 +176,7 @@ test('check applies the limits and the partner of a configuration', async () => 
     },
   ])
   const unknown = await runCommand(['check', FIXTURE, '--config', config, '--partner', 'none'])
-  expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('It has: plain, strict.')])
+  expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('(plain, strict)')])
 })
 
 /** The result of posting a batch with curl --data. */
