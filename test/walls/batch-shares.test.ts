@@ -20,9 +20,9 @@ describe('four half-sent batches of one client', () => {
     )
 
   it.each([
-    ['that V3 has accepted', a],
-    ['with a wrong token', client('key-a', 'bad')],
-  ])('leave another its batch and its read: %s', async (_name, headers) => {
+    ['was accepted by V3', a],
+    ['has a wrong token', client('key-a', 'bad')],
+  ])('leave room for a batch and a read of another client when the first client %s', async (_name, headers) => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.method === 'POST') return echoRecord(seen, response)
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
@@ -42,7 +42,7 @@ describe('four half-sent batches of one client', () => {
     expect(read.status).toBe(200)
   })
 
-  it('get 408 with nothing posted, and their bytes are released', async () => {
+  it('get 408 with nothing posted, and release their bytes, when they arrive too slowly', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -88,7 +88,7 @@ describe('four half-sent batches of one client', () => {
 })
 
 describe('clients that do not read their replies', () => {
-  it('hold their bytes until they are disconnected, and no more than their share', async () => {
+  it('occupy no more bytes than their share, and release them when they are disconnected', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,
@@ -131,7 +131,7 @@ describe('the reply to a batch', () => {
   const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
   const many = batchOf(flatRecords(200))
 
-  it('counts before its records are posted, including the address that each record repeats', async () => {
+  it('counts towards the bytes in flight before its records are posted, with the address that each record repeats', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 3) await released
@@ -157,7 +157,7 @@ describe('the reply to a batch', () => {
   })
 })
 
-it('a head that never ends is cut off with 408', async () => {
+it('the adapter closes a connection with 408 when its request head never ends', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', {}, { slowClients: { headersMs: 300 } })
   const [silent, slow] = await Promise.all([
     crowd(adapter, 1, ''),

@@ -16,7 +16,7 @@ const batch = requestText(
   body,
 )
 
-/** Serves with at most 256 files. `log` holds the log so far. */
+/** Starts an adapter that may open at most 256 files. */
 async function serveWithFewFiles(v3: string) {
   const command = `ulimit -n 256 && exec "$0" "$@"`
   const args = [process.execPath, mainOfCli, 'serve', '--v3', v3, '--port', '0', '--journal', 'none']
@@ -34,12 +34,12 @@ async function serveWithFewFiles(v3: string) {
   return { port: Number(portOf()), log: () => log }
 }
 
-describe('a process with a limit of 256 open files keeps serving', () => {
+describe('a process with a limit of 256 open files', () => {
   it.each([
-    ['600 half-sent heads', 'GET /V3/x HTTP/1.1\r\nHost: x\r\nX-Un'],
-    ['600 connections that send nothing', ''],
-    ['600 idle connections', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ])('under %s', { timeout: 120_000 }, async (_name, bytes) => {
+    ['send half a request head', 'GET /V3/x HTTP/1.1\r\nHost: x\r\nX-Un'],
+    ['send nothing', ''],
+    ['stay open after a reply', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ])('keeps serving while 600 connections %s', { timeout: 120_000 }, async (_name, bytes) => {
     const upstream = await startUpstream()
     const { port, log } = await serveWithFewFiles(upstream.url)
     const crowd = Array.from({ length: CROWD }, () => RawClient.open(port, bytes))

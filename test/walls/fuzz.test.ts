@@ -4,7 +4,6 @@ import { runPieces } from './fuzz/check-run.ts'
 import { runs } from '../support/long-run.ts'
 import { startTarget } from './fuzz/start-target.ts'
 
-/** A short form of `npm run test:walls`. */
 const requests = runs(2_000, 20_000)
 
 test(

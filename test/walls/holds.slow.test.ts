@@ -8,7 +8,7 @@ import { isLongRun } from '../support/long-run.ts'
 import { hostileReads } from './holds/hostile-reads.ts'
 import { type HostileRequest, makeRequest, type NamedRequest } from './holds/hostile-request.ts'
 import { hostileWrites, resent, warmUp } from './holds/hostile-writes.ts'
-import { type Hold, openStage, type Stage } from './holds/measure-holds.ts'
+import { type Hold, openHoldMeter, type HoldMeter } from './holds/measure-holds.ts'
 
 /**
  * `npm run test:walls -- --holds` prints the milliseconds. This test checks only proportions, which do not depend on the speed of the
@@ -22,27 +22,27 @@ const LARGE_WRITES = [
   '500 parts of folded headers',
 ]
 const LARGE_PAGES = ['V3 answers 32 reads with 5,000 marks each']
-/** The garbage collector may lengthen one turn. */
+/** The number of measurements, because the garbage collector may lengthen one turn. */
 const TRIES = 3
 
-async function start(journal: string): Promise<Stage> {
-  const stage = await openStage(journal)
-  onTestFinished(() => stage.close())
-  await stage.measure(warmUp())
-  return stage
+async function start(journal: string): Promise<HoldMeter> {
+  const meter = await openHoldMeter(journal)
+  onTestFinished(() => meter.close())
+  await meter.measure(warmUp())
+  return meter
 }
 
-/** A part of their size is enough, because they still take many turns. */
+/** The fraction of the full size. A smaller request is enough because it still takes many turns. */
 const SHARE = isLongRun ? 1 : 0.4
 
 const named = (list: readonly NamedRequest[], names: readonly string[], share = 1): HostileRequest[] =>
   list.filter(([name]) => names.includes(name)).map((one) => makeRequest(one, share))
 
-/** One turn is a small part of the work, and other requests were answered between the turns. */
-async function expectSliced(stage: Stage, hostile: HostileRequest): Promise<void> {
-  let hold = await stage.measure(hostile)
+/** Expects that no turn takes a third of the work, and that other requests were answered between the turns. */
+async function expectSliced(meter: HoldMeter, hostile: HostileRequest): Promise<void> {
+  let hold = await meter.measure(hostile)
   expectStatus(hostile, hold)
-  for (let count = 1; count < TRIES && !isSliced(hold); count += 1) hold = await stage.measure(hostile)
+  for (let count = 1; count < TRIES && !isSliced(hold); count += 1) hold = await meter.measure(hostile)
   const { name, longestMs, totalMs, neighbours } = hold
   expect.soft(isSliced(hold), `${name}: ${longestMs} of ${totalMs} ms, ${neighbours} others`).toBe(true)
 }
@@ -60,37 +60,37 @@ function expectStatus({ name, status }: HostileRequest, { replies }: Hold): void
 }
 
 describe(
-  'what one client sends does not keep other clients from being answered',
+  'an adapter that receives large or hostile requests',
   { timeout: 120_000 },
   () => {
-    it('handles large requests, and large pages of V3, in many turns', async () => {
-      const stage = await start('none')
+    it('answers other clients while it handles large requests and large pages of V3', async () => {
+      const meter = await start('none')
       for (const hostile of [
         ...named(hostileWrites, LARGE_WRITES, SHARE),
         ...named(hostileReads, LARGE_PAGES, SHARE),
       ])
-        await expectSliced(stage, hostile)
+        await expectSliced(meter, hostile)
     })
 
-    it('journals large batches, and answers them from the journal, in many turns', async () => {
+    it('answers other clients while it answers a large batch from the journal', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
       onTestFinished(() => rm(folder, { recursive: true }))
-      const stage = await start(`sqlite:${join(folder, 'journal.db')}`)
+      const meter = await start(`sqlite:${join(folder, 'journal.db')}`)
       for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2), SHARE)) {
-        const first = await stage.measure(hostile)
+        const first = await meter.measure(hostile)
         expectStatus(hostile, first)
-        await expectSliced(stage, resent(hostile))
+        await expectSliced(meter, resent(hostile))
       }
     })
 
-    it('handles heads and pages at their limits for a fraction of the cost of a large batch', async () => {
-      const stage = await start('none')
+    it('spends less than half the processor time of a large batch on a request head or page at its size limit', async () => {
+      const meter = await start('none')
       const [large] = named(hostileWrites, ['31 records of 1 MiB'])
-      const most = large === undefined ? 0 : (await stage.measure(large)).totalMs / 2
+      const most = large === undefined ? 0 : (await meter.measure(large)).totalMs / 2
       for (const one of hostileReads) {
         const hostile = makeRequest(one)
         if (LARGE_PAGES.includes(hostile.name)) continue
-        const hold = await stage.measure(hostile)
+        const hold = await meter.measure(hostile)
         expectStatus(hostile, hold)
         expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
       }

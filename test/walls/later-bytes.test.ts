@@ -69,13 +69,13 @@ function statusesAfterBatch(text: string, records = RECORDS): number[] {
 
 describe('bytes behind a batch', () => {
   const kept = Object.entries(tails).flatMap(([name, [tail, status]]) =>
-    Object.entries({ counted, chunked }).map(
+    Object.entries({ 'framed by its length': counted, chunked }).map(
       ([framing, request]) => [name, framing, request + tail, status] as const,
     ),
   )
 
   it.each(kept)(
-    'do not replace the reply: %s behind a batch that is %s',
+    'do not replace the reply when they are %s and the batch is %s',
     async (_name, _framing, bytes, status) => {
       const { adapter, upstream, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -92,14 +92,14 @@ describe('bytes behind a batch', () => {
   // The reply to such a request is the last one on its connection, so nothing may follow it (RFC 9112 9.6).
   const last = Object.entries(tails).flatMap(([name, [tail]]) =>
     Object.entries({
-      'HTTP/1.0': asOld(counted),
-      'HTTP/1.0 and keep-alive': asOld(counted, 'Connection: keep-alive\r\n'),
-      'Connection: close': counted.replace('Host:', 'Connection: close\r\nHost:'),
+      'an HTTP/1.0 request': asOld(counted),
+      'an HTTP/1.0 request with keep-alive': asOld(counted, 'Connection: keep-alive\r\n'),
+      'a request with Connection: close': counted.replace('Host:', 'Connection: close\r\nHost:'),
     }).map(([way, request]) => [name, way, request + tail] as const),
   )
 
   it.each(last)(
-    'do not replace the reply of a batch that ends its connection: %s, %s',
+    'get no reply of their own when they are %s and the batch is %s',
     async (_name, _way, bytes) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -115,7 +115,7 @@ describe('bytes behind a batch', () => {
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('are not served when they complete a request after its time', async () => {
+  it('are not served when they complete a request after its timeout', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -127,7 +127,7 @@ describe('bytes behind a batch', () => {
   }) // prettier-ignore
 
   it.each(['\0', unfinished])(
-    'a client that also closes its side still gets both replies: %j',
+    'get their own reply even if the client closes its side after them: %j',
     async (tail) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port)
@@ -182,9 +182,9 @@ describe('bytes behind a batch', () => {
   })
 })
 
-describe('the other listeners', () => {
+describe('the sandbox', () => {
   it.each(Object.entries(tails))(
-    'include the sandbox, which answers a batch before %s',
+    'answers a batch before it rejects later bytes that are %s',
     async (_name, [tail, status]) => {
       const sandbox = await startSandbox()
       const request = counted.replace('client-key', 'sandbox').replace('client-token', 'sandbox')
@@ -195,14 +195,14 @@ describe('the other listeners', () => {
     },
   )
 
-  it('include the sandbox, which answers the recorded report of a client', async () => {
+  it('answers a recorded request that a client follows with a NUL byte', async () => {
     const sandbox = await startSandbox()
     const bytes = await readFile(new URL('../../fixtures/later-bytes-nul/request.http', import.meta.url))
     const client = await RawClient.open(Number(new URL(sandbox.url).port), bytes)
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it('include the sandbox, which answers a client that has closed its side', async () => {
+  it('answers a client that has closed its side', async () => {
     const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
     client.socket.end(counted)
     expect(readAll(await client.untilClosed())).toHaveLength(1)
@@ -213,7 +213,7 @@ describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front of the ada
   // nginx has no tunnels, supports HTTP/2, and has its own limits for a head.
   const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
 
-  test.each(shared)('gives the same replies to a batch and %s', async (_name, [tail]) => {
+  test.each(shared)('leaves the replies unchanged when the bytes behind a batch are %s', async (_name, [tail]) => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url)
     const { port } = await startBalancer(nginx, adapter.port)

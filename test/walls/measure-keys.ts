@@ -7,7 +7,7 @@ import { type Journal, openJournal, type Settled } from '../../src/journal/index
 import { batchOf } from '../journal/batches.ts'
 import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 
-/** The `maxParts` of the configuration. */
+/** The default of `maxParts` in the configuration. */
 const RECORDS = 20_000
 
 /** The cost of a batch of many records, and the delays of other writes meanwhile. */
@@ -15,7 +15,7 @@ interface Cost {
   readonly beginMs: number
   readonly settleMs: number
   readonly grownMiB: number
-  /** The 99th percentile of a write of another partner, from its begin to its settlement, while the large batch was made durable. */
+  /** The 99th percentile of a write of another partner, from `begin` to `settle`, while the large batch was made durable. */
   readonly othersMs: number
 }
 
@@ -23,7 +23,7 @@ type Outcome = (position: number) => Settled
 
 const outcomes: readonly (readonly [name: string, side: 'v2' | undefined, of: Outcome])[] = [
   ['confirmed', undefined, (position) => ({ position, state: 'confirmed', answer: 'x'.repeat(500) })],
-  ['lost by V2', 'v2', (position) => ({ position, state: 'unknown', answer: undefined, retry: 'resend' })],
+  ['lost on the way to V2', 'v2', (position) => ({ position, state: 'unknown', answer: undefined, retry: 'resend' })],
   [
     'parked, the last confirmed',
     undefined,

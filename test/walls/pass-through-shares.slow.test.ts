@@ -34,11 +34,11 @@ function dribble(clients: readonly { send(text: string): void }[], everyMs: numb
 
 describe('32 slow uploads of one client', () => {
   it.each([
-    ['a wrong token and small bodies', client('key-a', 'bad'), 1_000, 1],
-    ['an accepted token and small bodies', a, 1_000, 1],
-    ['a wrong token and large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
-    ['an accepted token and large bodies', a, 1_000_000, 200_000],
-  ])('leave another its pass-through: %s', async (_name, headers, length, sent) => {
+    ['has a wrong token and sends small bodies', client('key-a', 'bad'), 1_000, 1],
+    ['has an accepted token and sends small bodies', a, 1_000, 1],
+    ['has a wrong token and sends large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
+    ['has an accepted token and sends large bodies', a, 1_000_000, 200_000],
+  ])('leave pass-through working for another client when the first client %s', async (_name, headers, length, sent) => {
     const upstream = await startJudge()
     const adapter = await startAdapter(upstream.url)
     for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
@@ -57,7 +57,7 @@ describe('32 slow uploads of one client', () => {
     expect(write.status).toBe(200)
   })
 
-  it('get 408, or 504 if part of a write was forwarded, and their connections become free', async () => {
+  it('get 408, or 504 if part of a write was forwarded, and release their connections', async () => {
     const upstream = await startJudge()
     const adapter = await startAdapter(
       upstream.url,
@@ -86,7 +86,7 @@ describe('32 slow uploads of one client', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('may take any time while the service is the slow side', async () => {
+  it('are not cut off while the service is the slow side', async () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
@@ -121,7 +121,7 @@ describe('32 slow readers', () => {
     expect(reply.status).toBe(200)
   })
 
-  it('are disconnected, and their connections become free', async () => {
+  it('are disconnected and release their connections when they read too slowly', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -158,8 +158,8 @@ describe('32 slow readers', () => {
   })
 })
 
-describe('connections', () => {
-  it('are nearly all available to a client alone, and requests that wait too long are refused before anything is sent', async () => {
+describe('connections to V3', () => {
+  it('are nearly all available to a single client, whose further requests are refused unsent after they waited too long', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.url === '/V3/x') return judge(seen, response)
@@ -181,7 +181,7 @@ describe('connections', () => {
     expect(replies.filter((text) => text.startsWith('HTTP/1.1 200')).length).toBe(28)
   })
 
-  it('are limited to a quarter for all clients together that V3 has not accepted', async () => {
+  it('are limited to a quarter of all for the clients that V3 has not accepted', async () => {
     const upstream = await startUpstream((_seen, response) => void setTimeout(() => response.end('{}'), 300))
     const adapter = await startAdapter(upstream.url)
     await Promise.all(

@@ -8,7 +8,7 @@ import { shapes } from './shapes/shapes.ts'
 const LONGEST = 128 * 1_024
 /** Eight times as much text costs a linear reader eight times as much, and 64 times as much if the reader starts again at each line. */
 const MAX_GROWTH = 24
-/** The garbage collector may lengthen one measurement. */
+/** The number of measurements, because the garbage collector may lengthen one. */
 const TRIES = 4
 
 async function growthOf(reader: Reader, make: (size: number) => string): Promise<number> {
@@ -20,7 +20,7 @@ async function growthOf(reader: Reader, make: (size: number) => string): Promise
 }
 
 it.each([...readers, ...(await pageReaders())])(
-  'costs time that grows with the length of the text, whatever its shape: $name',
+  'the reader "$name" takes time in proportion to the length of the text, whatever the shape of the text',
   async (reader) => {
     const superlinear: string[] = []
     for (const [name, make] of shapes) if ((await growthOf(reader, make)) > MAX_GROWTH) superlinear.push(name)

@@ -17,7 +17,7 @@ const post = (
 })
 
 describe('writes of one client', () => {
-  it('leave a connection for another client, though V3 answers none of them', async () => {
+  it('leave a connection for another client even if V3 answers none of them', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (!seen.body.includes('stuck')) return echoRecord(seen, response)
       return undefined
@@ -55,14 +55,14 @@ describe('writes of one client', () => {
   })
 })
 
-describe('the queue of callsPerSecond', () => {
-  it('keeps a place and a turn for other clients while wrong tokens fill it', async () => {
+describe('the queue of the callsPerSecond limit', () => {
+  it('serves another client while requests with wrong tokens fill it', async () => {
     const upstream = await startUpstream(({ headers }, response) => {
       response.statusCode = headers.authorization === 'bearer good' ? 200 : 401
       response.end('{}')
     })
     const partners = [{ id: 'acme', match: { any: true }, v3: { callsPerSecond: 5 } }]
-    // The end of the request does not wait for the queue.
+    // At the end of the test, the adapter does not wait for the queue to drain.
     const adapter = await startAdapter(upstream.url, { partners, listen: { port: 0, drainMs: 100 } })
     // All requests share one key and therefore one rate. The tokens tell the clients apart.
     const good = client('key')

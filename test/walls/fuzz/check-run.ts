@@ -10,7 +10,6 @@ export interface FuzzRun {
   readonly onPiece?: (line: string) => void
 }
 
-/** The result of a whole run. */
 export interface FuzzReport {
   readonly statuses: Readonly<Record<string, number>>
   readonly findings: readonly Finding[]

@@ -19,7 +19,6 @@ export interface FuzzOptions {
   /** The numbers of the requests to send, from the first (inclusive) to the last (exclusive). */
   readonly first: number
   readonly last: number
-  /** The number of connections at the same time. */
   readonly concurrency: number
 }
 

@@ -69,7 +69,6 @@ const settingsFor = (v3: string, journal: string): object => ({
   partners: [{ id: 'acme', match: { any: true } }],
 })
 
-/** Returns the requests of all fixtures. */
 async function recordedRequests(): Promise<readonly [Buffer, ...Buffer[]]> {
   const entries = await readdir(fixtures, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)

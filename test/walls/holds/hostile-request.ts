@@ -12,16 +12,14 @@ export interface HostileRequest {
   readonly status: number
 }
 
-/** The headers of a client. */
 export const credentials = { 'Ocp-Apim-Subscription-Key': 'key', Authorization: 'bearer token' } as const
 
-/** A request that is built on demand, because some take seconds to build. Some can be built with a share of their size. */
+/** A request that is built on demand, because some take seconds to build. `share` is the fraction of the full size, by default 1. */
 export type NamedRequest = readonly [name: string, make: (share?: number) => Omit<HostileRequest, 'name'>]
 
 export function makeRequest([name, make]: NamedRequest, share = 1): HostileRequest {
   return { name, ...make(share) }
 }
 
-/** Builds this many items. */
 export const times = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index))

@@ -87,13 +87,13 @@ const writes: readonly [name: string, status: number, make: (share: number) => O
   ['one record of 90,000 members', 400, () => ({ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' })],
 ] // prettier-ignore
 
-/** Writes at the limits. Each is built on demand because it is large. Some can be built with a share of their size. */
+/** Writes at the limits. */
 export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status, make]) => [
   name,
   (share = 1) => ({ status, requests: [make(share)] }),
 ])
 
-/** Repeats the same request, which a journal answers. */
+/** Returns the same request again, which the adapter then answers from its journal. */
 export function resent(hostile: HostileRequest): HostileRequest {
   return { ...hostile, name: `${hostile.name}, again` }
 }

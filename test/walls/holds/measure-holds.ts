@@ -6,8 +6,8 @@ import { createLogger } from '../../../src/observability/logger.ts'
 import type { HostileRequest } from './hostile-request.ts'
 import type { OutsideReply, OutsideResult, OutsideRun } from './outside-world.ts'
 
-/** The distribution of this thread's work over turns of its event loop. */
-interface CallBudget {
+/** The processor time that this thread spent in turns of its event loop. */
+interface TurnCost {
   /** Processor time of the longest turn, in milliseconds. */
   readonly longestMs: number
   /** Processor time of all turns, in milliseconds. */
@@ -15,7 +15,7 @@ interface CallBudget {
 }
 
 /** The effect of a hostile request on other clients. */
-export interface Hold extends CallBudget {
+export interface Hold extends TurnCost {
   readonly name: string
   readonly replies: readonly OutsideReply[]
   /** The number of a neighbour's requests that were answered meanwhile. */
@@ -24,13 +24,12 @@ export interface Hold extends CallBudget {
 }
 
 /** An adapter in this thread. Its clients and its service run in another thread. */
-export interface Stage {
+export interface HoldMeter {
   measure(hostile: HostileRequest): Promise<Hold>
   close(): Promise<void>
 }
 
-/** Starts the adapter over a journal. */
-export async function openStage(journal: string, settings: object = {}): Promise<Stage> {
+export async function openHoldMeter(journal: string, settings: object = {}): Promise<HoldMeter> {
   const world = new Worker(new URL('outside-world.ts', import.meta.url))
   const [v3] = (await once(world, 'message')) as [number]
   const config = parseConfig({
@@ -64,7 +63,7 @@ export async function openStage(journal: string, settings: object = {}): Promise
  * Watches the turns of the event loop until the returned function is called. Each turn is measured in processor time of this thread and not
  * in elapsed time, so that other programs on the machine have no influence. The work of the garbage collector in this thread counts.
  */
-export function watchTurns(): () => CallBudget {
+export function watchTurns(): () => TurnCost {
   const startedMs = threadMs()
   let longestMs = 0
   let before = startedMs

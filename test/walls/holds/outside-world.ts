@@ -3,7 +3,6 @@ import { Agent, createServer, request as startRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isMainThread, parentPort } from 'node:worker_threads'
 
-/** One request to the adapter. */
 export interface OutsideRequest {
   readonly method: 'GET' | 'POST'
   readonly path: string
@@ -11,7 +10,7 @@ export interface OutsideRequest {
   readonly body: Uint8Array | undefined
 }
 
-/** The task of a run: requests that are sent at once while a neighbour repeatedly requests `/healthz`. */
+/** Requests that the thread sends all at once, while another client, the neighbour, repeatedly requests `/healthz`. */
 export interface OutsideRun {
   readonly port: number
   readonly requests: readonly OutsideRequest[]
@@ -21,14 +20,13 @@ export interface OutsideRun {
   readonly drips: boolean
 }
 
-/** The reply to one request. The text is cut after `MAX_TEXT` characters, and the length is that of the whole text. */
+/** The reply to one request. `text` is cut after `MAX_TEXT` characters. `length` counts the whole text. */
 export interface OutsideReply {
   readonly status: number
   readonly text: string
   readonly length: number
 }
 
-/** The result of a run. */
 export interface OutsideResult {
   readonly replies: readonly OutsideReply[]
   /** The number of the neighbour's requests that were answered meanwhile. */

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { hostileReads } from './hostile-reads.ts'
 import { type HostileRequest, makeRequest } from './hostile-request.ts'
 import { hostileWrites, resent, warmUp } from './hostile-writes.ts'
-import { openStage, type Stage } from './measure-holds.ts'
+import { openHoldMeter, type HoldMeter } from './measure-holds.ts'
 
 /** The longest time in milliseconds that a request may block others on a quiet machine. */
 const LIMIT_MS = 50
@@ -14,24 +14,23 @@ const LIMIT_MS = 50
  * a reply has an unexpected status.
  */
 export async function printHolds(journal: string, only: RegExp): Promise<boolean> {
-  // The command line does the same.
   setFlagsFromString('--no-allocation-site-pretenuring')
-  const stage = await openStage(journal)
+  const meter = await openHoldMeter(journal)
   console.log(' longest ms   all ms   others  passed ms')
-  let isSound = await printHold(stage, warmUp())
+  let isSound = await printHold(meter, warmUp())
   for (const named of [...hostileWrites, ...hostileReads]) {
     if (!only.test(named[0])) continue
     const one = makeRequest(named)
-    isSound = (await printHold(stage, one)) && isSound
+    isSound = (await printHold(meter, one)) && isSound
     if (journal !== 'none' && hostileWrites.includes(named))
-      isSound = (await printHold(stage, resent(one))) && isSound
+      isSound = (await printHold(meter, resent(one))) && isSound
   }
-  await stage.close()
+  await meter.close()
   return isSound
 }
 
-async function printHold(stage: Stage, wanted: HostileRequest): Promise<boolean> {
-  const { longestMs, totalMs, neighbours, wallMs, replies } = await stage.measure(wanted)
+async function printHold(meter: HoldMeter, wanted: HostileRequest): Promise<boolean> {
+  const { longestMs, totalMs, neighbours, wallMs, replies } = await meter.measure(wanted)
   const isSound = replies.every(({ status }) => status === wanted.status)
   const columns = [
     `${longestMs > LIMIT_MS ? '!' : ''}${longestMs.toFixed(1)}`.padStart(11),

@@ -9,7 +9,7 @@ export interface Cost {
   readonly totalMs: number
 }
 
-/** Measures a reader in this thread. If the reader rejects a text, the time until then counts. */
+/** Measures a reader in this thread. If the reader rejects the text, the time up to the rejection counts. */
 export async function measure({ prepare }: Reader, text: string): Promise<Cost> {
   const read = prepare(text)
   // By now, the garbage collector has freed the memory used to build the text.
@@ -23,7 +23,7 @@ export async function measure({ prepare }: Reader, text: string): Promise<Cost> 
   return take()
 }
 
-/** Returns the cost of eight times as much of a shape, as a multiple of the cost of the original. Linear readers return 8. */
+/** Returns how many times the cost grows when the text becomes eight times as long. The result is 8 for a linear reader. */
 export async function measureGrowth(
   reader: Reader,
   make: (size: number) => string,
@@ -32,7 +32,7 @@ export async function measureGrowth(
   const [small, large] = [make(longest / 8), make(longest)]
   await measure(reader, small)
   const { totalMs } = await measure(reader, large)
-  // Smaller costs are noise of the garbage collector or of the clock.
+  // Smaller costs are noise of the garbage collector and of the clock.
   if (totalMs < SHORT_MS) return 0
   const before = await measure(reader, small)
   return totalMs / Math.max(before.totalMs, SHORT_MS / 8)

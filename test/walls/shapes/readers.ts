@@ -40,12 +40,12 @@ import { readBatchReply } from '../../../src/v3/client/batch-reply.ts'
 import { parsePostReply, readUpstreamError } from '../../../src/v3/outcome.ts'
 import { outcomesOf } from '../../../src/writes/relayed-reply.ts'
 
-/** A reader of text from outside, with the longest text that can reach the reader at once. The reader may throw faults of the text. */
+/** A function that reads text from clients, services or operators. It may throw an error that describes a fault of the text. */
 export interface Reader {
   readonly name: string
-  /** The length in characters. */
+  /** The length in characters of the longest text that can reach the reader at once. */
   readonly longest: number
-  /** True if no client waits for the reader, because it runs in a background thread, or at a start or reload for an operator's file. */
+  /** True if no client waits for the reader, because it runs in a background thread or reads a file at a start or reload. */
   readonly isOffLoop?: true
   /** Prepares the input from a text, and returns a function that reads it. */
   readonly prepare: (text: string) => () => unknown
@@ -53,7 +53,6 @@ export interface Reader {
 
 const KIB = 1_024
 const MIB = 1_024 * KIB
-/** The longest possible head. */
 const HEAD = 128 * KIB
 const TYPE = 'multipart/mixed; boundary=b'
 const slicing = createSlicing()
@@ -65,7 +64,6 @@ const ofBytes =
     const bytes = Buffer.from(text)
     return () => read(bytes)
   }
-/** Reads in slices, as for a request. */
 const sliced = (toSteps: (bytes: Buffer) => Steps<unknown>): Prepare =>
   ofBytes((bytes) => runInSlices(toSteps(bytes), slicing.open()))
 
@@ -191,7 +189,7 @@ const heads: readonly Reader[] = [
   { name: 'parameters of a media type', longest: HEAD, prepare: (text) => () => parseMediaType(`a/b; c="${oneLine(text)}"; ${oneLine(text)}`) },
   { name: 'Prefer and Accept', longest: HEAD, prepare: (text) => () => [readPreferences(text, text), isGenericClient({ accept: text })] },
   { name: 'Connection and other fields', longest: HEAD, prepare: (text) => () => toUpstreamFields(requestOf({ connection: oneLine(text), 'x-a': oneLine(text) }), { credentials, identity: true }) },
-  { name: 'fields with names of their own', longest: HEAD, prepare: (text) => () => toUpstreamFields(requestOf(Object.fromEntries(text.split('\n').slice(0, 2_000).map((line, index) => [`x${index}`, line]))), { credentials, identity: true }) },
+  { name: 'fields with distinct names', longest: HEAD, prepare: (text) => () => toUpstreamFields(requestOf(Object.fromEntries(text.split('\n').slice(0, 2_000).map((line, index) => [`x${index}`, line]))), { credentials, identity: true }) },
   { name: 'X-Forwarded-For', longest: HEAD, prepare: (text) => () => replaceForwarding(requestOf({ 'x-forwarded-for': oneLine(text), 'x-forwarded-proto': oneLine(text), 'x-forwarded-prefix': oneLine(text) }), { trustedProxies: createAddressList(['10.0.0.0/8', '::/0']) }) },
   { name: 'Authorization', longest: HEAD, prepare: (text) => () => [readClientCredentials({ authorization: `bearer ${text}`, 'ocp-apim-subscription-key': 'k' }), identify(owner, { ...credentials, authorization: `bearer ${text}` })] },
   { name: 'claims of a token', longest: 40 * KIB, prepare: claims },
@@ -222,7 +220,7 @@ const files: readonly Reader[] = [
 
 export const readers: readonly Reader[] = [...writers, ...replies, ...heads, ...queries, ...files]
 
-/** Returns pages of the console with long values and with many values. They are written in JSX, so they come from the build. */
+/** Returns readers that render console pages with long or many values. The pages are written in JSX, so they come from the build. */
 export async function pageReaders(): Promise<readonly Reader[]> {
   const load = (name: string): Promise<unknown> =>
     import(new URL(`../../../dist/console/pages/${name}.js`, import.meta.url).href)
@@ -240,7 +238,7 @@ export async function pageReaders(): Promise<readonly Reader[]> {
   ] // prettier-ignore
 }
 
-/** Returns the page of a file whose values are this text. */
+/** Returns the console page that shows a batch whose values are this text. */
 async function tryPage(
   { act }: typeof Try.tryIt,
   text: string,

@@ -6,7 +6,6 @@ const filled = (piece: string, before = '', after = ''): Shape => [
   (size) => `${before}${piece.repeat(Math.max(1, Math.floor(size / piece.length)))}${after}`,
 ]
 
-/** Builds items that differ from each other. */
 const counted = (
   name: string,
   length: number,
@@ -19,9 +18,7 @@ const counted = (
     `${before}${Array.from({ length: Math.max(1, Math.floor(size / length)) }, (_, n) => item(n)).join('')}${after}`,
 ]
 
-/**
- * The shapes of lines and fields that are hard for readers: runs of what they search for, runs of prefixes of it, and text that never ends.
- */
+/** Shapes that are expensive for a careless reader: repeated delimiters, repeated prefixes of delimiters, and text that never ends. */
 export const shapes: readonly Shape[] = [
   ...['x', ' ', '\t', '\n', '\r\n', '\n\n', '-', '--', '--\n', 'x--\n', '\n-', '\n--b', '\n--bx', '--b \n', '--b--\n'].map((piece) => filled(piece)),
   ...['a:b\n', 'a: b\r\n', ' folded\n', ':', ',', ';', 'a,', 'a;b=c', 'a=b&', '=', '/', '/a', '/*a', '%25', '%', '%zz', '.', '1,', '1'].map((piece) => filled(piece)),
@@ -35,12 +32,12 @@ export const shapes: readonly Shape[] = [
   filled('--b\nContent-Type: application/http\n\nPOST AttendanceRecords HTTP/1.1\n\n{}\n', '', '--b--'),
   filled('--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n', '', '--b--'),
   filled('a:b\n', '--b\nContent-Type: application/http\n', '\nHTTP/1.1 201 Created\n\n{}\n--b--'), filled('a:b\n', '--b\nContent-Type: application/http\n\nHTTP/1.1 201 Created\n', '\n{}\n--b--'),
-  counted('members with names of their own', 10, (n) => `"${n.toString(36)}":1,`, '{', '"":1}'),
-  counted('rows with names of their own', 14, (n) => `{"${n.toString(36)}":1},`, '{"value":[', '{}]}'),
-  counted('lines with a delimiter each', 9, (n) => `--${n.toString(36)}:\n`),
-  counted('delimiters that close, each', 16, (n) => `--${n.toString(36)}\n--${n.toString(36)}--\n`),
-  counted('options with names of their own', 8, (n) => `o${n.toString(36)}=1&`),
-  counted('aliases that name each other', 16, (n) => `@a${n}=@a${n + 1}&`, 'Present eq @a0&'),
-  counted('fields with names of their own', 9, (n) => `x${n.toString(36)}: y\r\n`),
-  counted('keys with names of their own', 8, (n) => `k${n.toString(36)}: 1\n`),
+  counted('members with distinct names', 10, (n) => `"${n.toString(36)}":1,`, '{', '"":1}'),
+  counted('rows with distinct names', 14, (n) => `{"${n.toString(36)}":1},`, '{"value":[', '{}]}'),
+  counted('lines with distinct delimiters', 9, (n) => `--${n.toString(36)}:\n`),
+  counted('distinct delimiters, each of which is closed', 16, (n) => `--${n.toString(36)}\n--${n.toString(36)}--\n`),
+  counted('options with distinct names', 8, (n) => `o${n.toString(36)}=1&`),
+  counted('aliases that each refer to the next', 16, (n) => `@a${n}=@a${n + 1}&`, 'Present eq @a0&'),
+  counted('fields with distinct names', 9, (n) => `x${n.toString(36)}: y\r\n`),
+  counted('keys with distinct names', 8, (n) => `k${n.toString(36)}: 1\n`),
 ] // prettier-ignore

@@ -5,7 +5,7 @@ import { batchOf, failuresOf, flatRecord, readBatchReply } from '../../support/b
 import { eventOf, learnerOf } from './ids.ts'
 import { MARKER } from './odd-reply.ts'
 import type { OddService } from './odd-service.ts'
-import { ways } from './stage.ts'
+import { ways } from './adapter-process.ts'
 
 /** A result that must never occur. `exchange` is the number that draws the same exchange again. */
 export interface Finding {
@@ -44,11 +44,10 @@ interface Sent {
   readonly body: string
 }
 
-/** Creates the clients of an adapter. */
 export function createClients(port: number, seed: number, concurrency: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: concurrency })
   return {
-    /** Draws and makes one exchange. `findings` receives the findings that show at once. */
+    /** Makes exchange number `exchange`. Findings that are known at its end are added to `findings`. */
     exchange: async (exchange: number, findings: Finding[]): Promise<Told> => {
       const random = createRandom(seed, `exchange ${exchange}`)
       const way = random.pick(ways)(random)
@@ -95,7 +94,6 @@ interface Drawn extends Sent {
   readonly learners: readonly string[]
 }
 
-/** Draws the request of an exchange. */
 function draw(exchange: number, way: string, random: Random): Drawn {
   const credentials = {
     'X-Way': way,
@@ -140,7 +138,7 @@ function draw(exchange: number, way: string, random: Random): Drawn {
 function claimsOf(drawn: Drawn, reply: Reply, find: (what: string, detail: string) => void): Told['claims'] {
   const { kind, learners } = drawn
   const ofAll = (claim: Claim): Told['claims'] => learners.map((learner) => ({ learner, claim }))
-  // The adapter does not answer for claims of the service itself.
+  // The adapter is not responsible for replies that it forwards from the service.
   const isOwn = reply?.headers[MARKER] === undefined
   if (kind === 'change')
     return [
@@ -219,8 +217,8 @@ export function judge(service: OddService, { exchange, claims, isRelayed }: Told
     const count = learner === undefined ? service.changed(exchange) : service.applied(learner)
     const detail = `${claim}, applied ${count} times${isRelayed ? ', by V2' : ''}`
     if (count > 1) return [{ exchange, what: 'applied twice', detail }]
-    if (claim === 'applied' && count === 0) return [{ exchange, what: 'accepted, and not applied', detail }]
-    if (claim === 'notApplied' && count > 0) return [{ exchange, what: 'not applied, and applied', detail }]
+    if (claim === 'applied' && count === 0) return [{ exchange, what: 'reported as applied, but not applied', detail }]
+    if (claim === 'notApplied' && count > 0) return [{ exchange, what: 'reported as not applied, but applied', detail }]
     return []
   })
 }

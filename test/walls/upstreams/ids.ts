@@ -7,7 +7,6 @@ export const learnerOf = (exchange: number, record: number): string =>
 /** Returns the event of all records of an exchange. Its last block differs from that of a learner. */
 export const eventOf = (exchange: number): string => `${hex(exchange, 8)}-eeee-4000-8000-${hex(0, 12)}`
 
-/** An unrelated id. */
 export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n % 2 ** 40, 12)}`
 
 const LEARNER = /([0-9a-f]{8})-0000-4000-8000-[0-9a-f]{12}/

@@ -34,7 +34,6 @@ function arrange(answers: readonly Said[], random: Random): Part[] {
   return change()
 }
 
-/** Builds a multipart reply to a `$batch`. */
 export function oddMultipart(answers: readonly Said[], random: Random): Said {
   const boundary = random.pick(['b', 'batchresponse_1', 'x'.repeat(70), "b'()+_,-./:=?"])
   const lineEnd = random.chance(0.1) ? '\n' : '\r\n'
@@ -66,7 +65,6 @@ export function oddMultipart(answers: readonly Said[], random: Random): Said {
 const inChangeset = (parts: string, boundary: string, lineEnd: string): string =>
   `--${boundary}${lineEnd}Content-Type: multipart/mixed; boundary=inner${lineEnd}${lineEnd}${parts.replaceAll(`--${boundary}`, '--inner')}--inner--${lineEnd}`
 
-/** Builds a JSON reply to a `$batch`. */
 export function oddJsonBatch(answers: readonly Said[], random: Random): Said {
   const responses = arrange(answers, random).map(({ ids, status, contentType, body }) => {
     const id = ids

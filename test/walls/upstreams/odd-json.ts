@@ -24,7 +24,6 @@ const values: readonly [(random: Random) => string, ...((random: Random) => stri
   () => '""',
 ]
 
-/** Draws an unexpected value. */
 export const oddValue = (random: Random): string => random.pick(values)(random)
 
 /** Replaces the value of a drawn member by an unexpected value or by null, or removes the member. */

@@ -68,7 +68,6 @@ function oddFields(said: Said, random: Random): Fields {
 const chunk = (bytes: Buffer, extension = ''): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}${extension}\r\n`), bytes, Buffer.from('\r\n')])
 
-/** Builds a body with the fields that frame it. */
 interface Framed {
   readonly fields: Fields
   readonly body: Buffer

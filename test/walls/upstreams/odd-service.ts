@@ -25,7 +25,7 @@ const APPLIED = [201, 201, 201, 201, 201, 201, 200, 200, 202, 204, 206, 226, 299
 const NOT_APPLIED = [400, 400, 400, 404, 405, 408, 409, 410, 413, 415, 422, 429, 429, 429, 429, 451, 499, 301, 302, 304, 307, 308, 500, 501, 502, 503, 503, 503, 504] as const // prettier-ignore
 const DENIED = [401, 403] as const
 
-/** Returns a status that says that nothing was applied, and one that says nothing. */
+/** Returns a status that does not contradict what the service did with the record. */
 function statusFor(isApplied: boolean, random: Random): number {
   if (random.chance(0.05)) {
     const any = 200 + random.below(800)
@@ -36,7 +36,7 @@ function statusFor(isApplied: boolean, random: Random): number {
   return random.pick(isApplied ? APPLIED : NOT_APPLIED)
 }
 
-/** A service that accepts only shorter batches. The adapter remembers this for ten minutes. */
+/** Statuses of a service that accepts only shorter batches. The adapter then sends shorter batches for ten minutes. */
 const TOO_LONG: readonly number[] = [413, 429]
 
 /**
@@ -50,7 +50,6 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
   const calls = new Map<string, number>()
   const sockets = new Set<Socket>()
 
-  /** The random numbers of one call. */
   const drawFor = (endpoint: string, exchange: number | string): Random => {
     const name = `${exchange} ${endpoint}`
     const call = counts.get(name) ?? 0

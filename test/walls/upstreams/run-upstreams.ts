@@ -1,6 +1,6 @@
 import { createClients, type Finding, judge, type Told } from './exchanges.ts'
 import { startOddService } from './odd-service.ts'
-import { startStage } from './stage.ts'
+import { startAdapterProcess } from './adapter-process.ts'
 
 export interface UpstreamsRun {
   readonly seed: number
@@ -11,7 +11,6 @@ export interface UpstreamsRun {
   readonly onPiece?: (line: string) => void
 }
 
-/** The result of a whole run. */
 export interface UpstreamsReport {
   readonly findings: readonly Finding[]
   readonly internalErrors: readonly string[]
@@ -43,8 +42,8 @@ export async function runUpstreams({
   onPiece,
 }: UpstreamsRun): Promise<UpstreamsReport> {
   const service = await startOddService(seed, exchanges * (1 - TOO_LONG_SHARE))
-  const stage = await startStage(service.url)
-  const clients = createClients(stage.port, seed, concurrency)
+  const adapter = await startAdapterProcess(service.url)
+  const clients = createClients(adapter.port, seed, concurrency)
   const findings: Finding[] = []
   const told: Told[] = []
   const unbalanced: string[] = []
@@ -52,7 +51,7 @@ export async function runUpstreams({
   let next = only ?? 0
   const end = only === undefined ? exchanges : only + 1
   const work = async (until: number): Promise<void> => {
-    while (next < until && stage.crash() === undefined) told.push(await clients.exchange(next++, findings))
+    while (next < until && adapter.crash() === undefined) told.push(await clients.exchange(next++, findings))
   }
   const bounds = [
     Math.min(WARM_UP, end),
@@ -60,19 +59,19 @@ export async function runUpstreams({
   ]
   for (const until of bounds) {
     await Promise.all(Array.from({ length: concurrency }, () => work(until)))
-    const crash = stage.crash()
+    const crash = adapter.crash()
     if (crash !== undefined) {
       findings.push({ exchange: next, what: 'crash', detail: crash })
       break
     }
-    const turnMs = await stage.longestTurnMs()
+    const turnMs = await adapter.longestTurnMs()
     if (until > WARM_UP) longestTurnMs = Math.max(longestTurnMs, turnMs)
     // A single exchange may contain no record.
-    if (only === undefined) unbalanced.push(...(await stage.unbalanced()))
+    if (only === undefined) unbalanced.push(...(await adapter.unbalanced()))
     onPiece?.(`${until} exchanges, ${findings.length} findings, longest turn ${turnMs} ms`)
   }
-  const internalErrors = stage.internalErrors()
-  const status = await stage.close()
+  const internalErrors = adapter.internalErrors()
+  const status = await adapter.close()
   clients.close()
   service.close()
   for (const own of told) findings.push(...judge(service, own))

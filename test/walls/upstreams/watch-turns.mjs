@@ -1,5 +1,5 @@
-// `stage.ts` loads this module into the adapter. It prints the processor time of the longest turn of the event loop at each SIGUSR2.
-// Processor time does not depend on other programs on the machine.
+// `adapter-process.ts` loads this module into the adapter. At each SIGUSR2 the module prints the longest turn of the event loop since the
+// last signal, in milliseconds of processor time, which does not depend on other programs on the machine.
 const cpuMs = () => {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1_000

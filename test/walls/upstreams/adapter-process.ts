@@ -7,8 +7,9 @@ import type { Random } from '../../../src/sandbox/random.ts'
 import { startCli } from '../../cli/run-cli.ts'
 import { mainWithOverrides, overridesIn } from '../../support/main-of-cli.ts'
 
-/** The partners, one for each way of a request. There are several with their own token, because a token is requested once at a time. */
+/** The partners with client credentials. There are several because the adapter requests only one token at a time for each partner. */
 const tokens = Array.from({ length: 8 }, (_, n) => `token${n}`)
+/** The choices for the partner of an exchange. The partners differ in their write mode, stage or credentials. */
 export const ways: readonly [() => string, ...((random: Random) => string)[]] = [
   () => 'single',
   () => 'multipart',
@@ -18,26 +19,24 @@ export const ways: readonly [() => string, ...((random: Random) => string)[]] = 
   (random) => `token${random.below(tokens.length)}`,
 ]
 
-/** The adapter in its own process. */
-export interface Stage {
+export interface AdapterProcess {
   readonly port: number
-  /** Returns the output of the process if it ended by itself, or `undefined` while it runs. */
+  /** Returns the exit status and last output of the process if it ended by itself, or `undefined` while it runs. */
   crash(): string | undefined
-  /** Returns the processor time of the longest turn of the event loop since the last call, in milliseconds. */
+  /** Resolves with the processor time, in milliseconds, of the longest turn of the event loop since the last call. */
   longestTurnMs(): Promise<number>
-  /** Returns the partners whose received records are not the sum of all states. */
+  /** Resolves with the partners whose records in all states do not add up to their received records. */
   unbalanced(): Promise<string[]>
-  /** Returns the unexpected errors that the adapter logged. */
   internalErrors(): readonly string[]
-  /** Stops the adapter with SIGTERM and returns its exit status. */
+  /** Stops the adapter with SIGTERM, and resolves with its exit status or with null if it had to be killed. */
   close(): Promise<number | null>
 }
 
-/** Time in milliseconds after which an adapter that does not end is killed. */
+/** Milliseconds after which `close` kills an adapter that does not end. */
 const STOP_MS = 30_000
 
-/** Starts the adapter in front of this service, with short times that allow many exchanges. */
-export async function startStage(service: string): Promise<Stage> {
+/** Starts the adapter in its own process in front of this service. Its timeouts are short so that many exchanges fit into one run. */
+export async function startAdapterProcess(service: string): Promise<AdapterProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-upstreams-'))
   const config = join(folder, 'markbridge.yaml')
   await writeFile(config, JSON.stringify(settingsFor(service, join(folder, 'journal.db'))))
