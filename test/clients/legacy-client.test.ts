@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 
 import { type LegacyChoices, postLegacy, readLegacy } from './support/legacy-client.ts'
-import { marksOf, type Service, startService, toldOf } from './support/start-service.ts'
+import { marksOf, type Service, startService, recordAnswerOf } from './support/start-service.ts'
 
 const post = (service: Service, choices?: LegacyChoices) =>
   postLegacy(`${service.root}$batch`, service.headers, service.register, choices)
@@ -19,9 +19,9 @@ describe('a client with the bytes of service.md 4.2', () => {
     const answer = await post(service, choices)
     const parts = readLegacy(answer)
     expect(answer.status).toBe(200)
-    expect(parts.map(({ status, json }) => toldOf(status, json))).toEqual(service.told)
+    expect(parts.map(({ status, json }) => recordAnswerOf(status, json))).toEqual(service.expected)
     expect(parts.map(({ contentId }) => contentId)).toEqual(['1', '2', '3', '4', '5', '6', '7'])
-    expect(await service.taken()).toEqual(marksOf(service.told))
+    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
   it('gets one 200 with a batch id and a changeset id when its ids differ, and the marks are written', async () => {
@@ -34,16 +34,16 @@ describe('a client with the bytes of service.md 4.2', () => {
     ])
     expect(batch).toMatch(/^changesetresponse_[0-9a-f-]{36}$/)
     expect([changeset, answer.text.includes('HTTP/1.1')]).toEqual([undefined, false])
-    expect(await service.taken()).toEqual(marksOf(service.told))
+    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
   it('sends the register in two POSTs', async () => {
     const service = await startService()
-    const { register, told, root, headers } = service
+    const { register, expected, root, headers } = service
     const halves = [register.slice(0, 4), register.slice(4)]
     const answers = await Promise.all(halves.map((marks) => postLegacy(`${root}$batch`, headers, marks)))
     const parts = answers.map(readLegacy)
     expect(parts.map((own) => own.map(({ contentId }) => contentId).join())).toEqual(['1,2,3,4', '1,2,3'])
-    expect(parts.flat().map(({ status, json }) => toldOf(status, json))).toEqual(told)
+    expect(parts.flat().map(({ status, json }) => recordAnswerOf(status, json))).toEqual(expected)
   })
 })

@@ -1,7 +1,7 @@
 import { o } from 'odata'
 import { describe, expect, it } from 'vitest'
 
-import { marksOf, type Service, startService, toldOf } from './support/start-service.ts'
+import { marksOf, type Service, startService, recordAnswerOf } from './support/start-service.ts'
 
 /** The result that o.js returns for one part. */
 interface Part {
@@ -60,15 +60,15 @@ describe('o.js', () => {
   ])('writes a batch with %s and reads what became of it, layout %s', async (_name, layout, choices) => {
     const service = await startService({ layout })
     const parts = await post(service, choices)
-    expect(parts.map(({ status, body }) => toldOf(status, body))).toEqual(service.told)
+    expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
     expect(parts.map(({ contentId }) => contentId)).toEqual(service.register.map((_, index) => index + 1))
-    expect(await service.taken()).toEqual(marksOf(service.told))
+    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
   it('reads the parts of a partner with both quirks, and d when its own setting asks for it', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
     const parts = await post(service, { ...plain, useChangset: true }, 'd')
-    expect(parts.map(({ status, body }) => toldOf(status, body))).toEqual(service.told)
+    expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
   })
 
   it('reads records, and d.results of a partner with dataEnvelope', async () => {

@@ -1,7 +1,7 @@
 import { OData } from '@odata/client'
 import { expect, test } from 'vitest'
 
-import { type Mark, marksOf, type Service, startService, toldOf } from './support/start-service.ts'
+import { type Mark, marksOf, type Service, startService, recordAnswerOf } from './support/start-service.ts'
 
 /** Posts the register in one batch. */
 function post(service: Service) {
@@ -18,9 +18,9 @@ test.each(['flat', 'nested', 'auto'])(
   async (layout) => {
     const service = await startService({ layout })
     const replies = await post(service)
-    const told = await Promise.all(replies.map(async (reply) => toldOf(reply.status, await reply.json())))
-    expect(told).toEqual(service.told)
-    expect(await service.taken()).toEqual(marksOf(service.told))
+    const answers = await Promise.all(replies.map(async (reply) => recordAnswerOf(reply.status, await reply.json())))
+    expect(answers).toEqual(service.expected)
+    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   },
 )
 

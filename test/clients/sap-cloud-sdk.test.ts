@@ -2,7 +2,7 @@ import { BatchChangeSet, CreateRequestBuilder, ODataBatchRequestBuilder } from '
 import { describe, expect, it } from 'vitest'
 
 import { AttendanceRecord, AttendanceRecordApi, servicePath } from './support/attendance-api.ts'
-import { type Mark, marksOf, type Service, startService, type Told, toldOf } from './support/start-service.ts'
+import { type Mark, marksOf, type Service, startService, type RecordAnswer, recordAnswerOf } from './support/start-service.ts'
 
 const api = new AttendanceRecordApi()
 
@@ -41,13 +41,13 @@ function toMark(entity: AttendanceRecord): Mark {
 }
 
 /** Posts the register in one batch of three changesets, and returns each part as the SDK reads it, changeset by changeset. */
-async function post(service: Service): Promise<Told[][]> {
+async function post(service: Service): Promise<RecordAnswer[][]> {
   const batch = new ODataBatchRequestBuilder(servicePath, changesetsOf(service.register, [4, 2, 1]))
   const responses = await batch.addCustomHeaders(service.headers).execute({ url: service.adapter.url })
   return responses.map((response) => {
     if (!response.isWriteResponses()) throw new Error('the part is not a changeset')
     return response.responses.map(({ httpCode, body, as }) => {
-      if (httpCode !== 201) return toldOf(httpCode, body)
+      if (httpCode !== 201) return recordAnswerOf(httpCode, body)
       if (as === undefined) throw new Error('the part has no entity')
       return { status: httpCode, mark: toMark(as(api)) }
     })
@@ -59,15 +59,15 @@ describe('SAP Cloud SDK', () => {
     'writes changesets and reads what became of each record, layout %s',
     async (layout) => {
       const service = await startService({ layout })
-      const { told } = service
-      expect(await post(service)).toEqual([told.slice(0, 4), told.slice(4, 6), told.slice(6)])
-      expect(await service.taken()).toEqual(marksOf(told))
+      const { expected } = service
+      expect(await post(service)).toEqual([expected.slice(0, 4), expected.slice(4, 6), expected.slice(6)])
+      expect(await service.acceptedMarks()).toEqual(marksOf(expected))
     },
   )
 
   it('reads the parts of a partner with msgtypeResponse', async () => {
     const service = await startService({ layout: 'nested', quirks: { msgtypeResponse: true } })
-    expect((await post(service)).flat()).toEqual(service.told)
+    expect((await post(service)).flat()).toEqual(service.expected)
   })
 
   it('writes one record, and reads it back with its own query', async () => {
@@ -99,6 +99,6 @@ describe('SAP Cloud SDK', () => {
     await expect(
       create.addCustomHeaders(service.headers).execute({ url: service.adapter.url }),
     ).rejects.toThrow('Create request failed!')
-    expect(await service.taken()).toEqual([])
+    expect(await service.acceptedMarks()).toEqual([])
   })
 })

@@ -76,7 +76,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
   test('resends a batch after a lost reply, prints the outcome of each record and exits with status 1, in both layouts', async () => {
     await each(['flat', 'nested'], async (layout) => {
       const service = await startService({ layout }, {}, { journal: journalFile() })
-      const lines = service.told.map(({ status, codes = [] }, index) =>
+      const lines = service.expected.map(({ status, codes = [] }, index) =>
         [index + 1, status, ...codes].join(' '),
       )
       const settings = settingsOf(await loseReply(service))
@@ -85,7 +85,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
         out: `${lines.join('\n')}\n`,
       })
       expect(service.adapter.events().filter(({ replayed }) => replayed === true)).toHaveLength(1)
-      expect(await service.taken()).toEqual(marksOf(service.told))
+      expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
     })
   })
 
@@ -95,12 +95,12 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     const refused = await run({ ...settings, V2_TOKEN: 'nobody' }, await fileOfMarks(service.register))
     expect([refused.code, refused.out]).toEqual([1, ''])
     expect(refused.err).toContain('refused as a whole: 401 {"statusCode":401')
-    expect(await service.taken()).toEqual([])
-    const marks = marksOf(service.told)
+    expect(await service.acceptedMarks()).toEqual([])
+    const marks = marksOf(service.expected)
     const file = await fileOf(`\n${marks.map((mark) => `${JSON.stringify(mark)}\r\n`).join('')}\n`)
     const out = marks.map((_, index) => `${index + 1} 201\n`).join('')
     expect(await run(settings, file)).toEqual({ code: 0, out, err: '' })
-    expect(await service.taken()).toEqual(marks)
+    expect(await service.acceptedMarks()).toEqual(marks)
   })
 
   test('resends the same bytes with the same boundary if a resend cannot write a record twice', async () => {

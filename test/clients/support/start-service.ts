@@ -16,7 +16,7 @@ export interface Mark {
 }
 
 /** The answer to a client about one record: the stored mark, or the codes of its errors. */
-export interface Told {
+export interface RecordAnswer {
   readonly status: number
   readonly mark?: Mark
   readonly codes?: readonly string[]
@@ -34,9 +34,9 @@ export interface Service {
   /** Valid and invalid records. */
   readonly register: readonly Mark[]
   /** The expected answer for each record of the register. */
-  readonly told: readonly Told[]
+  readonly expected: readonly RecordAnswer[]
   /** Returns the marks that the sandbox accepted, in the order of the register. */
-  taken(): Promise<readonly Mark[]>
+  acceptedMarks(): Promise<readonly Mark[]>
 }
 
 const prefix = '/sp-api-write-back-partner-live/V2/Attendance/'
@@ -59,10 +59,10 @@ export async function startService(
     root: adapter.url + prefix,
     headers: sandboxHeaders,
     register,
-    told: marked.map(({ mark, codes }) =>
+    expected: marked.map(({ mark, codes }) =>
       codes === undefined ? { status: 201, mark } : { status: 400, codes },
     ),
-    taken: async () => {
+    acceptedMarks: async () => {
       const { body } = await sandbox.json('GET', '/_sandbox/effects')
       const place = ({ Learner }: Mark): number => register.findIndex((mark) => mark.Learner === Learner)
       return (body as Effect[]).map(toMark).sort((one, other) => place(one) - place(other))
@@ -71,7 +71,7 @@ export async function startService(
 }
 
 /** Reads the answer of a part: its status, and its body as the client's own API returned it. */
-export function toldOf(status: number, body: unknown): Told {
+export function recordAnswerOf(status: number, body: unknown): RecordAnswer {
   if (Array.isArray(body)) {
     const errors = body as Readonly<Record<string, unknown>>[]
     expect(new Set(errors.map((error) => error['SequenceID'])).size).toBe(1)
@@ -86,8 +86,8 @@ export function toldOf(status: number, body: unknown): Told {
 }
 
 /** Returns the marks of a register that the service accepts. */
-export function marksOf(told: readonly Told[]): readonly Mark[] {
-  return told.flatMap(({ mark }) => (mark === undefined ? [] : [mark]))
+export function marksOf(answers: readonly RecordAnswer[]): readonly Mark[] {
+  return answers.flatMap(({ mark }) => (mark === undefined ? [] : [mark]))
 }
 
 interface Effect {
