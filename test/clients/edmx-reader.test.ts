@@ -67,7 +67,7 @@ function typesUsed({ entityTypes, complexTypes }: Schema): Set<string> {
 describe.each([
   ...['/V3/$metadata', '/Learner/V3/$metadata', '/Attendance/V3/$metadata'],
   '/V2/Attendance/$metadata',
-])('%s', (path) => {
+])('the document %s', (path) => {
   test('declares every type that it uses', async () => {
     const schema = await read(path)
     const declared = new Set(
@@ -79,7 +79,7 @@ describe.each([
     expect(missing).toEqual([])
   })
 
-  test('gives every entity type a key that the type has, and every set a type', async () => {
+  test('declares for every entity type a key of required fields, and for every entity set a type', async () => {
     const schema = await read(path)
     const entities = new Set(schema.entityTypes.map(({ fullyQualifiedName }) => fullyQualifiedName))
     for (const type of schema.entityTypes) {
@@ -134,7 +134,7 @@ function fieldsOf(type: Structured): FieldTable {
 }
 
 test.each(['/V3/$metadata', '/Attendance/V3/$metadata'])(
-  '%s has every field of service.md 2 with its type, and whether it may be null',
+  'the document %s declares every field of service.md 2 with its type and nullability',
   async (path) => {
     const { entityTypes, complexTypes } = await read(path)
     const found = new Map([...entityTypes, ...complexTypes].map((type) => [type.name, fieldsOf(type)]))

@@ -13,8 +13,8 @@ describe('a client with the bytes of service.md 4.2', () => {
     ['batch_<changeset id> in the header', { prefix: 'batch' }],
     ['changeset_<changeset id> in the header', { prefix: 'changeset' }],
     ['bare line feeds', { lineEnd: '\n' }],
-    ['another path inside the parts', { innerPath: '' }],
-  ])('reads the outcome of each record by position and Content-ID: %s', async (_name, choices) => {
+    ['another path in the parts', { innerPath: '' }],
+  ])('reads the outcome of each record by position and Content-ID when it sends %s', async (_name, choices) => {
     const service = await startService()
     const answer = await post(service, choices)
     const parts = readLegacy(answer)
@@ -24,7 +24,7 @@ describe('a client with the bytes of service.md 4.2', () => {
     expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
-  it('gets one 200 with a batch id and a changeset id when its ids differ, and the marks are written', async () => {
+  it('gets a single 200 without parts when its ids differ, and its marks are written', async () => {
     const service = await startService()
     const answer = await post(service, { headerId: randomUUID() })
     const [batch, changeset] = [...answer.text.matchAll(/boundary=(\S+)/g)].map(([, id]) => id ?? '')
@@ -37,7 +37,7 @@ describe('a client with the bytes of service.md 4.2', () => {
     expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
-  it('sends the register in two POSTs', async () => {
+  it('reads the outcome of each record when it sends the register in two batches', async () => {
     const service = await startService()
     const { register, expected, root, headers } = service
     const halves = [register.slice(0, 4), register.slice(4)]

@@ -11,7 +11,7 @@ interface Part {
 }
 
 interface Choices {
-  /** Puts all records into one changeset. Without it they are directly under the batch. */
+  /** Puts all records into one changeset. Otherwise the records are outside a changeset. */
   readonly useChangset: boolean
   /** Uses `AttendanceRecords` instead of the full URL. */
   readonly useRelativeURLs: boolean
@@ -19,7 +19,6 @@ interface Choices {
   readonly sharedHeaders: boolean
 }
 
-/** Posts the register in one batch. */
 async function post(
   service: Service,
   { useChangset, useRelativeURLs, sharedHeaders }: Choices,
@@ -48,16 +47,16 @@ describe('o.js', () => {
   it.each([
     ['one changeset', 'flat', { ...plain, useChangset: true }],
     ['one changeset', 'nested', { ...plain, useChangset: true }],
-    ['records directly under the batch', 'flat', plain],
-    ['records directly under the batch', 'nested', plain],
+    ['records outside a changeset', 'flat', plain],
+    ['records outside a changeset', 'nested', plain],
     ['relative addresses', 'flat', { ...plain, useRelativeURLs: true }],
-    ['headers of the batch on every record', 'flat', { ...plain, sharedHeaders: true }],
+    ['the headers of the batch on every record', 'flat', { ...plain, sharedHeaders: true }],
     [
-      'headers of the changeset on every record',
+      'the headers of the changeset on every record',
       'nested',
       { ...plain, useChangset: true, sharedHeaders: true },
     ],
-  ])('writes a batch with %s and reads what became of it, layout %s', async (_name, layout, choices) => {
+  ])('reads the outcome of each record when it posts a batch with %s and the layout is %s', async (_name, layout, choices) => {
     const service = await startService({ layout })
     const parts = await post(service, choices)
     expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
@@ -65,13 +64,13 @@ describe('o.js', () => {
     expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
-  it('reads the parts of a partner with both quirks, and d when its own setting asks for it', async () => {
+  it('reads the parts of a partner with both quirks when its fragment setting is d', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
     const parts = await post(service, { ...plain, useChangset: true }, 'd')
     expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
   })
 
-  it('reads records, and d.results of a partner with dataEnvelope', async () => {
+  it('reads records from value, and from d.results for a partner with dataEnvelope', async () => {
     const plainService = await startService()
     const [learner] = plainService.samples.learners
     const query = { $filter: `Learner eq ${learner}`, $top: 3, $select: 'Learner' }

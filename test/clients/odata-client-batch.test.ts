@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 
 import { type Mark, marksOf, type Service, startService, recordAnswerOf } from './support/start-service.ts'
 
-/** Posts the register in one batch. */
 function post(service: Service) {
   const client = OData.New4({ serviceEndpoint: service.root, commonHeaders: { ...service.headers } })
   return client.execBatchRequests(
@@ -14,7 +13,7 @@ function post(service: Service) {
 }
 
 test.each(['flat', 'nested', 'auto'])(
-  '@odata/client writes a changeset for each record and reads what became of it, layout %s',
+  '@odata/client reads the outcome of each record, which has a changeset of its own, when the layout is %s',
   async (layout) => {
     const service = await startService({ layout })
     const replies = await post(service)
@@ -24,7 +23,7 @@ test.each(['flat', 'nested', 'auto'])(
   },
 )
 
-test('@odata/client ignores parts with msgtype=response, because that quirk is not meant for it', async () => {
+test('@odata/client reads no part with msgtype=response, a quirk that other clients need', async () => {
   const service = await startService({ quirks: { msgtypeResponse: true } })
   expect(await post(service)).toEqual(service.register.map(() => undefined))
 })

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 
-/** Creates a generic OData v4 client on the sandbox, which the tests use only through its own API. */
 interface Identifier {
   readonly ExternalID: string
   readonly Surname: string

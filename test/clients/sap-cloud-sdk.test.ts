@@ -56,7 +56,7 @@ async function post(service: Service): Promise<RecordAnswer[][]> {
 
 describe('SAP Cloud SDK', () => {
   it.each(['nested', 'auto'])(
-    'writes changesets and reads what became of each record, layout %s',
+    'reads the outcome of each record of several changesets when the layout is %s',
     async (layout) => {
       const service = await startService({ layout })
       const { expected } = service

@@ -8,7 +8,7 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-it('reads back before posting for the full period after an accepted loss, whatever the wall clock does', async () => {
+it('an adopted journal demands read-backs before posts for the full period, whatever the wall clock does', async () => {
   const file = `${await makeFolder()}/journal.db`
   const before = await openSqlite(file)
   await before.journal.close()
@@ -24,7 +24,7 @@ it('reads back before posting for the full period after an accepted loss, whatev
   expect(mayHaveLost()).toBe(false)
 })
 
-it('counts the age once for several instances and continues it after a restart', async () => {
+it('several instances count the age of their journal once, and a restarted instance continues to count', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { store } = await openSqlite(file, { clock })
@@ -40,7 +40,7 @@ it('counts the age once for several instances and continues it after a restart',
   // The ages of instances may differ by the interval between two stored ages.
   await clock.pass(12 * HOUR_MS)
   expect([next.ageMs(), next.forgottenAgeMs()]).toEqual([DAY_MS, -DAY_MS / 96])
-  // An instance that could not store its age adopts the stored one.
+  // An instance that could not store its age takes over the stored one.
   await one.save()
   await clock.pass(HOUR_MS)
   const late = await open()

@@ -78,7 +78,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       return { url, journal }
     }
 
-    it('makes a process that has it open refuse all writes', async () => {
+    it('is refused for all writes by a process that has it open', async () => {
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
     })
 
-    it('is detected even if the mark file was restored with it', async () => {
+    it('is refused by a process that has it open, even if the mark file was restored as well', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const url = await postgres.createDatabase()
       const first = await open(url, markFile)
@@ -114,7 +114,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     it.each(['memory', 'mark file'] as const)(
-      'is detected from its %s when commits of one instance are lost, whatever others wrote since',
+      'is refused because of the %s when it lost commits of one instance, whatever other instances wrote since',
       async (witness) => {
         const markFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
@@ -139,7 +139,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    it('is refused at the start by its mark file, and unchanged until it is adopted', async () => {
+    it('is refused at the start because of its mark file, and stays unchanged until it is adopted', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       await journal.close()
@@ -168,7 +168,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
     })
 
-    it('gets damaged key data repaired when it is adopted, and still refuses other keys', async () => {
+    it('is repaired by adoption when its key data is damaged, and still refuses other keys', async () => {
       const url = await postgres.createDatabase()
       const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
       const journal = await openJournal({ url, keys })
@@ -218,7 +218,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await (await open(url, markFile)).close()
     })
 
-    it('accepts a mark file that lags, and creates a missing one', async () => {
+    it('is accepted with a mark file that lags or is missing', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       const before = await readFile(markFile)

@@ -30,20 +30,20 @@ const refusal = (text: RegExp) => ({
 
 describe('an SQLite journal whose file changes while it is in use', () => {
   it.each<[string, (file: string) => Promise<void>, RegExp, 'whole'?]>([
-    ['deleted', (file) => rm(file), /deleted or renamed/],
-    ['renamed', (file) => rename(file, `${file}.away`), /deleted or renamed/],
-    ['emptied', (file) => truncate(file), /cut short|damaged/, 'whole'],
+    ['was deleted', (file) => rm(file), /deleted or renamed/],
+    ['was renamed', (file) => rename(file, `${file}.away`), /deleted or renamed/],
+    ['was emptied', (file) => truncate(file), /cut short|damaged/, 'whole'],
     [
-      'replaced',
+      'was replaced',
       async (file) => {
         await rename(file, `${file}.away`)
         await writeFile(file, '')
       },
       /another file has taken its place/,
     ],
-    ['robbed of its log', (file) => rm(`${file}-wal`), /log \(-wal\) was deleted/, 'whole'],
+    ['lost its write-ahead log', (file) => rm(`${file}-wal`), /log \(-wal\) was deleted/, 'whole'],
   ])(
-    'refuses reads and writes, reports the damage once and does not start again when its file was %s',
+    'refuses reads and writes, and reports the damage once, when its file %s',
     async (_what, change, text, after) => {
       const { file, journal, heard, batch } = await openUsed()
       await change(file)
@@ -157,7 +157,7 @@ describe('opening an SQLite journal', () => {
       },
       /another journal than the one of its mark file/,
     ],
-  ])('refuses %s, also to an inspector, and does not change it', async (_what, change, text) => {
+  ])('refuses %s, also for an inspector, and leaves its files unchanged', async (_what, change, text) => {
     const file = await leftBehind()
     await change(file)
     for (let time = 0; time < 2; time += 1) {
@@ -174,7 +174,7 @@ describe('opening an SQLite journal', () => {
       select ids, key from journal_batches join journal_records on batch = id`.execute(first.store.db)
     await first.journal.close()
     const whole = await readFile(file)
-    /** One place is in the table and one in its index. */
+    // Each value is once in the table and once in an index.
     const places = rows
       .flatMap(({ ids, key }) => [ids, key])
       .flatMap((text) => {
@@ -193,7 +193,7 @@ describe('opening an SQLite journal', () => {
     }
   })
 
-  it('starts after kill -9 even if its mark lags', async () => {
+  it('accepts a journal after kill -9 even if its mark file lags', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

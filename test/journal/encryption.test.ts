@@ -19,9 +19,9 @@ async function bytesOf(file: string): Promise<string> {
 }
 
 it.each([
-  { keys: [key], found: [] },
-  { keys: [], found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'] },
-])('writes no value of a record to the disk except $found, with %j', async ({ keys, found }) => {
+  { name: 'no value of a record when it has a key', keys: [key], found: [] },
+  { name: 'only the request and the answers when it has no key', keys: [], found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'] },
+])('a journal writes to the disk $name', async ({ keys, found }) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file, { keys })
   const batch = await beginNew(
@@ -43,8 +43,10 @@ const damaged = expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }) as Erro
 const textIn = async (sealed: Sealed, how: Unsealing): Promise<string> =>
   Buffer.from(await unseal(sealed, how, of)).toString()
 
-it.each([{ key: undefined }, { key }])(
-  'compresses a large blob and never returns changed bytes (key: $key.id)',
+const withAndWithoutKey = [{ how: 'without a key', key: undefined }, { how: 'with a key', key }]
+
+it.each(withAndWithoutKey)(
+  'a journal compresses a large request, and never returns changed bytes, $how',
   async (given) => {
     const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
     const { keyId, body } = await seal(large, given.key, of)
@@ -56,7 +58,7 @@ it.each([{ key: undefined }, { key }])(
       flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 8))
       return flipped
     })
-    // A changed flag in a frame that is not encrypted may change what is verified without changing a byte of the content.
+    // A changed flag in an unencrypted frame may disable a check of the content without changing the content itself.
     const same = given.key === undefined ? [large.toString()] : []
     for (const other of [body.subarray(0, 20), body.subarray(0, 2), ...changed]) {
       const found = await textIn({ keyId, body: other }, how).catch((error: unknown) => error)
@@ -65,13 +67,13 @@ it.each([{ key: undefined }, { key }])(
   },
 )
 
-it('refuses plaintext once there are keys, unless the configuration accepts it', async () => {
+it('a journal with keys refuses plaintext unless the configuration accepts it', async () => {
   const sealed = await seal(Buffer.from('forged'), undefined, of)
   await expect(unseal(sealed, withKey, of)).rejects.toThrow(damaged)
   expect(await textIn(sealed, { ...withKey, plaintextAccepted: true })).toBe('forged')
 })
 
-it('binds each ciphertext to its batch, owner and kind', async () => {
+it('a journal refuses a ciphertext that was moved to another batch, owner or kind', async () => {
   const sealed = await seal(Buffer.from('text'), key, of)
   expect(await textIn(sealed, withKey)).toBe('text')
   for (const other of [{ ...of, batch: 8 }, { ...of, owner: 'two' }, { ...of, kind: 'answers' } as const])
@@ -82,7 +84,7 @@ it('binds each ciphertext to its batch, owner and kind', async () => {
   expect((await seal(Buffer.from('text'), key, of)).body).not.toEqual(sealed.body)
 })
 
-it.each([{ key: undefined }, { key }])('reads a large batch in parts (key: $key.id)', async (given) => {
+it.each(withAndWithoutKey)('a journal reads a large request in parts $how', async (given) => {
   const how = given.key === undefined ? withoutKey : withKey
   for (const large of [randomBytes(9_000_000), Buffer.alloc(9_000_000, 'mark'), Buffer.alloc(0)]) {
     const sealed = await seal(large, given.key, of)

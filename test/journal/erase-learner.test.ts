@@ -40,7 +40,7 @@ async function fill(journal: Journal): Promise<void> {
 
 describe.each(databases)('erasing a learner from a journal in %s', (_name, { test }) => {
   for (const keys of [[], [key]])
-    test(`erases settled batches while the journal is served (keys: ${keys.length})`, async (url) => {
+    test(`erases settled batches while the journal is in use, ${keys.length === 0 ? 'without' : 'with'} encryption`, async (url) => {
       const journal = await openJournal({ url, keys })
       onTestFinished(() => journal.close())
       await fill(journal)
@@ -90,7 +90,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     return { journal, store, inspector, traces }
   }
 
-  it('contain no byte of the learner, and the served journal continues with the shorter file', async () => {
+  it('contain no byte of the learner, and the journal in use continues with the shorter file', async () => {
     const { journal, inspector, traces } = await openFilled()
     expect(await traces()).toBeGreaterThan(20)
     const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, search)
@@ -109,7 +109,7 @@ describe('the files of an SQLite journal after an erasure', () => {
   })
 })
 
-describe('a batch that V2 served', () => {
+describe('the erasure of a batch that V2 served', () => {
   const none = new Uint8Array(0)
   const replyOf = (text: string, encoding?: string, encode = (body: Buffer) => body): string =>
     encodeStoredReply({
@@ -149,11 +149,11 @@ describe('a batch that V2 served', () => {
   const named = replies.flatMap(([, isErased], n) => (isErased ? [n + 1] : []))
 
   describe.each([
-    ['SQLite', [], sqlite],
-    ['SQLite, sealed', [key], sqlite],
-    ['PostgreSQL', [key], postgres],
+    ['SQLite without encryption', [], sqlite],
+    ['SQLite with encryption', [key], sqlite],
+    ['PostgreSQL with encryption', [key], postgres],
   ] as const)('in %s', (_name, keys, { test }) => {
-    test('loses the V2 reply if it names the learner', async (url) => {
+    test('deletes the stored reply of V2 if the reply names the learner or cannot be searched', async (url) => {
       const { journal, inspector } = await openServed(url, keys)
       const before = await journal.balances()
       expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
@@ -168,7 +168,7 @@ describe('a batch that V2 served', () => {
         ])
       expect(await journal.balances()).toEqual(before)
       expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
-      // A resend is still recognised with its side, so that it is refused.
+      // A resend is still recognised as a batch for V2, so that the resend is refused.
       const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
       await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
@@ -223,7 +223,7 @@ describe('a batch that V2 served', () => {
   })
 })
 
-it('lists unreadable batches, and fails without the key of a sealed batch', async () => {
+it('an erasure lists unreadable batches, and fails without the key of a sealed batch', async () => {
   const file = `${await makeFolder()}/journal.db`
   const journal = await openJournal({ url: `sqlite:${file}`, keys: [key] })
   onTestFinished(() => journal.close())

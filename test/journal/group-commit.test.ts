@@ -49,7 +49,7 @@ function createLane(answers: (StoreError | 'wait')[]) {
   }
 }
 
-/** Waits for everything that is planned for this turn of the event loop. */
+/** Waits for all work that is queued for this turn of the event loop. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 describe('group commit', () => {
@@ -76,7 +76,7 @@ describe('group commit', () => {
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })
 
-  it('retries operations that were not stored in the same order, with growing pauses', async () => {
+  it('retries operations that were not stored, in the same order and with growing pauses', async () => {
     const { lane, numbers, clock } = createLane([transient, transient])
     const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -88,7 +88,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2], [1, 2], [1, 2]]) // prettier-ignore
   })
 
-  it('gives up an operation after its timeout and never sends it again', async () => {
+  it('abandons an operation after its timeout and never retries it', async () => {
     const { lane, numbers, clock } = createLane(Array.from({ length: 10 }, () => transient))
     const failed = expect(lane.submit(operation(1), 120)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -118,7 +118,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('stops the commit of a batch whose caller gives up, and commits the rest of its group', async () => {
+  it('does not commit a batch whose caller has given up, and commits the rest of its group', async () => {
     const { lane, clock, groups, gates, answer } = createLane(['wait'])
     const short = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -174,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('only recognises a doubtful batch once its caller has given up, because newer batches may be stored', async () => {
+  it('no longer stores a doubtful batch once its caller has given up, because newer batches may be stored', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -191,10 +191,10 @@ describe('group commit', () => {
   })
 
   it.each([
-    ['before', 'doubtful'],
-    ['after', 'transient'],
+    ['before the close begins', 'doubtful'],
+    ['after the close began', 'transient'],
   ] as const)(
-    'ends on a store that never comes back, when a caller in doubt gives up %s the end',
+    'closes although the store stays unreachable when a caller in doubt gives up %s',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
@@ -219,7 +219,7 @@ describe('group commit', () => {
     },
   )
 
-  it('isolates the operation that cannot be stored in a group that failed', async () => {
+  it('fails only the operation that cannot be stored when its group fails', async () => {
     const refused: StoreError = { kind: 'refused', message: 'the database refuses it' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))

@@ -9,7 +9,7 @@ import { makeFolder, openSqlite } from './open-sqlite.ts'
 const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0, notApplied: 0 }
 const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
 
-describe.each(eachDatabase())('an inspector of a journal in %s', (_name, { test }) => {
+describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test }) => {
   /** Opens an inspector of a journal that is being served, with batches 1 to 3 of two partners. */
   async function open(url: string): Promise<JournalInspector> {
     const journal = await openJournal({ url })
@@ -123,7 +123,7 @@ describe.each(eachDatabase())('an inspector of a journal in %s', (_name, { test 
     ])
   })
 
-  sees('makes waiting records due now', async (inspector) => {
+  sees('makes records due now that wait for their next retry', async (inspector) => {
     expect(await inspector.makeDue(START_MS, 1)).toEqual([])
     expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
     expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
@@ -133,8 +133,8 @@ describe.each(eachDatabase())('an inspector of a journal in %s', (_name, { test 
 })
 
 it.each([
-  ['a record that is open and not counted', `update journal_ledger set open = open - 1`],
-  ['more records of a state than its total', `update journal_ledger set confirmed = 0`],
+  ['an open record that is not counted', `update journal_ledger set open = open - 1`],
+  ['more records in a state than its total', `update journal_ledger set confirmed = 0`],
   ['a batch with a wrong count', `update journal_batches set open = 5`],
 ])('reports a damaged ledger for %s', async (_what, damage) => {
   const file = `${await makeFolder()}/journal.db`

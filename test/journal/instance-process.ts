@@ -1,13 +1,13 @@
 /**
- * A process with a journal of its own, told what to do on standard input: one JSON line for each step, answered by one line.
- * Usage: node instance-process.ts <address>
+ * A process that opens the journal at a URL, reads steps from standard input and prints results. Steps and results are lines of JSON.
+ * Usage: node instance-process.ts <url>
  */
 import { createInterface } from 'node:readline'
 
 import { openJournal } from '../../src/journal/index.ts'
 import { batchOf, confirmed } from './batches.ts'
 
-/** What it can be told. `hammer`: begins and settles batches until it is killed, and says each number that is durable. */
+/** A step for the process. `hammer` begins and settles batches until the process is killed, and prints the number of each durable batch. */
 export type Step =
   | { readonly do: 'begin'; readonly keys: readonly string[] }
   | { readonly do: 'settle'; readonly batch: number; readonly positions: readonly number[] }

@@ -7,7 +7,7 @@ import { isGone, ownIdentity } from '../../src/journal/process-identity.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-/** Opens two instances on one file. Each has a clock of its own, so that one can stop while the other continues. */
+/** Opens two instances on one file, each with its own clock, so that one instance can stand still while the other continues. */
 async function openTwo() {
   const file = `${await makeFolder()}/journal.db`
   const clocks = [createJournalClock(), createJournalClock()] as const
@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('loses its batches to others, and may report no outcome, once it has expired', async () => {
+  it('loses its batches to another instance, and allows no settlement, once it has expired', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -57,7 +57,7 @@ describe('a lease', () => {
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('is replaced by a new number at the next batch after it was lost', async () => {
+  it('is replaced by a lease with a new number when the next batch begins after it was lost', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)
@@ -68,7 +68,7 @@ describe('a lease', () => {
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('does not settle records that it opened, after it was lost and the batch has come back', async () => {
+  it('does not settle records that it opened once it was lost, even if the same instance takes the batch over again', async () => {
     const { one, two, clocks, lost } = await openTwo()
     const begun = await one.begin(batchOf(['a']))
     if (begun.kind !== 'new') throw new Error('known')
@@ -90,7 +90,7 @@ describe('a lease', () => {
     ['forward by hours', 3 * 3_600_000],
     ['back by hours', -3 * 3_600_000],
     ['forward by a little more than clocks drift', 451],
-    ['back by as little', -451],
+    ['back by a little more than clocks drift', -451],
   ])('stops holding when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
     const { one, clocks } = await openTwo()
     const lease = one.lease()
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(one.lease()).toBe(lease)
   })
 
-  it('stops holding after the machine was suspended, when the monotonic clock stood still', async () => {
+  it('stops holding after the machine was suspended and the monotonic clock stood still', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -117,7 +117,7 @@ describe('a lease', () => {
     ['forward', 3 * 3_600_000],
     ['back', -3 * 3_600_000],
   ])(
-    'holds for all instances, if it is renewed, when the wall clock is set %s by hours',
+    'keeps holding as long as it is renewed when the wall clocks of all instances are set %s by hours',
     async (_how, ms) => {
       const { one, two, clocks } = await openTwo()
       await beginNew(one, batchOf(['a']))
@@ -132,7 +132,7 @@ describe('a lease', () => {
     },
   )
 
-  it('of a dead instance expires on time when the wall clock is set back', async () => {
+  it('expires on time after its instance died even if the wall clock is set back', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -148,13 +148,13 @@ describe('a lease', () => {
     await clocks[1].pass(10_800)
     expect(await two.takeOver()).toEqual([])
     await two.close()
-    // The second instance had removed the first before the second ended.
+    // Before it ended, the second instance removed the first from the table of instances.
     expect(await one.takeOver()).toEqual([])
     await one.renewLease()
     expect(await one.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('is retried soon after a failed renewal', async () => {
+  it('is renewed soon after a failed renewal', async () => {
     const { store } = await openTwo()
     const clock = createJournalClock()
     const renewals: unknown[] = []
@@ -186,7 +186,7 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('does not hide that the database forgot it together with its last commits', async () => {
+  it('is reported as damage when the database lost it together with its last commits', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -202,7 +202,7 @@ describe('a lease', () => {
     })
   })
 
-  it('ends permanently if another process has its number, because the database is an older copy', async () => {
+  it('ends permanently if another process has its number because the database was replaced by an older copy', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -216,7 +216,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('expires if nobody renews it', async () => {
+  it('expires if it cannot be renewed in time, and is renewed once it can', async () => {
     const { one, clocks, store } = await openTwo()
     // Another process holds the write lock for a long time.
     let end: (() => void) | undefined
@@ -236,7 +236,7 @@ describe('isGone', () => {
   it.each([
     ['is itself', own, false],
     ['has an id that no process has', { ...own, pid: 2 ** 30 }, true],
-    ['has an id that another process has by now', { ...own, started: '1' }, own.started !== ''],
+    ['has an id that another process has now', { ...own, started: '1' }, own.started !== ''],
     ['ran on another machine', { ...own, host: 'elsewhere', pid: 2 ** 30 }, false],
     [
       'ran before the machine was rebooted, or in another container',
@@ -252,7 +252,7 @@ describe('isGone', () => {
     ['a hidden process has', { alive: true, started: undefined }, false],
     ['a zombie still has', { alive: true, started: '' }, true],
     ['another process has', { alive: true, started: '8' }, true],
-    ['it still has itself', { alive: true, started: '7' }, false],
+    ['the process itself still has', { alive: true, started: '7' }, false],
   ])('decides about a process whose id %s', (_who, sight, gone) => {
     expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })

@@ -9,8 +9,8 @@ const operations = await readFile(new URL('../../docs/operations.md', import.met
 
 const cell = (state: string | undefined): string => (state === undefined ? 'new' : `\`${state}\``)
 
-describe('the lifecycle of a record', () => {
-  it('is listed completely in docs/operations.md', () => {
+describe('the lifecycle table of a record', () => {
+  it('is the same as in docs/operations.md', () => {
     const table = /\| from \| to \| on \|[^\n]*\n\|[-|]+\n((?:\|[^\n]*\n)+)/.exec(operations)?.[1] ?? ''
     expect(table.trim().split('\n')).toEqual(
       rows.map(
@@ -25,13 +25,13 @@ describe('the lifecycle of a record', () => {
     expect(new Set(ways).size).toBe(ways.length)
   })
 
-  it('can reopen and supersede every state in which a record may be active', () => {
+  it('has a reopening and a supersession from every state in which a record may be active', () => {
     const active = rows.filter((one) => one.on === 'settle' && one.active === 'may be').map(({ to }) => to)
     for (const event of ['reopen', 'supersede'] as const)
       expect(rows.filter(({ on }) => on === event).map(({ from }) => from)).toEqual(active)
   })
 
-  it('allows no transition from a state in which no record is active', () => {
+  it('has no transition from a state in which no record is active', () => {
     const ended = rows.filter(({ active }) => active === 'never').map(({ to }) => to)
     const inactive = recordStates.filter(
       (state) => ended.includes(state) && !rows.some((one) => one.to === state && one.active !== 'never'),

@@ -43,7 +43,7 @@ describe('a journal without a store', () => {
     expect(await begin(journal, 'a')).toEqual({})
   })
 
-  it('treats every batch as new', async () => {
+  it('treats every batch as new, even a resent one', async () => {
     const journal = createNoJournal()
     expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
       kind: 'new',
@@ -93,7 +93,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('remembers the marks of the latest keys and finds newer records of a key', async () => {
+  it('remembers the latest marks of each key and finds newer records of a key', async () => {
     const journal = createNoJournal()
     await journal.begin(batchOf(['a', 'b']))
     await journal.settle(1, [

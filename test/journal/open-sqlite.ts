@@ -48,7 +48,6 @@ export async function openSqlite(
   return { journal, store, groups }
 }
 
-/** Creates a clock that a test advances by hand. */
 export function createJournalClock() {
   const clock = createManualClock()
   let steppedMs = 0

@@ -75,11 +75,11 @@ function cutAtCommit(url: string, written: boolean): Pool {
   })
 }
 
-it('distinguishes contention from a failing store', () => {
+it('a deadlock counts as contention and not as a failing store', () => {
   expect(toPostgresError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
 })
 
-it('shows the address of the database without a password', () => {
+it('an error shows the URL of the database without its password', () => {
   expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(
     'postgres://db.test:5433/markbridge',
   )

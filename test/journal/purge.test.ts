@@ -8,13 +8,13 @@ import { purge } from '../../src/journal/retention.ts'
 import { batchOf, beginNew, confirmed, START_MS, statesOf } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-/** The journal was open for longer than anything is kept. */
+/** An age of the journal beyond every retention time. */
 const ANY_AGE = Number.MAX_SAFE_INTEGER
 const DAY_MS = 86_400_000
 const retention = { replayForMs: DAY_MS, keepRecordsMs: 90 * DAY_MS }
 const key = { id: 'k1', key: Buffer.alloc(32) }
 
-it('deletes data past its retention in steps, but never open or due records', async () => {
+it('a purge deletes data past its retention in steps, but never open or due records', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { keys: [key] })
   const given = { credentials: 'bearer' }
   const done = await beginNew(journal, batchOf(['a'], given))
@@ -56,7 +56,7 @@ it('deletes data past its retention in steps, but never open or due records', as
   ])
 })
 
-it('continues in steps until no expired batch is left', async () => {
+it('a purge continues in steps until no expired batch is left', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const refused = [{ key: 'a', refused: { answer: 'no' } }]
   await Promise.all(Array.from({ length: 120 }, () => journal.begin(batchOf([], { records: refused }))))
@@ -67,7 +67,7 @@ it('continues in steps until no expired batch is left', async () => {
   })
 })
 
-it('leaves no trace of deleted data in the file', async () => {
+it('a purge leaves no trace of deleted data in the file', async () => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
   // Random bytes cannot be compressed.
@@ -101,7 +101,7 @@ async function passHours(
   }
 }
 
-it('runs every hour while an instance has the journal open', async () => {
+it('a purge runs every hour while an instance has the journal open', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
@@ -114,7 +114,7 @@ it('runs every hour while an instance has the journal open', async () => {
   await expect.poll(() => journal.load(batch), { timeout: 60_000 }).toBeUndefined()
 })
 
-it('deletes nothing early when the wall clock jumps ahead', async () => {
+it('a purge deletes nothing early when the wall clock jumps ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
@@ -130,7 +130,7 @@ it('deletes nothing early when the wall clock jumps ahead', async () => {
   expect(await journal.load(batch)).toBeDefined()
 })
 
-it('deletes nothing early when the process starts with a wall clock that is ahead', async () => {
+it('a purge deletes nothing early when the process starts with a wall clock that is ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
@@ -144,7 +144,7 @@ it('deletes nothing early when the process starts with a wall clock that is ahea
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
 
-it('deletes only refused batches after an hour if their credentials were never accepted', async () => {
+it('a purge after an hour deletes refused batches if their credentials were never accepted, and nothing else', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })

@@ -50,10 +50,10 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return journals
   }
 
-  test('share a limit of 5 calls a second without losing a slot', async (url) => {
+  test('share a limit of 5 calls a second and use every slot', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
-    /** Nobody knows better than this when a turn was given out that took so long to come. */
+    /** The time in milliseconds that the slowest reservation took. */
     let slowestMs = 0
     const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
       const sharing = createSharedStores()
@@ -84,7 +84,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('pause together for one key, while other keys go on', async (url) => {
+  test('pause together for one subscription key, while other keys go on', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

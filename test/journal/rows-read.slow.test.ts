@@ -8,11 +8,11 @@ import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 
-/** Live records of one key in the smaller and the larger journal. */
+/** The number of live records of one key in the smaller and in the larger journal. */
 const [FEW, MANY] = [100, 2_100]
-/** Records of other keys, so that the server prefers an index. */
+/** The number of records of other keys, which make the server prefer an index. */
 const OTHERS = 30_000
-/** Repetitions, so that one row per live record cannot hide in the noise. */
+/** The number of repetitions, which make one row per live record stand out from the noise. */
 const TIMES = 20
 const HOUR_MS = 3_600_000
 
@@ -70,7 +70,7 @@ async function countRead(client: Client): Promise<number> {
   return rows[0]?.read ?? NaN
 }
 
-describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads for one record', () => {
+describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads for a record', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
@@ -92,7 +92,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     const journal = await openJournal({ url })
     const made = { url, newest: await fill(client, journal, live) }
     await journal.close()
-    // Waits until the server process has ended, since a copy needs a database without connections.
+    // A database can be copied only after all server processes of its connections have ended.
     await countRead(client)
     await client.end()
     filled.set(live, made)
@@ -104,7 +104,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     const client = new Client({ connectionString: url })
     await client.connect()
     try {
-      // Makes the copy look like the original, because a journal refuses a copy.
+      // The journal would refuse a copy that it recognises as one.
       await client.query("delete from journal_meta where name = 'database'")
       const before = await countRead(client)
       // Opening a journal checks its rows.
@@ -120,8 +120,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
   }
   const expectGrowth = async (perLiveRecord: number, work: Work): Promise<void> => {
     const more = (await readBy(MANY, work)) - (await readBy(FEW, work))
-    // One row per live record and repetition would be forty thousand. Opening and closing read a few thousand rows, not always the same
-    // number.
+    // One row per live record and repetition would be forty thousand rows. Opening and closing read a few thousand rows, with variations.
     expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
   }
   const parked = { position: 0, state: 'parked', answer: 'later', retry: START_MS } as const
@@ -166,13 +165,13 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
         await journal.settle(time + 1, [confirmed(0)])
       },
     ],
-    // Superseded records are written once, and are read for that.
+    // Each superseded record is written once, and is read for that.
     [
       'confirmed and supersedes all older records',
       30,
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
-  ])('do not grow with the live records of its key when it is %s', (_, perLiveRecord, work) =>
+  ])('do not grow with the live records of its key beyond what the operation needs when the record is %s', (_, perLiveRecord, work) =>
     expectGrowth(perLiveRecord, work),
   )
 

@@ -5,7 +5,7 @@ import { openInspector, openJournal } from '../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 
-it('creates its tables in an empty file and reads them after a restart', async () => {
+it('a journal creates its tables in an empty file and reads them after a restart', async () => {
   const file = `${await makeFolder()}/journal.db`
   const first = await openSqlite(file)
   const batch = await beginNew(first.journal, batchOf(['a', 'b'], { name: 'one' }))
@@ -31,7 +31,7 @@ it('creates its tables in an empty file and reads them after a restart', async (
 it.each([
   ['99', /version 99/],
   [undefined, /preliminary/],
-])('refuses a journal of version %s with a remedy and does not change it', async (version, message) => {
+])('a journal of version %s is refused with a remedy and stays unchanged', async (version, message) => {
   const file = `${await makeFolder()}/journal.db`
   const { store, journal } = await openSqlite(file)
   const change =
@@ -47,7 +47,7 @@ it.each([
   }
 })
 
-it('lets several instances create one journal at the same moment', async () => {
+it('several instances can create one journal at the same moment', async () => {
   // Each round uses a new file: the second instance finds the file, its log and its mark half created.
   for (let time = 0; time < 5; time += 1) {
     const file = `${await makeFolder()}/journal.db`

@@ -15,7 +15,7 @@ import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 
 describe('an SQLite journal that fails to open or commit', () => {
-  it('hands records that it reopened after its caller gave up to recovery', async () => {
+  it('leaves records to recovery that were reopened after their caller had given up', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
@@ -43,7 +43,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect(await journal.findAbandoned(() => true)).toEqual([])
   })
 
-  it('reports an unknown outcome for a batch that it may have stored', async () => {
+  it('reports an unknown outcome when it may have stored a batch', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
@@ -132,10 +132,10 @@ describe('an SQLite journal that fails to open or commit', () => {
   })
 
   it.each([
-    ['a table without a column', 'alter table journal_batches rename column content to changed'],
-    ['a table that is gone', 'drop table journal_payloads'],
+    ['a missing column', 'alter table journal_batches rename column content to changed'],
+    ['a missing table', 'drop table journal_payloads'],
   ])(
-    'fails at once for %s instead of retrying',
+    'fails at once, without a retry, because of %s',
     async (_what, change) => {
       const file = `${await makeFolder()}/journal.db`
       const { journal } = await openSqlite(file, { timeoutMs: 20_000 })
@@ -147,7 +147,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     10_000,
   )
 
-  it('waits for the lock of another program and gives up at the timeout', async () => {
+  it('waits for the lock of another program until its timeout', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { journal } = await openSqlite(file, timeouts)
     const other = new DatabaseSync(file)
@@ -158,7 +158,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect(performance.now() - startedMs).toBeLessThan(8_000)
     other.exec('ROLLBACK')
     await journal.begin(batchOf(['b']))
-    // The abandoned operation may have been written once the lock was free. It is then taken back.
+    // The abandoned operation may have been written once the lock was free. The journal then reverts it.
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
       10_000,

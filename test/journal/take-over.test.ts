@@ -7,7 +7,7 @@ import { createTakeOver } from '../../src/journal/take-over.ts'
 import { batchOf, beginNew } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-it('blocks other commits for a constant number of statements, however many batches are taken over', async () => {
+it('a takeover blocks other commits for a constant number of statements, however many batches it takes over', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const instance = journal.lease() ?? 0
   let statements = 0
@@ -33,7 +33,7 @@ it('blocks other commits for a constant number of statements, however many batch
   })
   const takeOverAll = async () => {
     statements = 0
-    // Assigns the batches to an instance that does not exist.
+    // The instance of these batches does not exist.
     await sql`update journal_batches set instance = 1000`.execute(store.db)
     const taken = await takeOver(instance)
     return { batches: taken.map(({ batch, after }) => [batch, [...after.keys()]]), statements }

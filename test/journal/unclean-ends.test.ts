@@ -11,7 +11,7 @@ const bothOf = async (db: Parameters<typeof readUncleanEnd>[0]): Promise<(number
   await readUncleanEnd(db, 'lost'),
 ]
 
-it('records nothing for an instance that ends cleanly', async () => {
+it('the journal records no unclean end for an instance that ends cleanly', async () => {
   const file = `${await makeFolder()}/journal.db`
   const [one, other] = [await openSqlite(file), await openSqlite(file)]
   await one.journal.close()
@@ -19,7 +19,7 @@ it('records nothing for an instance that ends cleanly', async () => {
   expect(await bothOf(other.store.db)).toEqual([undefined, undefined])
 })
 
-it('records an instance whose process has died as killed', async () => {
+it('the journal records an instance whose process has died as killed', async () => {
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock })
   const { pid } = spawnSync('true')
@@ -29,7 +29,7 @@ it('records an instance whose process has died as killed', async () => {
   expect(await bothOf(store.db)).toEqual([clock.wallMs(), undefined])
 })
 
-it('records an instance that does not renew its lease as lost', async () => {
+it('the journal records an instance that does not renew its lease as lost', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(file, { clock, leaseMs: 9_000 })

@@ -23,11 +23,6 @@ import { atEndOfFile } from '../support/end-of-file.ts'
 import { type Adapter, clientHeaders, onePartner, startAdapter } from '../support/start-adapter.ts'
 import { installCap, startCap } from './start-cap.ts'
 
-/*
- * Tests Markbridge in front of SAP CAP, an OData service from another project. Marks are counted in CAP's database. The table `limits` at
- * the end lists what CAP cannot do.
- */
-
 const missing = installCap()
 if (missing !== undefined) console.warn(`test/peers is skipped. ${missing}`)
 const onEnd = atEndOfFile()
@@ -39,10 +34,10 @@ async function theCap() {
 }
 
 const modes = [
-  ['single', { writeMode: 'single' }],
-  ['batch, multipart', { writeMode: 'batch', batchFormat: 'multipart' }],
-  ['batch, JSON', { writeMode: 'batch', batchFormat: 'json' }],
-  ['auto', { writeMode: 'auto' }],
+  ['one by one', { writeMode: 'single' }],
+  ['in multipart batches', { writeMode: 'batch', batchFormat: 'multipart' }],
+  ['in JSON batches', { writeMode: 'batch', batchFormat: 'json' }],
+  ['in write mode auto', { writeMode: 'auto' }],
 ] as const
 const COUNT = 30
 
@@ -78,14 +73,14 @@ async function strike(port: number, faults: Fault[], heads: string[] = []): Prom
 }
 
 describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
-  describe.each(modes)('written %s', (_mode, mode) => {
+  describe.each(modes)('with records written %s', (_mode, mode) => {
     const writing = (v3: object = {}) =>
       onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], batchRecordMs: 20, ...v3 } })
     const learnersIn = async (event: string): Promise<string[]> =>
       (await theCap()).marks(event).map((mark) => mark.Attendee_ExternalID)
 
     it.each([['full'], ['minimal']])(
-      'stores each record as one mark (body profile %s)',
+      'stores each record as one mark with the body profile %s',
       async (bodyProfile) => {
         const heads: string[] = []
         const { url } = await strike((await theCap()).port, [], heads)
@@ -126,7 +121,7 @@ describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
       expect(await learnersIn(event)).toEqual(learnersOf(COUNT).slice(3))
     })
 
-    it('reads ids in upper case back when the reply is lost', async () => {
+    it('finds marks by ids in upper case when it reads lost writes back', async () => {
       const { port } = await theCap()
       const adapter = await startAdapter((await strike(port, [{ kind: 'resetAfter' }])).url, writing())
       const id = (n: number): string => `abcdef${guid(n).slice(6)}`
@@ -141,11 +136,11 @@ describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
     })
 
     it.each<[string, Fault, object]>([
-      ['lost', { kind: 'resetAfter' }, {}],
+      ['lost after the write', { kind: 'resetAfter' }, {}],
       ['cut off', { kind: 'truncate', bytes: 500 }, {}],
       ['late', { kind: 'stall', ms: 5_000 }, { timeouts: { headersMs: 2_000, bodyMs: 2_000 } }],
-      ['lost before they arrived', { kind: 'resetBefore' }, {}],
-    ])('each record is one mark where replies are %s', async (_what, fault, v3) => {
+      ['lost together with the request', { kind: 'resetBefore' }, {}],
+    ])('stores each record as one mark when replies are %s', async (_what, fault, v3) => {
       const { port } = await theCap()
       const write = async (bodyProfile: string): Promise<void> => {
         const { url } = await strike(port, Array<Fault>(3).fill(fault))
@@ -285,7 +280,7 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
     ['AttendableEventStart ge 2026-06-11 and AttendableEventStart lt 2026-06-12', '', 1_000],
     ['all', '&$top=3&$orderby=Learner%20desc&$skip=1', 3],
     ['all', '&$select=Learner,Comment', 1_000],
-  ])('%s %s', async (filter, options, count) => {
+  ])('find the marks of the filter "%s" with the options "%s"', async (filter, options, count) => {
     const own = filter === 'all' ? ofEvent(1) : `${ofEvent(1)} and (${filter})`
     const { status, json } = await marks(own, `&$count=true${options}`)
     expect([status, json.value.length]).toEqual([200, count])
@@ -311,10 +306,10 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
   })
 
   it.each([
-    ['the pages of the service', {}, '', [1_000, 1_000, 345]],
-    ['smaller pages', { Prefer: 'odata.maxpagesize=900' }, '', [900, 900, 545]],
-    ['fewer marks', {}, '&$top=1500', [1_000, 500]],
-  ])('give each mark once in %s', async (_what, headers, options, sizes) => {
+    ['in pages of the size of the service', {}, '', [1_000, 1_000, 345]],
+    ['in smaller pages', { Prefer: 'odata.maxpagesize=900' }, '', [900, 900, 545]],
+    ['up to $top', {}, '&$top=1500', [1_000, 500]],
+  ])('return each mark once, %s', async (_what, headers, options, sizes) => {
     const pages = await follow(marks(ofEvent(2), `&$orderby=Learner${options}`, headers))
     const found = pages.flat()
     expect(found.length).toBe(new Set(found).size)
@@ -326,7 +321,7 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
   it.each([
     ['Present eq', '$filter, character 8'],
     ['Pupil eq 1', '$filter, character 0'],
-  ])('name the place of a fault in the query of the client: %s', async (filter, place) => {
+  ])('name the position of the error in the query that the client wrote: %s', async (filter, place) => {
     const { status, json } = await marks(filter)
     expect([status, json.error?.code]).toEqual([400, 'ADP_QUERY'])
     expect(json.error?.message).toContain(place)
@@ -344,7 +339,7 @@ describe.skipIf(missing !== undefined)('requests that are passed through to SAP 
     [`${root}/AttendanceRecords(abcdef01-0000-4000-8000-${guid(7).slice(24)})`, 200],
     [`${root}/AttendanceRecords(${guid(7)})`, 404],
     [`${root}/AttendanceRecords?$filter=Nothing%20eq%201`, 400],
-  ])('%s is as CAP answers it', async (path, status) => {
+  ])('get the answer of CAP for %s', async (path, status) => {
     const direct = await fetch(`${(await theCap()).url}${path}`)
     const through = await get(path)
     expect([through.status, through.json]).toEqual([status, await direct.json()])
@@ -362,23 +357,23 @@ describe.skipIf(missing !== undefined)('requests that are passed through to SAP 
   })
 })
 
-/** Queries that CAP cannot answer. Its rejection reaches the V2 client without the position in V3's query. */
+/** Filters that CAP rejects. */
 const limits: readonly (readonly [what: string, filter: string, message: string])[] = [
-  ['cast', "cast(MinutesLate,Edm.String) eq '5'", 'Function "cast" is not supported'],
-  ['isof', 'isof(Comment,Edm.String)', 'Function "isof" is not supported'],
+  ['the function cast', "cast(MinutesLate,Edm.String) eq '5'", 'Function "cast" is not supported'],
+  ['the function isof', 'isof(Comment,Edm.String)', 'Function "isof" is not supported'],
   ['a list in brackets', 'MinutesLate in [1,2]', 'Parsing URL failed: Expected a list'],
   ['arithmetic', 'MinutesLate add 1 eq 6', 'Parsing URL failed: Expected "eq"'],
   ['a duration', "RecordedOn add duration'P1D' lt 2026-03-02T00:00:00Z", 'Parsing URL failed: Expected'],
 ]
 
-describe.skipIf(missing !== undefined)('limits of SAP CAP', () => {
-  it.each(limits)('%s', async (_what, filter, message) => {
+describe.skipIf(missing !== undefined)('V2 reads that SAP CAP does not support', () => {
+  it.each(limits)('report the rejection of CAP for a filter with %s', async (_what, filter, message) => {
     const { status, json } = await marks(`${ofEvent(1)} and ${filter}`)
     expect([status, json.error?.code]).toEqual([400, 'ADP_UPSTREAM_REFUSED'])
     expect(json.error?.message).toContain(message)
   })
 
-  it('pages of a requested size are unsupported, because CAP ignores Prefer: odata.maxpagesize', async () => {
+  it('get a page of full size, because CAP ignores Prefer: odata.maxpagesize', async () => {
     const filter = encodeURIComponent(`Event/ExternalID eq ${eventOf(2)}`)
     const { json } = await get(`/Attendance/V3/AttendanceRecords?$filter=${filter}`, {
       Prefer: 'odata.maxpagesize=10',

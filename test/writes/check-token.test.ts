@@ -16,10 +16,7 @@ const stored = (state: 'open' | 'confirmed') => ({
   ],
 })
 
-/**
- * Checks the token for a batch whose client gets 200 in any case. Returns whether it was checked and whether its credentials were taken
- * over.
- */
+/** Checks the token of a client that resends an orphaned batch and gets 200 whatever the outcomes of its records are. */
 async function check(state: 'open' | 'confirmed') {
   const context = createWriteContext({
     reader: {
@@ -38,10 +35,10 @@ async function check(state: 'open' | 'confirmed') {
   return { isChecked, hasCredentials: context.accepted.senderOf(batch) !== undefined }
 }
 
-it('takes over the credentials of a client that resends an orphaned batch, even if the client sees no outcomes', async () => {
+it('checks the token and keeps the credentials of a client that resends an orphaned batch, even if the client sees no outcomes', async () => {
   expect(await check('open')).toEqual({ isChecked: true, hasCredentials: true })
 })
 
-it('asks V3 nothing if the reply contains nothing from V3', async () => {
+it('checks no token with V3 if the stored reply contains nothing from V3', async () => {
   expect(await check('confirmed')).toEqual({ isChecked: false, hasCredentials: false })
 })

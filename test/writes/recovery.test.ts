@@ -12,7 +12,7 @@ import { authorisation } from './start-run.ts'
 import { createWriteContext } from './write-context.ts'
 
 const client = { authorization: 'bearer a', subscriptionKey: 'k' }
-/** Batches from 1000 on belong to `here`, whose client has sent credentials; the others belong to `gone`. */
+/** Batches from 1000 on belong to the partner `here`, whose client has sent credentials. The others belong to `gone`. */
 const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
 const storedOf = (batch: number): StoredBatch => ({
   batch,
@@ -82,7 +82,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('reaches a due record behind more resting ones than one search returns', async () => {
+  it('reaches a due record behind more records without credentials than one search returns', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
     const { clock } = startRecovery({
@@ -98,7 +98,7 @@ describe('recovery', () => {
     expect(reopened).toEqual([1_000])
   })
 
-  it('searches a slow journal less often while most due records rest', async () => {
+  it('searches a slow journal less often while most due records wait for credentials', async () => {
     let reads = 0
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
@@ -145,7 +145,7 @@ describe('recovery', () => {
     expect(reopened.length).toBe(601)
   })
 
-  it('retries a batch that failed every 5 s', async () => {
+  it('retries a failed batch every 5 s', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
     context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
@@ -154,7 +154,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([1_000])
   })
 
-  it('doubles the rest of a batch after each failed run, up to 40 s', async () => {
+  it('doubles the pause before the next run after each failed run of a batch, up to 40 s', async () => {
     let loads = 0
     const load = (): never => {
       loads += 1
@@ -170,7 +170,7 @@ describe('recovery', () => {
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7])
   })
 
-  it('ends a record as a dead letter after a day without a token', async () => {
+  it('makes a record a dead letter after a day without a token', async () => {
     const settled: unknown[] = []
     const day = 86_400_000
     const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
@@ -196,7 +196,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('repeats ending a record until the journal stores the end', async () => {
+  it('retries the settlement of a record until the journal stores it', async () => {
     const settled: unknown[] = []
     const due = [{ batch: 1_000, positions: [0] }]
     let failures = 2
@@ -239,7 +239,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([2])
   })
 
-  it('takes over abandoned batches and tells the journal which batches are attended', async () => {
+  it('tells the journal which batches this process works on, and takes over abandoned batches', async () => {
     const attended: boolean[] = []
     const { clock, context } = startRecovery({
       findAbandoned: (isAttended) => {
@@ -254,7 +254,7 @@ describe('recovery', () => {
     claim.releaseAll()
   })
 
-  it('keeps no place for a batch whose records all wait for older orphans', async () => {
+  it('begins no batch whose records all wait for older orphans', async () => {
     const { clock, context, loaded } = startRecovery({})
     context.orphans.set(1, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
     context.orphans.set(1_000, { lease: 1, after: new Map([[0, [{ batch: 1, position: 0 }]]]), sinceMs: 0 })
@@ -265,7 +265,7 @@ describe('recovery', () => {
     expect([loaded, [...context.orphans.keys()]]).toEqual([[1, 1_000], []])
   })
 
-  it('leaves a batch alone while a run of this process has records of it', async () => {
+  it('begins no batch while another run of this process holds records of the batch', async () => {
     const { clock, context, loaded } = startRecovery({})
     const claim = context.active.claim(1_000, [0], 1)
     context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
@@ -315,12 +315,12 @@ const failing = (code: 'ADP_JOURNAL_LOST' | 'ADP_JOURNAL_UNAVAILABLE'): Partial<
 const [all, none] = [[[1, [0]], [2, [0, 1]]], []] // prettier-ignore
 
 it.each<[string, Partial<Journal>, number[], object]>([
-  ['ends records that delayed newer ones for too long and keeps the rest of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
-  ['hands them to instances that asked for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
-  ['leaves records of a running batch alone', {}, [1, 2], { settled: none, left: all }],
-  ['leaves records that are not orphans of this instance alone', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
+  ['ends records that delayed newer records for too long, and keeps the other records of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
+  ['hands the orphans over to an instance that asks for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
+  ['does not end records of a batch that is running', {}, [1, 2], { settled: none, left: all }],
+  ['does not end records that are no orphans of this instance', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
   ['drops a batch that another instance has taken over', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
-  ['reports a journal failure and keeps them', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
+  ['reports a failure of the journal and keeps the orphans', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
 ])('recovery of orphans without credentials %s', async (_name, own, busy, expected) => {
   expect(await holdUp(own, busy)).toMatchObject(expected)
 }) // prettier-ignore

@@ -49,7 +49,7 @@ async function replay(
 }
 
 it.each([[3], [2], [undefined]])(
-  'refuses a resent batch whose stored reply from V2 was erased (%s parts)',
+  'refuses a resent batch whose stored reply from V2 was erased (records with a part of their own: %s)',
   async (each) => {
     await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
   },
@@ -67,20 +67,20 @@ const lost = { kind: 'lost' } as const
 const notSent = { kind: 'notSent' } as const
 
 it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
-  ['the first of two', [notSent, lost], 'unknown', true, 4],
-  ['both', [lost, lost], 'unknown', false, 4],
+  ['the older of two', [notSent, lost], 'unknown', true, 4],
+  ['both of two', [lost, lost], 'unknown', false, 4],
   ['the second of three', [notSent, lost, notSent], 'unknown', true, 4],
-  ['the last of two', [lost, notSent], 'unknown', false, 5],
-  ['none of two', [notSent, notSent], 'notApplied', false, 5],
+  ['the newer of two', [lost, notSent], 'unknown', false, 5],
+  ['neither of two', [notSent, notSent], 'notApplied', false, 5],
 ])(
-  'uses the time and supersession of the first request that V2 may have applied: %s',
+  'uses the time and supersession of the oldest request that V2 may have applied: %s',
   async (_name, ends, state, superseded, receivedMs) => {
     const record = { state, superseded }
     expect(await replay(ends, 3)).toMatchObject({ receivedMs, records: [record, record, record] })
   },
 )
 
-it('treats a batch as possibly applied since the first known request if older requests are not known', async () => {
+it('treats a batch as possibly applied since the oldest known request if older requests are unknown', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })

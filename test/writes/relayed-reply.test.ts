@@ -56,22 +56,22 @@ describe('the outcomes of a request to V2', () => {
     ['broken compression', answered(200, Buffer.from('x'), ['Content-Encoding', 'gzip']), 1, ['unknown']],
     ['an unknown encoding', answered(200, replyOf([201]), ['Content-Encoding', 'zz']), 1, ['unknown']],
     ['a reply with too few parts', answered(200, replyOf([201])), 2, ['unknown', 'unknown']],
-    ['a 200 without parts', answered(200, Buffer.alloc(0)), 1, ['unknown']],
+    ['a single 200 without parts', answered(200, Buffer.alloc(0)), 1, ['unknown']],
     ['a reply that is too large', answered(200, undefined), 2, ['unknown resend', 'unknown resend']],
-    ['a refusal', answered(401, Buffer.from('{}')), 2, ['notApplied resend', 'notApplied resend']],
-    ['a failure', answered(503, Buffer.from('{}')), 1, ['unknown resend']],
+    ['a batch that V2 refused as a whole', answered(401, Buffer.from('{}')), 2, ['notApplied resend', 'notApplied resend']],
+    ['a 503 for the whole batch', answered(503, Buffer.from('{}')), 1, ['unknown resend']],
     ['a redirect', answered(302, Buffer.alloc(0)), 1, ['unknown resend']],
     ['a reply that was lost', { kind: 'lost' } as const, 2, ['unknown resend', 'unknown resend']],
     ['a request that was not sent', { kind: 'notSent' } as const, 1, ['notApplied resend']],
-    ['a request recorded by its identity alone', answered(200, replyOf([400])), undefined, ['confirmed']],
-  ])('have the right states for %s', async (_what, end, each, states) => {
+    ['a request that the journal stores as a single record', answered(200, replyOf([400])), undefined, ['confirmed']],
+  ])('have the expected states for %s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)
   })
 
   it.each([
     ['many parts', gzipSync(replyOf(Array<number>(20_000).fill(201))), 'gzip', 20_000, 'confirmed'],
     ['100 MB of zeros', brotliCompressSync(Buffer.alloc(100_000_000)), 'br', 1, 'unknown'],
-    ['lines that almost are delimiters', gzipSync('\n--bx'.repeat(6_000_000)), 'gzip', 1, 'unknown'],
+    ['lines that resemble delimiters', gzipSync('\n--bx'.repeat(6_000_000)), 'gzip', 1, 'unknown'],
     ['lines that end like delimiters', gzipSync('x--\n'.repeat(8_000_000)), 'gzip', 1, 'unknown'],
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
     ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
@@ -93,14 +93,14 @@ describe('the outcomes of a request to V2', () => {
     },
   )
 
-  it('follow the status of a reply to a single record', async () => {
+  it('depend on the status of the reply to a single record', async () => {
     expect(await statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
     expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
     const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
     expect(first?.answer).toBeUndefined()
   })
 
-  it('include the mark that V2 shows, unless its text is too long or has too many members', async () => {
+  it('include the mark in the reply of V2, unless the reply is too long or has too many members', async () => {
     const markOf = async (json: string) =>
       (await outcomesOf(answered(201, Buffer.from(json)), 'record', 1, reading)).map(({ state, mark }) => [
         state,
@@ -111,7 +111,7 @@ describe('the outcomes of a request to V2', () => {
     expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
-  it('store the reply with the first record, byte for byte', async () => {
+  it('include the reply byte for byte with the first record', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)

@@ -43,7 +43,7 @@ describe('toReplyPart', () => {
     expect(messageOf('constructor')).toBe('of V3')
   })
 
-  it('follows the preferences of the record', () => {
+  it('follows the Prefer and Accept headers of the record', () => {
     const planned = plannedRecord(1)
     const minimal = { ...planned, answering: { ...answering, prefersMinimal: true } }
     expect(toReplyPart(minimal, accepted, texts)).toMatchObject({ ...part, status: 204, json: undefined })
@@ -94,13 +94,13 @@ const replyInto = (parts: PartReply[]): Reply => ({
 
 describe('a stored record', () => {
   it.each([
-    ['open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
-    ['unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
-    ['denied with its batch', { state: 'notApplied', retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
-    ['superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
-    ['confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
-    ['of an unreadable part', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
-  ] as const)('is held, possibly applied and retryable as its state requires: %s', (_what, own, expected) => {
+    ['is open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
+    ['is unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
+    ['was denied with its batch', { state: 'notApplied', retry: 'resend' }, { held: false, left: false, retryable: true, unseen: true }],
+    ['was superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
+    ['is confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
+    ['comes from an unreadable part', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
+  ] as const)('counts as held, possibly applied and retryable as its state requires when it %s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
       held: isPending(record),
@@ -115,11 +115,11 @@ describe('a stored record', () => {
     ['superseded before it was applied', { superseded: true }, 409, 'ADP_SUPERSEDED'],
     ['superseded while parked', { state: 'parked', superseded: true }, 409, 'ADP_SUPERSEDED'],
     ['superseded while its outcome was unknown', { state: 'unknown', superseded: true, answer: '504 []' }, 409, 'ADP_SUPERSEDED_UNKNOWN'],
-    ['superseded after its client was told so', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
-    ['parked and may be posted at any time', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
-    ['parked for good', { state: 'parked', answer: '503 []' }, 503, undefined],
+    ['superseded after its client got a 409', { state: 'unknown', superseded: true, answer: '409 []' }, 409, undefined],
+    ['parked, so that recovery may still post it', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
+    ['parked without a further retry', { state: 'parked', answer: '503 []' }, 503, undefined],
     ['denied with its whole batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
-  ] as const)('becomes the right reply part when it was %s', async (_what, own, status, code) => {
+  ] as const)('becomes a reply part with the expected status when it was %s', async (_what, own, status, code) => {
     const parts: PartReply[] = []
     const records: StoredRecord[] = [
       { ...refused, ...own },
@@ -130,7 +130,7 @@ describe('a stored record', () => {
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
 
-  it('becomes the same bytes again after another record of the batch was superseded', async () => {
+  it('becomes the same reply part after another record of its batch was superseded', async () => {
     const both = planOf([plannedRecord(1), plannedRecord(2)])
     const last: StoredRecord = { ...refused, position: 1, superseded: true }
     const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {

@@ -118,9 +118,9 @@ describe('createResolveUnknown', () => {
   })
 
   it.each([
-    ['long ago once and immediately', 70, ['wait 0', 'read', 'post']],
-    ['a moment ago once it can no longer arrive', 75, ['wait 5', 'read', 'post']],
-    ['just now after every pause', 100, [...look, 'post']],
+    ['long ago: once and immediately', 70, ['wait 0', 'read', 'post']],
+    ['recently: once it can no longer arrive', 75, ['wait 5', 'read', 'post']],
+    ['just now: after every pause', 100, [...look, 'post']],
   ])('reads a record that was sent %s', async (_how, sentMs, done) => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
@@ -147,7 +147,7 @@ describe('createResolveUnknown', () => {
   it.each([
     ['later than the receipt', '2027-01-01T00:00:00Z'],
     ['earlier than the receipt', '2026-06-09T00:00:00Z'],
-  ])('ignores a record time of the client that is %s', async (_when, RecordedOn) => {
+  ])('ignores a time that the client set in the record and that is %s', async (_when, RecordedOn) => {
     const posted = { ...record, RecordedOn }
     const older = read({
       ...record,

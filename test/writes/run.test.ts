@@ -63,7 +63,7 @@ describe('a run', () => {
   )
   const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-  it('posts and reports every record exactly once, or stops after nothing but denials', async () => {
+  it('posts and reports every record exactly once, unless it stops because all first outcomes are denials', async () => {
     await fc.assert(
       fc.asyncProperty(
         plans,
@@ -102,9 +102,9 @@ describe('a run', () => {
 
 describe('a denial after the status line was sent', () => {
   it.each([
-    ['nobody will post', false, 503, { state: 'notApplied', retry: 'resend' }],
-    ['the background may still post', true, 504, { state: 'parked' }],
-  ])('answers a record that %s', async (_what, wasParked, status, settlement) => {
+    ['only a resend can post', false, 503, { state: 'notApplied', retry: 'resend' }],
+    ['recovery may still post', true, 504, { state: 'parked' }],
+  ])('is reported in the part of its record, which %s', async (_what, wasParked, status, settlement) => {
     const started = startRun({
       records: [plannedRecord(1)],
       post: () => ({ kind: 'refused', error: denied(403) }),
@@ -176,26 +176,26 @@ describe('a run of one record', () => {
   const partner = { readBackAfterMs: [10] }
 
   it.each([
-    ['confirms a lost record that V3 shows', outcomes.unknown, false, shown, 'confirmed', 1],
-    ['leaves an unreadable record unknown', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
-    ['does not post a record sent before that V3 shows', acceptedReply, true, shown, 'confirmed', 0],
-    ['posts a record sent before that V3 does not show', acceptedReply, true, absent, 'confirmed', 1],
+    ['confirms a record with a lost reply if V3 shows it', outcomes.unknown, false, shown, 'confirmed', 1],
+    ['leaves the outcome unknown if the record cannot be read back', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
+    ['does not post a record that was sent before if V3 shows it', acceptedReply, true, shown, 'confirmed', 0],
+    ['posts a record that was sent before if V3 does not show it', acceptedReply, true, absent, 'confirmed', 1],
   ] as const)('product 3: %s', async (_what, outcome, mayBeApplied, read, state, posts) => {
     const own = { post: () => outcome, reads: [read], partner }
     expect(await outcomeOf(own, mayBeApplied)).toMatchObject({ state, posts })
   })
 
   it.each([
-    ['posts it if V3 shows no newer mark', absent, { state: 'confirmed', posts: 1 }],
-    ['does not post it if V3 cannot be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
-  ] as const)('for a record that may be older than a mark of V2: %s', async (_what, read, expected) => {
+    ['posts a record that may be older than a mark on V2 if V3 shows no newer mark', absent, { state: 'confirmed', posts: 1 }],
+    ['does not post a record that may be older than a mark on V2 if V3 cannot be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
+  ] as const)('%s', async (_what, read, expected) => {
     expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
   })
 
   it.each([
-    ['posts it after a complete read-back', 'timeout', { state: 'confirmed', posts: 1 }],
-    ['does not post it otherwise', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
-  ])('after one read of a record from an earlier run: %s', async (_what, reason, expected) => {
+    ['posts a record of an earlier run after one read if its last read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
+    ['does not post a record of an earlier run after one read if its last read-back was incomplete', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
+  ])('%s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
@@ -246,7 +246,7 @@ describe('the outcomes of a run', () => {
     expect(parts.map(([position]) => position)).toEqual([2, 0, 3, 1])
   })
 
-  it('are committed after a short time even if others are missing', async () => {
+  it('are committed after a short time even if other outcomes are missing', async () => {
     const { commits, parts, ended, clock, turns } = open()
     await ended(1)
     await clock.pass(50)
@@ -254,7 +254,7 @@ describe('the outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leave a record open that V3 may still be executing, and no later record of its key is sent', async () => {
+  it('leave a record open while V3 may still be executing its batch, and no later record of its key is sent', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),

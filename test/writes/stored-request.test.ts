@@ -43,19 +43,19 @@ describe('a stored request', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('that is large is decoded as it was encoded, and shares its bytes with other threads', async () => {
+  it('is decoded as it was encoded when it is large, and shares its bytes with other threads', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
     expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
   })
 
-  it('that is invalid throws an AdapterError', () => {
+  it('causes an AdapterError when it is invalid', () => {
     expect(() => decodeStoredRequest(Buffer.from('nothing'))).toThrow(AdapterError)
   })
 })
 
-it('digests owner, service, boundary and bytes', async () => {
+it('computes a digest of the owner, the service, the boundary and the bytes', async () => {
   const digest = async (
     owner: string,
     upstream: string,
@@ -75,7 +75,7 @@ it('digests owner, service, boundary and bytes', async () => {
   expect(new Set(await Promise.all(all)).size).toBe(6)
 })
 
-it('digests the owner with every id of a batch', () => {
+it('computes a digest of the owner with every id of a batch', () => {
   const digest = (owner: string, boundary: string, ...envelope: string[]): string =>
     digestIds(owner, { boundary, envelope }).toString('hex')
   expect(digest('o', 'b', 'b', 'c')).toBe(digest('o', 'b', 'b', 'c'))
@@ -88,7 +88,7 @@ it('digests the owner with every id of a batch', () => {
   expect(new Set(all).size).toBe(4)
 })
 
-it('creates different ids for a reply that all derive from its reply id', () => {
+it('derives different ids for a reply from its reply id', () => {
   const id = '0f3c2a10-0000-4000-8000-0000fffffffe'
   const next = createReplyIds(id)
   const ids = Array.from({ length: 4 }, next)

@@ -41,7 +41,7 @@ export interface Service {
 
 const prefix = '/sp-api-write-back-partner-live/V2/Attendance/'
 
-/** Starts the sandbox and the adapter for one test, for a partner with these settings. */
+/** Starts the sandbox, and the adapter with these settings of its only partner. Both stop at the end of the test. */
 export async function startService(
   partner: object = {},
   options: SandboxOptions = {},
@@ -70,7 +70,7 @@ export async function startService(
   }
 }
 
-/** Reads the answer of a part: its status, and its body as the client's own API returned it. */
+/** Converts a part to the answer about its record. `body` is the body as the client library returned it. */
 export function recordAnswerOf(status: number, body: unknown): RecordAnswer {
   if (Array.isArray(body)) {
     const errors = body as Readonly<Record<string, unknown>>[]
@@ -85,7 +85,6 @@ export function recordAnswerOf(status: number, body: unknown): RecordAnswer {
   }
 }
 
-/** Returns the marks of a register that the service accepts. */
 export function marksOf(answers: readonly RecordAnswer[]): readonly Mark[] {
   return answers.flatMap(({ mark }) => (mark === undefined ? [] : [mark]))
 }

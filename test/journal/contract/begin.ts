@@ -7,7 +7,7 @@ import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Records of one key. One row per pair of them would be a hundred million rows. */
+/** The number of records of one key. One row for each pair of them would be hundreds of millions of rows. */
 const MANY = 20_000
 
 /** Returns the number of records and of the distinct lists that they share. */
@@ -18,7 +18,7 @@ const sizesOf = (after: Predecessors): unknown => ({
 
 export function describeBegin({ name, promise }: Subject): void {
   describe(`${name}: begin`, () => {
-    promise('stores a batch with everything needed to finish it', async (journal) => {
+    promise('stores everything that recovery needs to finish a batch', async (journal) => {
       const batch = await beginNew(
         journal,
         batchOf(['a', 'b'], {
@@ -43,7 +43,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(await journal.load(batch + 1)).toBeUndefined()
     })
 
-    promise('recognises a resent batch and says whether it is still running', async (journal) => {
+    promise('recognises a resent batch and reports whether the batch is still running', async (journal) => {
       const again = batchOf(['a', 'b'], { name: 'one' })
       const batch = await beginNew(journal, again)
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
@@ -67,7 +67,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
-    promise('shares the latest note of each name between all instances', async (journal, opener) => {
+    promise('shares the latest note under each name between all instances', async (journal, opener) => {
       const other = await opener.open()
       expect(await journal.readNote('a')).toBeUndefined()
       await journal.writeNote('a', 'one')
@@ -76,7 +76,7 @@ export function describeBegin({ name, promise }: Subject): void {
       expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
     })
 
-    promise('recognises the second of two equal batches in one group', async (journal) => {
+    promise('recognises the second of two equal batches that are committed together', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
     })

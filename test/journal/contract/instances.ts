@@ -25,7 +25,7 @@ export function describeInstances({ name, promise }: Subject): void {
       await journal.settle(left, [confirmed(1), confirmed(2)])
     })
 
-    promise('detects that a database has forgotten what an instance took over', async (journal, opener) => {
+    promise('detects that a database was replaced by a copy from before an instance took over a batch', async (journal, opener) => {
       const { db } = journal.database
       const other = await opener.open()
       await beginNew(journal, batchOf(['a']))
@@ -34,7 +34,7 @@ export function describeInstances({ name, promise }: Subject): void {
       const left = await beginNew(other, batchOf(['b']))
       await other.close()
       expect(await journal.takeOver()).toMatchObject([{ batch: left }])
-      // A copy from before replaces the database and assigns the number to another batch.
+      // The copy does not have the batch and later assigns its number to another batch.
       for (const { slot, commits, last } of copy)
         await sql`update journal_commits set commits = ${commits}, last_batch = ${last} where slot = ${slot}`.execute(
           db,
@@ -60,12 +60,12 @@ export function describeInstances({ name, promise }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(asked, [confirmed(0)])
-      // The outcome is the same but may be worded differently: the client gets the words of the owner.
+      // The outcome is the same but may be worded differently. The client gets the text of the instance that holds the batch.
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })
 
-    promise('orders the writes of all instances', async (journal, opener) => {
+    promise('keeps the order of a key and recognises resent batches across instances', async (journal, opener) => {
       const other = await opener.open()
       const one = await beginNew(journal, batchOf(['a']))
       const begun = await other.begin(batchOf(['a']))

@@ -78,7 +78,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
     })
 
     promise(
-      'counts records received since a moment as newer when a batch replaces an older one',
+      'counts records received since the replaced batch as newer when a batch replaces an older one',
       async (journal) => {
         const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
         const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
@@ -94,14 +94,14 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       },
     )
 
-    promise('leaves out records received more than thirty hours earlier', async (journal) => {
+    promise('ignores records received more than thirty hours earlier', async (journal) => {
       const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       await journal.settle(older, [at(0, 'm', 1)])
       const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    promise('answers for all records of a batch with a single key', async (journal) => {
+    promise('finds the marks of all records of a batch with a single key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

@@ -5,15 +5,15 @@ import type { Subject } from './subject.ts'
 
 const MIB = 1024 ** 2
 
-/** Tests what a journal stores for clients whose credentials were not accepted. */
+/** Tests what a journal stores for newcomers: clients whose credentials were not accepted yet. */
 export function describeNewcomers({ name, promise }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
-  describe(`${name}: newcomers`, () => {
+  describe(`${name}: batches of newcomers`, () => {
     promise(
-      'retire no answered batch of their owner before their credentials are accepted',
+      'make the journal forget no answered batch of their owner before their credentials are accepted',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
         await journal.settle(first, [confirmed(0)])
@@ -31,7 +31,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       },
     )
 
-    promise('retire only batches that were answered when they arrived', async (journal) => {
+    promise('make the journal forget only batches that were answered when they arrived', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -40,7 +40,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    promise('do not hide a batch behind many with the same ids', async (journal) => {
+    promise('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
       const first = await beginNew(journal, one)
       for (let count = 0; count < 120; count += 1)
         await beginNew(journal, { ...batchOf([`x${count}`], { name: 'ids' }), newcomer: true })
@@ -54,7 +54,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       const { batch, lease } = begun as { batch: number; lease: number }
       await expect(journal.forget(batch, 1, lease)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await journal.forget(batch, 2, lease)
-      // Repeats the call, as after a lost answer.
+      // A lost answer makes the caller repeat the call.
       await journal.forget(batch, 2, lease)
       expect(await journal.load(batch)).toBeUndefined()
       expect(await journal.begin(denied)).toMatchObject({ kind: 'new' })
@@ -71,7 +71,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    promise('share one limit, and take no room from accepted owners', async (_journal, opener) => {
+    promise('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

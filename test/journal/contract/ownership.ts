@@ -20,7 +20,7 @@ export function describeOwnership({ name, promise }: Subject): void {
     })
 
     promise(
-      'treats bytes as a new batch once their client had the answer and reused the ids',
+      'treats bytes as a new batch once their client got the reply and reused the ids',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
         journal.answered(first)
@@ -39,7 +39,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('retires an answered batch when its successor is resent', async (journal) => {
+    promise('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -48,7 +48,7 @@ export function describeOwnership({ name, promise }: Subject): void {
     })
 
     promise(
-      'records an answer without another begin, for other instances and the next start',
+      'stores that a batch was answered, so that it still counts as answered after a restart',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
         journal.answered(first)
@@ -59,14 +59,14 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('retires no batch of another owner', async (journal) => {
+    promise('still recognises an answered batch when another owner uses its ids', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    promise('decides in order about batches in one group', async (journal) => {
+    promise('recognises resent batches among batches that are committed together', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -77,7 +77,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       ])
     })
 
-    promise('returns the open records that newer batches wait for', async (journal) => {
+    promise('returns the open records that records of newer batches wait for', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])

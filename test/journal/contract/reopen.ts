@@ -95,7 +95,7 @@ export function describeReopen({ name, promise }: Subject): void {
       await journal.settle(newer, [{ ...unknown, retry: START_MS }])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
       expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // The record is not posted over one whose outcome will never be known.
+      // An older record is not posted over a newer one whose outcome will never be known.
       await journal.settle(newer, [unknown])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
@@ -111,7 +111,7 @@ export function describeReopen({ name, promise }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    promise('lists due records, longest wait first', async (journal) => {
+    promise('lists due records, beginning with the records that are due for the longest time', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

@@ -52,7 +52,7 @@ export function describeSecrets({ name, withOpener, promise }: Subject): void {
         expect(strict.isAvailable()).toBe(true)
       }))
 
-    it('opens a journal whose key row was lost in a failover', () =>
+    it('opens a journal whose row about its key was lost in a failover', () =>
       withOpener(async (opener) => {
         const before = await opener.open({ keys: [key] })
         await sql`delete from journal_keys`.execute(before.database.db)

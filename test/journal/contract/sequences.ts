@@ -9,7 +9,7 @@ import type { Subject } from './subject.ts'
 export function describeSequences({ name, runs, withOpener, promise }: Subject): void {
   describe(`${name}: any sequence of calls`, () => {
     promise(
-      'counts each record once when two instances do everything at the same time',
+      'counts each record once when two instances make the same calls at the same time',
       async (journal, opener) => {
         const journals = [journal, await opener.open()]
         const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const
@@ -51,13 +51,13 @@ export function describeSequences({ name, runs, withOpener, promise }: Subject):
           { partner: 'partner 0', open: 0, holds: true },
           { partner: 'partner 1', open: 0, holds: true },
         ])
-        // No record was forgotten: every counted record is in the tables.
+        // Every counted record is in the tables.
         for (const { received, kept } of balances)
           expect(Object.values(kept).reduce((sum, n) => sum + n, 0)).toBe(received)
       },
     )
 
-    it('agrees with its model, and counts each record once', async () => {
+    it('gives the same answers as the model, and counts each record once', async () => {
       await fc.assert(
         fc.asyncProperty(scripts, (script) =>
           withOpener(async (opener) => followScript(await opener.open(), script)),

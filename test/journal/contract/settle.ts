@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000
 
 export function describeSettle({ name, promise }: Subject): void {
   describe(`${name}: settle`, () => {
-    promise('stores outcomes and accepts the same ones again without a change', async (journal) => {
+    promise('stores outcomes, and accepts the same outcomes again without a change', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const outcomes: Settled[] = [
         {
@@ -65,7 +65,7 @@ export function describeSettle({ name, promise }: Subject): void {
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
       expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
-      // The clock was set back since, and no record waits an hour for that.
+      // If the clock was set back, records do not wait for an hour because of that.
       expect(await journal.due(START_MS - HOUR_MS, 1)).toEqual([{ batch, positions: [0] }])
     })
 
@@ -171,7 +171,7 @@ export function describeSettle({ name, promise }: Subject): void {
     })
 
     promise(
-      'supersedes older records by a record that may have been applied and is not read back',
+      'supersedes older records when a newer one may have been applied and will not be read back',
       async (journal) => {
         const retry = START_MS
         const old = await beginNew(journal, batchOf(['a', 'b']))
@@ -190,7 +190,7 @@ export function describeSettle({ name, promise }: Subject): void {
       },
     )
 
-    promise('supersedes a record that is settled together with the newer one', async (journal, opener) => {
+    promise('supersedes a record that is settled together with a newer one of its key', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
       await journal.settle(batch, [
         { position: 0, state: 'parked', answer: 'ok', retry: START_MS },

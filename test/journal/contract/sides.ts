@@ -15,7 +15,7 @@ const parked = (position: number) =>
 const ofLost = (state: 'unknown' | 'notApplied', position: number) =>
   ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
 
-/** Settles a batch that V3 served, with this outcome of its only record. */
+/** Stores a batch for V3 whose only record has this outcome. Resolves with the number of the batch. */
 async function settledOnV3(
   journal: Journal,
   key: string,
@@ -26,10 +26,9 @@ async function settledOnV3(
   return batch
 }
 
-/** Tests how a journal stores batches that V2 serves beside those that V3 serves. */
 export function describeSides({ name, promise }: Subject): void {
-  describe(`${name}: sides`, () => {
-    promise('treats each copy of a batch as new if V2 serves it and no resend is named', async (journal) => {
+  describe(`${name}: batches for V2 and V3`, () => {
+    promise('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
@@ -37,7 +36,7 @@ export function describeSides({ name, promise }: Subject): void {
     })
 
     promise(
-      'recognises for V2 a batch that V2 served after the number that a resend names',
+      'recognises a resend to V2 of a batch that V2 got after the batch number in resendOf',
       async (journal) => {
         const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
         const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
@@ -57,7 +56,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('recognises for V3 all copies that V2 served, newest first', async (journal) => {
+    promise('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -68,12 +67,12 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    promise('recognises for V2 a batch that V3 served', async (journal) => {
+    promise('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    promise('lets one batch replace the copies that V2 served', async (journal) => {
+    promise('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -86,7 +85,7 @@ export function describeSides({ name, promise }: Subject): void {
     })
 
     promise(
-      'treats bytes as a new batch once their client had the answer to the last copy',
+      'treats bytes as a new batch once their client got the reply to the last copy',
       async (journal) => {
         const [first, second] = [
           await beginNew(journal, onV2(['a'], 'ids')),
@@ -102,7 +101,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('reports that it did not examine all copies sent to V2', async (journal) => {
+    promise('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -154,7 +153,7 @@ export function describeSides({ name, promise }: Subject): void {
       })
     })
 
-    promise('keeps the order of a key across both sides and all instances', async (journal, opener) => {
+    promise('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
       const other = await opener.open()
       const v3 = await beginNew(other, batchOf(['a']))
       const begun = await journal.begin(onV2(['a', 'b']))
@@ -167,28 +166,28 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    promise('reopens an older record of a key before V2 serves a newer one', async (journal) => {
+    promise('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
       const refs = { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } }
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: false }])
       expect((await journal.reopen(older, [0], undefined)).after.size).toBe(0)
-      // All newer records wait for it.
+      // All newer records wait for the reopened record.
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(1)
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: true }])
       await journal.settle(older, [confirmed(0)])
       expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
-    promise('never reopens a record if V3 has a newer one of its key', async (journal) => {
+    promise('never reopens a record if a newer record of its key is for V3', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       await beginNew(journal, batchOf(['a']))
       await beginNew(journal, onV2(['a']))
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
     })
 
-    promise('supersedes older records by a record that V2 applied or may have applied', async (journal) => {
+    promise('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
       for (const end of [confirmed(0), unknown(0)]) {
         const lost = await settledOnV3(journal, 'a', unknown(0, 5))
         const waiting = await settledOnV3(journal, 'b', parked(0))
@@ -228,7 +227,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    promise('counts records that V2 serves in the totals but never as unsettled', async (journal) => {
+    promise('counts records for V2 in the totals but never as unsettled', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])

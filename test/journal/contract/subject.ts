@@ -8,26 +8,26 @@ import {
 } from '../../../src/journal/index.ts'
 import type { JournalOptions } from '../../../src/journal/sql-journal.ts'
 
-/** Opens journals for one test: all on the same new database. */
+/** Opens journals and inspectors for one test, all on the same new database. */
 interface Opener {
   open(options?: Partial<JournalOptions>): Promise<DurableJournal>
   inspect(): Promise<JournalInspector>
 }
 
-/** Runs a test on a database of its own, and closes what it leaves open. */
+/** Runs a test on a new database, and closes the journals and inspectors that the test leaves open. */
 type WithOpener = (work: (opener: Opener) => Promise<void>) => Promise<void>
 
-/** A kind of journal that is held against the contract. */
+/** A kind of journal that is tested against the contract. */
 export interface Subject {
   readonly name: string
-  /** How many random sequences of calls it answers. */
+  /** The number of random sequences of calls. */
   readonly runs: number
   readonly withOpener: WithOpener
-  /** A test of one journal that is open. */
+  /** Declares a test that gets an open journal. */
   readonly promise: (what: string, work: (journal: DurableJournal, opener: Opener) => Promise<void>) => void
 }
 
-/** Makes a subject of journals at addresses that `newUrl` gives. */
+/** Creates a subject whose journals have URLs from `newUrl`. */
 export function toSubject(name: string, runs: number, newUrl: () => Promise<string>): Subject {
   const withOpener: WithOpener = async (work) => {
     const url = await newUrl()

@@ -44,7 +44,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
     return Promise.all(found)
   }
 
-  test('have the settings of the journal, whatever its URL, database and role set', async () => {
+  test('use the settings of the journal, whatever its URL, database and role say', async () => {
     const database = await postgres.createDatabase()
     const { pathname } = new URL(database)
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
       },
     )
 
-    test('have the settings of the journal when the pooler pools by session', async () => {
+    test('use the settings of the journal when the pooler pools by session', async () => {
       const through = await startPooler(await postgres.createDatabase(), 'session')
       expect(await readSettings(through)).toEqual(['on', 'read committed', 'off', 'off'])
       const journal = await openJournal({ url: through })

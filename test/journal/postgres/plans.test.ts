@@ -26,17 +26,17 @@ const firstColumns: Readonly<Record<string, string>> = {
   journal_answers_batch: 'batch',
 }
 
-/** Tables with a few rows. */
+/** Tables that always have only a few rows. */
 const smallTables = new Set(['journal_commits', 'journal_instances', 'journal_meta', 'journal_ledger'])
 
-/** Those of these tables, and that of the batches with open records. */
+/** Indexes with only a few rows: those of the small tables, and that of the batches with open records. */
 const smallIndexes = /^journal_(?:commits|instances|meta)_|^journal_batches_open$/
 
-/** The parts of a plan that would read more with every batch that is kept. */
+/** Returns the nodes of a plan that read more rows with every batch that the journal stores. */
 function findPasses(node: PlanNode): readonly string[] {
   const { 'Node Type': type, 'Relation Name': table, 'Index Name': index, 'Index Cond': condition } = node
   const inner = (node.Plans ?? []).flatMap(findPasses)
-  // A list against rows, or rows against rows, compared one by one.
+  // A join filter compares each row of one side with each row of the other.
   if (node['Join Filter'] !== undefined) return [...inner, `${type} with ${node['Join Filter']}`]
   const isSmall = table !== undefined && smallTables.has(table)
   if (type === 'Seq Scan' && !isSmall) return [...inner, `${type} of ${String(table)}`]
@@ -46,7 +46,7 @@ function findPasses(node: PlanNode): readonly string[] {
   return isSearch ? inner : [...inner, `${type} of ${index} by ${condition ?? 'nothing'}`]
 }
 
-describe.skipIf(missingPostgres() !== undefined)('the plans of a connection, made for empty tables', () => {
+describe.skipIf(missingPostgres() !== undefined)('query plans for empty tables', () => {
   let postgres: TestPostgres
   let pool: Pool
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe.skipIf(missingPostgres() !== undefined)('the plans of a connection, mad
   })
 
   test.each(Object.entries(createStatements('postgres')))(
-    '%s searches by index and never scans a whole table',
+    'let the statement "%s" search by index and never scan a whole table',
     async (name, text) => {
       const client = await pool.connect()
       try {
