@@ -14,9 +14,9 @@ const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: 
   return [confirmedAt(id), newer]
 }
 
-export function describeKnownMarks({ name, promise }: Subject): void {
+export function describeKnownMarks({ name, testJournal }: Subject): void {
   describe(`${name}: known marks`, () => {
-    promise(
+    testJournal(
       'finds the marks of older confirmed records of the key, whatever the case of their ids',
       async (journal) => {
         const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
@@ -35,7 +35,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       },
     )
 
-    promise('finds newer records of the key, including those of its own batch', async (journal) => {
+    testJournal('finds newer records of the key, including those of its own batch', async (journal) => {
       const own = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const ask = (position: number): Promise<unknown> => known(journal, { batch: own, position }, 'm')
       expect(await Promise.all([ask(0), ask(1), ask(2)])).toEqual([
@@ -54,7 +54,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
-    promise('finds lost older records of the key since the last confirmed one', async (journal) => {
+    testJournal('finds lost older records of the key since the last confirmed one', async (journal) => {
       const lost = (position: number): Settled => ({
         position,
         state: 'unknown',
@@ -77,7 +77,7 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       expect(lostBefore.map((one) => [one.batch, one.position])).toEqual([[first, 0]])
     })
 
-    promise(
+    testJournal(
       'counts records received since the replaced batch as newer when a batch replaces an older one',
       async (journal) => {
         const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
@@ -94,14 +94,14 @@ export function describeKnownMarks({ name, promise }: Subject): void {
       },
     )
 
-    promise('ignores records received more than thirty hours earlier', async (journal) => {
+    testJournal('ignores records received more than thirty hours earlier', async (journal) => {
       const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       await journal.settle(older, [at(0, 'm', 1)])
       const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    promise('finds the marks of all records of a batch with a single key', async (journal) => {
+    testJournal('finds the marks of all records of a batch with a single key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

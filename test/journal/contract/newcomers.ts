@@ -6,13 +6,13 @@ import type { Subject } from './subject.ts'
 const MIB = 1024 ** 2
 
 /** Tests what a journal stores for newcomers: clients whose credentials were not accepted yet. */
-export function describeNewcomers({ name, promise }: Subject): void {
+export function describeNewcomers({ name, testJournal }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
   describe(`${name}: batches of newcomers`, () => {
-    promise(
+    testJournal(
       'make the journal forget no answered batch of their owner before their credentials are accepted',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
@@ -31,7 +31,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       },
     )
 
-    promise('make the journal forget only batches that were answered when they arrived', async (journal) => {
+    testJournal('make the journal forget only batches that were answered when they arrived', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -40,14 +40,14 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    promise('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
+    testJournal('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
       const first = await beginNew(journal, one)
       for (let count = 0; count < 120; count += 1)
         await beginNew(journal, { ...batchOf([`x${count}`], { name: 'ids' }), newcomer: true })
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    promise('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
+    testJournal('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
@@ -63,7 +63,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       ])
     })
 
-    promise('are not deleted if a record may have been applied', async (journal) => {
+    testJournal('are not deleted if a record may have been applied', async (journal) => {
       const begun = await journal.begin({ ...batchOf(['a', 'b']), newcomer: true })
       const { batch, lease } = begun as { batch: number; lease: number }
       await journal.settle(batch, [confirmed(0)])
@@ -71,7 +71,7 @@ export function describeNewcomers({ name, promise }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    promise('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
+    testJournal('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

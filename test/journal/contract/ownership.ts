@@ -4,12 +4,12 @@ import { batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
 /** Tests how a journal distinguishes batches of different owners, and batches of one owner with the same ids. */
-export function describeOwnership({ name, promise }: Subject): void {
+export function describeOwnership({ name, testJournal }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
 
   describe(`${name}: ownership`, () => {
-    promise('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
+    testJournal('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       const other = await opener.open()
@@ -19,7 +19,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       }
     })
 
-    promise(
+    testJournal(
       'treats bytes as a new batch once their client got the reply and reused the ids',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
@@ -39,7 +39,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
+    testJournal('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -47,7 +47,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    promise(
+    testJournal(
       'stores that a batch was answered, so that it still counts as answered after a restart',
       async (journal, opener) => {
         const first = await beginNew(journal, one)
@@ -59,14 +59,14 @@ export function describeOwnership({ name, promise }: Subject): void {
       },
     )
 
-    promise('still recognises an answered batch when another owner uses its ids', async (journal) => {
+    testJournal('still recognises an answered batch when another owner uses its ids', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    promise('recognises resent batches among batches that are committed together', async (journal) => {
+    testJournal('recognises resent batches among batches that are committed together', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -77,7 +77,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       ])
     })
 
-    promise('returns the open records that records of newer batches wait for', async (journal) => {
+    testJournal('returns the open records that records of newer batches wait for', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])
@@ -91,7 +91,7 @@ export function describeOwnership({ name, promise }: Subject): void {
       expect(await journal.blocking([first])).toEqual([])
     })
 
-    promise('never reopens a record that was superseded without an outcome', async (journal) => {
+    testJournal('never reopens a record that was superseded without an outcome', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
       await journal.settle(batch, [{ position: 0, ...superseded }])

@@ -4,9 +4,9 @@ import type { Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-export function describeReopen({ name, promise }: Subject): void {
+export function describeReopen({ name, testJournal }: Subject): void {
   describe(`${name}: reopen`, () => {
-    promise(
+    testJournal(
       'reopens records that are due or resent, and shows their last outcome until they are settled',
       async (journal) => {
         const old = await beginNew(journal, batchOf(['z', 'a']))
@@ -56,7 +56,7 @@ export function describeReopen({ name, promise }: Subject): void {
       },
     )
 
-    promise(
+    testJournal(
       'returns the older open record of its own batch if that was reopened earlier',
       async (journal) => {
         const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
@@ -77,7 +77,7 @@ export function describeReopen({ name, promise }: Subject): void {
       },
     )
 
-    promise('does not reopen a record with a newer open record of its key', async (journal) => {
+    testJournal('does not reopen a record with a newer open record of its key', async (journal) => {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
         old,
@@ -87,7 +87,7 @@ export function describeReopen({ name, promise }: Subject): void {
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
     })
 
-    promise('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
+    testJournal('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
@@ -100,7 +100,7 @@ export function describeReopen({ name, promise }: Subject): void {
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
 
-    promise('does not reopen records of a batch that another instance works on', async (journal, opener) => {
+    testJournal('does not reopen records of a batch that another instance works on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()
@@ -111,7 +111,7 @@ export function describeReopen({ name, promise }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    promise('lists due records, beginning with the records that are due for the longest time', async (journal) => {
+    testJournal('lists due records, beginning with the records that are due for the longest time', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

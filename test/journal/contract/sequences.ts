@@ -6,9 +6,9 @@ import { batchOf, START_MS } from '../batches.ts'
 import { followScript, scripts } from '../model.ts'
 import type { Subject } from './subject.ts'
 
-export function describeSequences({ name, runs, withOpener, promise }: Subject): void {
+export function describeSequences({ name, runs, withOpener, testJournal }: Subject): void {
   describe(`${name}: any sequence of calls`, () => {
-    promise(
+    testJournal(
       'counts each record once when two instances make the same calls at the same time',
       async (journal, opener) => {
         const journals = [journal, await opener.open()]

@@ -26,16 +26,16 @@ async function settledOnV3(
   return batch
 }
 
-export function describeSides({ name, promise }: Subject): void {
+export function describeSides({ name, testJournal }: Subject): void {
   describe(`${name}: batches for V2 and V3`, () => {
-    promise('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
+    testJournal('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    promise(
+    testJournal(
       'recognises a resend to V2 of a batch that V2 got after the batch number in resendOf',
       async (journal) => {
         const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
@@ -56,7 +56,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
+    testJournal('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -67,12 +67,12 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    promise('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
+    testJournal('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    promise('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
+    testJournal('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -84,7 +84,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    promise(
+    testJournal(
       'treats bytes as a new batch once their client got the reply to the last copy',
       async (journal) => {
         const [first, second] = [
@@ -101,7 +101,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
+    testJournal('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -109,7 +109,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    promise(
+    testJournal(
       'does not let a batch replace one that has newer records of its keys',
       async (journal, opener) => {
         const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
@@ -133,7 +133,7 @@ export function describeSides({ name, promise }: Subject): void {
       },
     )
 
-    promise('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
+    testJournal('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -143,7 +143,7 @@ export function describeSides({ name, promise }: Subject): void {
       })
     })
 
-    promise('does not replace a batch that was sent to V2 later', async (journal) => {
+    testJournal('does not replace a batch that was sent to V2 later', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -153,7 +153,7 @@ export function describeSides({ name, promise }: Subject): void {
       })
     })
 
-    promise('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
+    testJournal('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
       const other = await opener.open()
       const v3 = await beginNew(other, batchOf(['a']))
       const begun = await journal.begin(onV2(['a', 'b']))
@@ -166,7 +166,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    promise('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
+    testJournal('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
@@ -180,14 +180,14 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
-    promise('never reopens a record if a newer record of its key is for V3', async (journal) => {
+    testJournal('never reopens a record if a newer record of its key is for V3', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       await beginNew(journal, batchOf(['a']))
       await beginNew(journal, onV2(['a']))
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
     })
 
-    promise('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
+    testJournal('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
       for (const end of [confirmed(0), unknown(0)]) {
         const lost = await settledOnV3(journal, 'a', unknown(0, 5))
         const waiting = await settledOnV3(journal, 'b', parked(0))
@@ -199,7 +199,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    promise('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
+    testJournal('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
@@ -219,7 +219,7 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    promise('does not supersede older records when V2 refuses the newer one', async (journal) => {
+    testJournal('does not supersede older records when V2 refuses the newer one', async (journal) => {
       const waiting = await settledOnV3(journal, 'a', parked(0))
       const batch = await beginNew(journal, onV2(['a']))
       await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])
@@ -227,14 +227,14 @@ export function describeSides({ name, promise }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    promise('counts records for V2 in the totals but never as unsettled', async (journal) => {
+    testJournal('counts records for V2 in the totals but never as unsettled', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])
       expect(await journal.balances()).toMatchObject([{ received: 2, open: 0, confirmed: 1, unknown: 1 }])
     })
 
-    promise('takes over batches that a dead instance was sending to V2', async (journal, opener) => {
+    testJournal('takes over batches that a dead instance was sending to V2', async (journal, opener) => {
       const other = await opener.open()
       const batch = await beginNew(other, onV2(['a'], 'one'))
       await other.close()
