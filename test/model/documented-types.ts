@@ -28,7 +28,6 @@ function readEntry(entry: string): readonly (readonly [name: string, shape: stri
     .map((name) => [name, `${navigation}${shape}${mark === 'required' ? ' required' : ''}`])
 }
 
-/** Returns the table as `type -> field -> shape`. */
 function readTable(table: string): ReadonlyMap<string, FieldTable> {
   const lines = table
     .trim()

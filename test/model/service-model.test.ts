@@ -11,7 +11,7 @@ const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
 
 describe('the service model', () => {
-  test('has the keys of section 2.2: ExternalID, and a second property where the section says so', () => {
+  test('has the keys of service.md 2.2: ExternalID, and a second property for the types that the section names', () => {
     const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
       entityTypes.map(({ name, key }) => [name, key] as const),
     )
@@ -24,7 +24,7 @@ describe('the service model', () => {
     ])
   })
 
-  test('has the change functions of service-facts 4', () => {
+  test('has the Changes functions of service-facts 4', () => {
     const bound = serviceModel.schemas
       .flatMap(({ functions }) => functions)
       .map(({ name, parameters: [binding, parameter] }) => [
@@ -52,7 +52,7 @@ describe('the service model', () => {
   })
 })
 
-test('declares the V2 attendance set with flat records, guids as ids and the property order of its replies', () => {
+test('the V2 model declares the attendance set with flat records, guids as ids and the property order of its replies', () => {
   const record = attendanceV2Model.schemas[0]?.entityTypes[0]
   expect(attendanceV2Model.schemas[0]?.namespace).toBe('AttendanceService.Models.OData')
   expect(record?.name).toBe('AttendanceRecord')
@@ -90,7 +90,7 @@ describe.each([
     expect(new Set(sets).size).toBe(sets.length)
   })
 
-  test('declares unique members, none of which has the name of its type', () => {
+  test('declares members with unique names that differ from the name of their type', () => {
     for (const { name, properties, navigation } of types) {
       const members = [...properties, ...navigation].map((member) => member.name)
       expect(new Set(members).size, name).toBe(members.length)

@@ -33,7 +33,7 @@ describe('toCodeQuery and codeIdOf', () => {
     ['a row without a code', { ExternalID: id }, undefined],
     ['null', null, undefined],
     ['text in place of a row', '-', undefined],
-  ])('looks for the id of a code in %s', (_name, row, expected) => {
+  ])('returns the id of a code from a row only if the row fits: %s', (_name, row, expected) => {
     expect(codeIdOf(row, new Set(['-', 'b']))).toBe(expected)
   })
 })

@@ -92,7 +92,7 @@ describe('learnEcho', () => {
 describe('joinProfiles, formatProfile and parseProfile', () => {
   const [own, other] = [learn(behind), learn(cut)]
 
-  it('joins what several instances learned', () => {
+  it('joins the profiles of several instances', () => {
     const joined = joinProfiles(own, other)
     expect(joined).toEqual({
       ...freshProfile,

@@ -118,7 +118,7 @@ describe('toV2Refusal for an error with details', () => {
     const error = readUpstreamError(400, JSON.stringify({ error: { message: 'm', ...outer, details } }))
     return toV2Refusal(error, v2ErrorRules).errors.map(({ code }) => code)
   }
-  it('also reports the outer error once if a rule fits it', () => {
+  it('also reports the outer error, once, if a rule fits it', () => {
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
@@ -145,7 +145,7 @@ it.each([
   ['Syntax error at line 1, column 55 of the filter', 'Syntax error of the filter'],
   ["Syntax error: character 'x' is not valid at position: 8", "Syntax error: character 'x' is not valid"],
   ['5 rows at most, 90 days', '5 rows at most, 90 days'],
-])('removes positions that refer to a query that the client did not write: %s', (message, expected) => {
+])('withoutPlaces removes positions in a query that the client did not write: %s', (message, expected) => {
   expect(withoutPlaces(message)).toBe(expected)
 })
 

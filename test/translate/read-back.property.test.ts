@@ -91,7 +91,7 @@ const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: num
 }
 
 describe('decideReadBack', () => {
-  it('recognises every stored form of a mark, before and after it learned the rules of the service', () => {
+  it('recognises every stored form of a mark, with or without a profile of the service', () => {
     fc.assert(
       fc.property(record, record, rules, fc.integer({ min: 0, max: 100_000 }), (posted, other, ruled, ms) => {
         const row = store(posted, ruled, ms)
@@ -101,7 +101,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('recognises a comment that was cut, before and after it learned the length', () => {
+  it('recognises a mark whose comment was cut if the profile has the length, and otherwise posts nothing again', () => {
     const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
     const text = long.map((tail) => `w${tail}z`)
     fc.assert(

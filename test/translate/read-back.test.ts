@@ -30,7 +30,7 @@ const facts: ReadBackFacts = {
 /** The row that V3 has after it applied the record. */
 const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
 const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
-/** The comment of this row may be cut by a rule that was not observed yet. */
+/** A comment that the service may have cut, by a rule that was not observed yet. */
 const alike = { Qualifier: { MinutesLate: null, Comment: 'a long' } }
 
 const daysBefore = { RecordedOn: '2026-06-08T10:00:00.5Z' }
@@ -39,14 +39,14 @@ const whileSent = { RecordedOn: '2026-06-10T10:00:30.7Z' }
 const minuteAfter = { RecordedOn: '2026-06-10T10:01:30.5Z' }
 const withoutTime = { RecordedOn: null }
 
-/** The journal knows this mark, with this time, from an older record. */
+/** The knowledge of the journal that an older record was confirmed with the id of `row` and these times. */
 const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => ({
   confirmedAt: (externalId) => (externalId === row.ExternalID ? times.map((time) => Date.parse(time)) : []),
 })
 const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
   confirmedAt(mark.RecordedOn)
 
-/** Older records that were posted with these values and have an unknown outcome. */
+/** The knowledge of the journal that older records were posted with these values and have an unknown outcome. */
 const lostOlder = (...values: object[]): Pick<ReadBackFacts, 'lost'> => ({
   lost: values.map((own) => ({ ...posted, ...own })),
 })
@@ -55,119 +55,119 @@ function decide(value: readonly unknown[], own: Partial<ReadBackFacts> = {}): Re
   return decideReadBack(posted, readMarks(posted, { value }) ?? [], { ...facts, ...own })
 }
 
-type Cell = readonly [what: string, mark: object | undefined, own: Partial<ReadBackFacts>, kind: string]
+type Cell = readonly [kind: string, condition: string, mark: object | undefined, own: Partial<ReadBackFacts>]
 
 /** One entry for each cell of the table in docs/decisions/012-read-back.md. */
 const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
-  ['no mark', [
-    ['no mark was read', undefined, {}, 'absent'],
-    ['a newer record waits', undefined, { newer: 'open' }, 'absent'],
-    ['a newer record was confirmed', undefined, { newer: 'confirmed' }, 'superseded'],
-    ['a default mark of the system', { ...otherCode, RecordedBy: null, RecordedOn: null }, {}, 'absent'],
+  ['a read that shows no mark of the record', [
+    ['absent', 'the journal has no newer record', undefined, {}],
+    ['absent', 'a newer record waits', undefined, { newer: 'open' }],
+    ['superseded', 'a newer record was confirmed', undefined, { newer: 'confirmed' }],
+    ['absent', 'the service shows only a default mark of the system', { ...otherCode, RecordedBy: null, RecordedOn: null }, {}],
   ]],
   ['a mark that the journal knows as confirmed for an older record', [
-    ['other content', { ...otherCode, ...minuteBefore }, known(minuteBefore), 'absent'],
-    ['other content, by a clock that is ahead', { ...otherCode, ...minuteAfter }, known(minuteAfter), 'absent'],
-    ['content that is alike', { ...alike, ...minuteAfter }, known(minuteAfter), 'absent'],
-    ['content that is alike, and a second to which the times of both records may be rounded', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, confirmedAt('2026-06-10T09:59:59.800Z'), 'unclear'],
-    ['content that is alike, and a minute to which the times of both records may be rounded', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, { ...confirmedAt('2026-06-10T09:59:31.000Z'), newer: 'open' }, 'unclear'],
-    ['content that is alike, and the time that both records of a batch have', alike, known(posted), 'unclear'],
-    ['content that is alike, and a second to which the service may round the times of both calls', { ...alike, RecordedOn: '2026-06-10T10:00:30Z' }, confirmedAt('2026-06-10T10:00:30.000Z'), 'unclear'],
-    ['equal content', minuteBefore, known(minuteBefore), 'applied'],
-    ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'open' }, 'absent'],
-    ['other content, and a newer record was confirmed', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'confirmed' }, 'superseded'],
-    ['shown without milliseconds in the meantime', { ...otherCode, RecordedOn: '2026-06-10T09:59:00Z' }, known(minuteBefore), 'absent'],
-    ['shown rounded to the minute in the meantime', { ...otherCode, RecordedOn: '2026-06-10T10:01:00Z' }, confirmedAt('2026-06-10T10:00:35.500Z'), 'absent'],
-    ['shown in another time zone in the meantime', { ...otherCode, RecordedOn: '2026-06-10T10:59:00.5Z' }, known(minuteBefore), 'absent'],
-    ['shown without a time', { ...otherCode, ...withoutTime }, { confirmedAt: () => [NaN] }, 'absent'],
+    ['absent', 'its content differs', { ...otherCode, ...minuteBefore }, known(minuteBefore)],
+    ['absent', 'its content differs and the clock of the service is ahead', { ...otherCode, ...minuteAfter }, known(minuteAfter)],
+    ['absent', 'it may have the posted content', { ...alike, ...minuteAfter }, known(minuteAfter)],
+    ['unclear', 'it may have the posted content and its second may be the rounded time of either record', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, confirmedAt('2026-06-10T09:59:59.800Z')],
+    ['unclear', 'it may have the posted content and its minute may be the rounded time of either record', { ...alike, RecordedOn: '2026-06-10T10:00:00Z' }, { ...confirmedAt('2026-06-10T09:59:31.000Z'), newer: 'open' }],
+    ['unclear', 'it may have the posted content and its time is that of both records of a batch', alike, known(posted)],
+    ['unclear', 'it may have the posted content and its second may be the rounded time of either call', { ...alike, RecordedOn: '2026-06-10T10:00:30Z' }, confirmedAt('2026-06-10T10:00:30.000Z')],
+    ['applied', 'it has the posted content', minuteBefore, known(minuteBefore)],
+    ['absent', 'its content differs and a newer record waits', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'open' }],
+    ['superseded', 'its content differs and a newer record was confirmed', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), newer: 'confirmed' }],
+    ['absent', 'its content differs and the service now shows its time without milliseconds', { ...otherCode, RecordedOn: '2026-06-10T09:59:00Z' }, known(minuteBefore)],
+    ['absent', 'its content differs and the service now shows its time rounded to the minute', { ...otherCode, RecordedOn: '2026-06-10T10:01:00Z' }, confirmedAt('2026-06-10T10:00:35.500Z')],
+    ['absent', 'its content differs and the service now shows its time in another time zone', { ...otherCode, RecordedOn: '2026-06-10T10:59:00.5Z' }, known(minuteBefore)],
+    ['absent', 'its content differs and the service shows no time', { ...otherCode, ...withoutTime }, { confirmedAt: () => [NaN] }],
   ]],
-  ['the id of a mark that the journal knows, with another time', [
-    ['from before', { ...otherCode, ...daysBefore }, known(minuteBefore), 'absent'],
-    ['from the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore), 'absent'],
-    ['from the moment of the call, and V2 may have applied the record', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }, 'unclear'],
-    ['from after the call, so possibly edited', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
-    ['alike, from after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore), 'unclear'],
-    ['equal content', minuteAfter, known(minuteBefore), 'applied'],
+  ['a mark whose id the journal knows with another time', [
+    ['absent', 'its time is before the call', { ...otherCode, ...daysBefore }, known(minuteBefore)],
+    ['absent', 'its time is at the moment of the call', { ...otherCode, ...whileSent }, known(minuteBefore)],
+    ['unclear', 'its time is at the moment of the call and V2 may have applied the record', { ...otherCode, ...whileSent }, { ...known(minuteBefore), byV2: true }],
+    ['unclear', 'its time is after the call, so that it may have been edited', { ...otherCode, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore)],
+    ['unclear', 'it may have the posted content and its time is after the call', { ...alike, RecordedOn: '2026-06-10T10:07:31.5Z' }, known(minuteBefore)],
+    ['applied', 'it has the posted content', minuteAfter, known(minuteBefore)],
   ]],
-  ['the content of an older record whose outcome is unknown', [
-    ['by a clock that is ahead', { ...otherCode, ...minuteAfter }, lostOlder(otherCode), 'absent'],
-    ['from the moment of the call', { ...otherCode, ...whileSent }, lostOlder(otherCode), 'absent'],
-    ['without a time', { ...otherCode, ...withoutTime }, lostOlder({}, otherCode), 'absent'],
-    ['its comment possibly cut', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode), 'absent'],
-    ['its values edited in the meantime', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode), 'overwritten'],
-    ['and equal to the posted content', minuteAfter, lostOlder({}), 'applied'],
-    ['that is possibly the posted content too', { ...alike, ...minuteBefore }, lostOlder({}), 'unclear'],
-    ['with an id that the journal knows, from after the call', { ...otherCode, ...minuteAfter }, { ...known(minuteBefore), ...lostOlder(otherCode) }, 'absent'],
-    ['and a newer record waits', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'open' }, 'absent'],
-    ['and a newer record was confirmed', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'confirmed' }, 'superseded'],
+  ['a mark with the content of an older record whose outcome is unknown', [
+    ['absent', 'the clock of the service is ahead', { ...otherCode, ...minuteAfter }, lostOlder(otherCode)],
+    ['absent', 'its time is at the moment of the call', { ...otherCode, ...whileSent }, lostOlder(otherCode)],
+    ['absent', 'it has no time', { ...otherCode, ...withoutTime }, lostOlder({}, otherCode)],
+    ['absent', 'its comment may be cut', { ...otherCode, ...alike, ...whileSent }, lostOlder(otherCode)],
+    ['overwritten', 'its values were edited since', { ...otherCode, Qualifier: { MinutesLate: 9, Comment: null }, ...minuteAfter }, lostOlder(otherCode)],
+    ['applied', 'it also has the posted content', minuteAfter, lostOlder({})],
+    ['unclear', 'it may also have the posted content', { ...alike, ...minuteBefore }, lostOlder({})],
+    ['absent', 'the journal knows its id and its time is after the call', { ...otherCode, ...minuteAfter }, { ...known(minuteBefore), ...lostOlder(otherCode) }],
+    ['absent', 'a newer record waits', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'open' }],
+    ['superseded', 'a newer record was confirmed', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), newer: 'confirmed' }],
   ]],
-  ['equal content, unknown to the journal', [
-    ['with the posted time', {}, {}, 'applied'],
-    ['from days before', daysBefore, {}, 'applied'],
-    ['from after the call', minuteAfter, {}, 'applied'],
-    ['without a time', withoutTime, {}, 'applied'],
-    ['and a newer record waits', minuteBefore, { newer: 'open' }, 'applied'],
-    ['and a newer record was confirmed', minuteBefore, { newer: 'confirmed' }, 'applied'],
-    ['cut where this service is known to cut', { ...alike, ...daysBefore }, { profile: { ...freshProfile, cutLength: 6 } }, 'applied'],
-    ['of a service that sets the booleans itself', { Present: false }, {}, 'applied'],
+  ['a mark with the posted content that the journal does not know', [
+    ['applied', 'it has the posted time', {}, {}],
+    ['applied', 'its time is days before the call', daysBefore, {}],
+    ['applied', 'its time is after the call', minuteAfter, {}],
+    ['applied', 'it has no time', withoutTime, {}],
+    ['applied', 'a newer record waits', minuteBefore, { newer: 'open' }],
+    ['applied', 'a newer record was confirmed', minuteBefore, { newer: 'confirmed' }],
+    ['applied', 'its comment has the length at which the service is known to cut comments', { ...alike, ...daysBefore }, { profile: { ...freshProfile, cutLength: 6 } }],
+    ['applied', 'the service sets Present and Absent itself', { Present: false }, {}],
   ]],
-  ['content that may be the posted one, unknown to the journal', [
-    ['with the posted time', alike, {}, 'applied'],
-    ['from the moment of the call', { ...alike, ...whileSent }, {}, 'applied'],
-    ['from before, by a clock that may be behind', { ...alike, ...minuteBefore }, {}, 'unclear'],
-    ['from days before', { ...alike, ...daysBefore }, {}, 'absent'],
-    ['from days before, and V2 may have applied the record', { ...alike, ...daysBefore }, { byV2: true }, 'unclear'],
-    ['from days before, and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open' }, 'superseded'],
+  ['a mark that may have the posted content and that the journal does not know', [
+    ['applied', 'it has the posted time', alike, {}],
+    ['applied', 'its time is at the moment of the call', { ...alike, ...whileSent }, {}],
+    ['unclear', 'its time is before the call and the clock of the service may be behind', { ...alike, ...minuteBefore }, {}],
+    ['absent', 'its time is days before the call', { ...alike, ...daysBefore }, {}],
+    ['unclear', 'its time is days before the call and V2 may have applied the record', { ...alike, ...daysBefore }, { byV2: true }],
+    ['superseded', 'its time is days before the call and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open' }],
   ]],
-  ['other content, and the journal knows a newer record', [
-    ['that waits', { ...otherCode, ...minuteBefore }, { newer: 'open' }, 'superseded'],
-    ['that was confirmed, in the same minute', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, { newer: 'confirmed' }, 'superseded'],
+  ['a mark with other content while the journal has a newer record', [
+    ['superseded', 'the newer record waits', { ...otherCode, ...minuteBefore }, { newer: 'open' }],
+    ['superseded', 'the newer record was confirmed and the mark is from the same minute', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, { newer: 'confirmed' }],
   ]],
-  ['other content, unknown to the journal, later than the call', [
-    ['beyond the observed clock difference', { ...otherCode, ...minuteAfter }, {}, 'overwritten'],
-    ['within the observed clock difference', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
-    ['later than the receipt but not than the call', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}, 'absent'],
+  ['a mark with other content and a later time that the journal does not know', [
+    ['overwritten', 'its time is after the call by more than the observed clock difference', { ...otherCode, ...minuteAfter }, {}],
+    ['unclear', 'its time is after the call by less than the observed clock difference', { ...otherCode, ...minuteAfter }, { profile: { ...freshProfile, clockOffMs: 90_000 } }],
+    ['absent', 'its time is between the receipt and the call', { ...otherCode, RecordedOn: '2026-06-10T10:00:20.5Z' }, {}],
   ]],
-  ['other content, unknown to the journal, older than the call', [
-    ['beyond the observed clock difference', { ...otherCode, ...minuteBefore }, {}, 'absent'],
-    ['within the observed clock difference', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }, 'unclear'],
-    ['within the minute to which the service cuts times', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}, 'unclear'],
+  ['a mark with other content and an earlier time that the journal does not know', [
+    ['absent', 'its time is before the call by more than the observed clock difference', { ...otherCode, ...minuteBefore }, {}],
+    ['unclear', 'its time is before the call by less than the observed clock difference', { ...otherCode, ...minuteBefore }, { profile: { ...freshProfile, clockOffMs: 90_000 } }],
+    ['unclear', 'the service may have cut its time to the minute', { ...otherCode, RecordedOn: '2026-06-10T10:00:00Z' }, {}],
   ]],
-  ['a batch that V3 may still be executing', [
-    ['no mark was read', undefined, { executing: true }, 'unclear'],
-    ['no mark was read, and a newer record was confirmed', undefined, { executing: true, newer: 'confirmed' }, 'unclear'],
-    ['other content of an older record', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), executing: true }, 'unclear'],
-    ['other content of an older record with an unknown outcome', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), executing: true }, 'unclear'],
-    ['other content, and a newer record waits', { ...otherCode, ...minuteBefore }, { newer: 'open', executing: true }, 'unclear'],
-    ['other content, later than the call', { ...otherCode, ...minuteAfter }, { executing: true }, 'unclear'],
-    ['content that is alike, of an older record', { ...alike, ...minuteAfter }, { ...known(minuteAfter), executing: true }, 'unclear'],
-    ['content that is alike, from days before, and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open', executing: true }, 'unclear'],
-    ['content that is alike, with the posted time', alike, { executing: true }, 'applied'],
-    ['content that is alike, from the moment of the call', { ...alike, ...whileSent }, { executing: true }, 'unclear'],
-    ['content that is alike, from after the call', { ...alike, ...minuteAfter }, { executing: true }, 'applied'],
-    ['equal content, with the posted time', {}, { executing: true }, 'applied'],
-    ['equal content, from after the call', minuteAfter, { executing: true }, 'applied'],
-    ['equal content, with the posted time, in place of an older mark', {}, { ...known(minuteBefore), executing: true }, 'applied'],
-    ['equal content, from the moment of the call', whileSent, { executing: true }, 'unclear'],
-    ['equal content of an older record', minuteBefore, { ...known(minuteBefore), executing: true }, 'unclear'],
+  ['any mark while V3 may still be executing the batch', [
+    ['unclear', 'no mark was read', undefined, { executing: true }],
+    ['unclear', 'no mark was read and a newer record was confirmed', undefined, { executing: true, newer: 'confirmed' }],
+    ['unclear', 'its content differs and the journal knows it for an older record', { ...otherCode, ...minuteBefore }, { ...known(minuteBefore), executing: true }],
+    ['unclear', 'it has the content of an older record whose outcome is unknown', { ...otherCode, ...whileSent }, { ...lostOlder(otherCode), executing: true }],
+    ['unclear', 'its content differs and a newer record waits', { ...otherCode, ...minuteBefore }, { newer: 'open', executing: true }],
+    ['unclear', 'its content differs and its time is after the call', { ...otherCode, ...minuteAfter }, { executing: true }],
+    ['unclear', 'it may have the posted content and the journal knows it for an older record', { ...alike, ...minuteAfter }, { ...known(minuteAfter), executing: true }],
+    ['unclear', 'it may have the posted content, its time is days before the call and a newer record waits', { ...alike, ...daysBefore }, { newer: 'open', executing: true }],
+    ['applied', 'it may have the posted content and it has the posted time', alike, { executing: true }],
+    ['unclear', 'it may have the posted content and its time is at the moment of the call', { ...alike, ...whileSent }, { executing: true }],
+    ['applied', 'it may have the posted content and its time is after the call', { ...alike, ...minuteAfter }, { executing: true }],
+    ['applied', 'it has the posted content and the posted time', {}, { executing: true }],
+    ['applied', 'it has the posted content and its time is after the call', minuteAfter, { executing: true }],
+    ['applied', 'it has the posted content and the posted time in place of an older mark', {}, { ...known(minuteBefore), executing: true }],
+    ['unclear', 'it has the posted content and its time is at the moment of the call', whileSent, { executing: true }],
+    ['unclear', 'it has the posted content and the journal knows it for an older record', minuteBefore, { ...known(minuteBefore), executing: true }],
   ]],
-  ['other content, with a time that decides nothing', [
-    ['from the moment of the call', { ...otherCode, ...whileSent }, {}, 'unclear'],
-    ['without a time', { ...otherCode, ...withoutTime }, {}, 'unclear'],
-    ['with a time that cannot be read', { ...otherCode, RecordedOn: 'yesterday' }, {}, 'unclear'],
+  ['a mark with other content whose time decides nothing', [
+    ['unclear', 'its time is at the moment of the call', { ...otherCode, ...whileSent }, {}],
+    ['unclear', 'it has no time', { ...otherCode, ...withoutTime }, {}],
+    ['unclear', 'its time cannot be parsed', { ...otherCode, RecordedOn: 'yesterday' }, {}],
   ]],
 ] // prettier-ignore
 
-describe('decideReadBack: by identity, content and order, and by time last', () => {
+describe('decideReadBack', () => {
   describe.each(cells)('%s', (_row, own) => {
-    it.each(own)('decides the outcome: %s', (_what, mark, knowledge, kind) => {
+    it.each(own)('leads to the outcome "%s" if %s', (kind, _condition, mark, knowledge) => {
       expect(decide(mark === undefined ? [] : [{ ...row, ...mark }], knowledge).kind).toBe(kind)
     })
   })
 
-  it('reaches every decision, and leaves all other cases unclear by the last rule', () => {
+  it('has a case for each outcome, and a last rule that leaves all other cases unclear', () => {
     expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
-    const kinds = new Set(cells.flatMap(([, own]) => own.map(([, , , kind]) => kind)))
+    const kinds = new Set(cells.flatMap(([, own]) => own.map(([kind]) => kind)))
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
   })
 
@@ -216,11 +216,11 @@ describe('the choice of the current mark', () => {
 
   it.each([
     ['with the posted time', {}, {}, true],
-    ['from after the call', minuteAfter, {}, true],
-    ['from before, so that a read may be stale', minuteBefore, {}, false],
-    ['from about the call', whileSent, {}, false],
+    ['with a time after the call', minuteAfter, {}, true],
+    ['with a time before the call, which a stale read may show', minuteBefore, {}, false],
+    ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
-  ])('decides whether an equal mark is certain without a later read: %s', (_what, mark, own, certain) => {
+  ])('decides whether an equal mark is certain without a later read for a mark %s', (_what, mark, own, certain) => {
     expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
   })
 
@@ -254,13 +254,13 @@ describe('decideReadBack for a mark with null members', () => {
 
   it.each<[string, object, Partial<ReadBackFacts>, string]>([
     ['with the posted time', {}, {}, 'applied'],
-    ['by the clock of the service', { RecordedOn: '2026-06-10T10:00:30.7Z' }, {}, 'applied'],
-    ['without a time, as default marks are', { RecordedOn: null }, {}, 'unclear'],
-    ['from before', minuteBefore, {}, 'unclear'],
+    ['with a time by the clock of the service', { RecordedOn: '2026-06-10T10:00:30.7Z' }, {}, 'applied'],
+    ['without a time, like a default mark', { RecordedOn: null }, {}, 'unclear'],
+    ['with a time before the call', minuteBefore, {}, 'unclear'],
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
-    ['of another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
-    ['of a service that shows minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('compares only the members that are not null: %s', (_what, mark, own, kind) => {
+    ['with another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
+    ['of a service that is known to show minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
+  ])('compares only the members that are not null in a mark %s', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 
@@ -301,14 +301,14 @@ it.each([
   ],
   ['different minutes', {}, { MinutesLate: 5 }, 'overwritten'],
   ['different comments', {}, { Comment: 'x' }, 'overwritten'],
-] as const)('compares %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
+] as const)('decideReadBack compares %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
   const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
   const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
   const marks = readMarks(plain, { value }) ?? []
   expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
 })
 
-it('filters by the learner and the event', () => {
+it('toReadBackFilter selects the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(
     `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(900)}`,
   )

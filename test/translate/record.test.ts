@@ -298,7 +298,7 @@ describe('isReplyTo', () => {
     [{ Event: { ExternalID: A } }, false],
     [{ Attendee: { ExternalID: A }, Event: { ExternalID: D } }, false],
     [{ AttendanceCode: { ExternalID: D } }, true],
-  ])('compares the learner and the event of %j: %s', (reply, expected) => {
+  ])('decides by the learner and the event whether %j is the reply: %s', (reply, expected) => {
     expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
   })
 })

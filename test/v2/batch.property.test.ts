@@ -67,7 +67,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('decodes a part the same way whatever parts precede it', () => {
+  it('decodes a part the same way, whatever parts precede it', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const whole = decodeBatch(writeBatch(model), contentTypeOf(model)).parts.map(saidBy)

@@ -115,45 +115,45 @@ describe('the header lines of a part', () => {
   const inHttp = (contentId: string): object => ({ contentId, contentIdInHttp: true })
   it.each<[what: string, text: string, head: object]>([
     ['a request without headers', part(), {}],
-    ['F14: a binary transfer encoding in capitals', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
-    ['F15: folded headers', part(LINE, 'Prefer:\n return=minimal\nA: b\n \tc\n'), { prefersMinimal: true }],
-    ['F15: headers with any text', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
-    ['F16: a Content-ID among the MIME headers', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
-    ['F16: a Content-ID among the HTTP headers', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
-    ['F16: the same Content-ID in both places', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
-    ['F16: an empty Content-ID as no Content-ID', part(LINE, '', `${MIME}Content-ID:\n`), {}],
-    ['F17: blank lines before the request line', part(`\n\n\n${LINE}`), {}],
-    ['F17: a second blank line as part of the body', part(LINE, '\n'), {}],
-    ['F19: a wrong Content-Length', part(LINE, 'Content-Length: many\n'), {}],
-    ['F21: blanks and tabs in the request line', part('POST \tAttendanceRecords \t HTTP/1.0 \n'), {}],
-    ...['Return = "minimal"', 'respond-async; wait=10, Return = "Minimal"', 'x;return=minimal'].map((value) => [`A4: Prefer ${value}`, part(LINE, `Prefer: ${value}\n`), { prefersMinimal: true }] as [string, string, object]),
-    ...['return=representation', 'noreturn=minimal', 'return=minimalist', ''].map((value) => [`A4: Prefer ${value}`, part(LINE, `Prefer: ${value}\n`), {}] as [string, string, object]),
+    ['a binary transfer encoding in capitals (F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
+    ['folded headers (F15)', part(LINE, 'Prefer:\n return=minimal\nA: b\n \tc\n'), { prefersMinimal: true }],
+    ['headers with any text (F15)', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
+    ['a Content-ID among the MIME headers (F16)', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
+    ['a Content-ID among the HTTP headers (F16)', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
+    ['the same Content-ID in both places (F16)', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
+    ['an empty Content-ID as no Content-ID (F16)', part(LINE, '', `${MIME}Content-ID:\n`), {}],
+    ['blank lines before the request line (F17)', part(`\n\n\n${LINE}`), {}],
+    ['a second blank line as part of the body (F17)', part(LINE, '\n'), {}],
+    ['a wrong Content-Length (F19)', part(LINE, 'Content-Length: many\n'), {}],
+    ['blanks and tabs in the request line (F21)', part('POST \tAttendanceRecords \t HTTP/1.0 \n'), {}],
+    ...['Return = "minimal"', 'respond-async; wait=10, Return = "Minimal"', 'x;return=minimal'].map((value) => [`Prefer ${value} (A4)`, part(LINE, `Prefer: ${value}\n`), { prefersMinimal: true }] as [string, string, object]),
+    ...['return=representation', 'noreturn=minimal', 'return=minimalist', ''].map((value) => [`Prefer ${value} (A4)`, part(LINE, `Prefer: ${value}\n`), {}] as [string, string, object]),
     ...[['application/json', 'minimal'], ['a/b, application/json; ODATA.Metadata = "Full"', 'full'], ['application/json;odata.metadata=none', 'none'], ['application/json;odata.metadata=nonesuch', 'minimal'], ['application/json;metadata=full', 'full'], ['application/json;x.metadata=full', 'minimal']].map(([value = '', metadata]) => [`Accept ${value}`, part(LINE, `Accept: ${value}\n`), { metadata }] as [string, string, object]),
-  ])('reads %s', (_, text, head) => {
+  ])('batch-wire: reads %s', (_, text, head) => {
     expect(decodePart(text)).toMatchObject({ ...plain, ...head })
   }) // prettier-ignore
 
   const faulty = (line: string): string => part(LINE, `${line}\n`)
   it.each([
-    ['F14: two transfer encodings', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
-    ['F16: two Content-IDs among the HTTP headers', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
-    ['F16: two Content-IDs among the MIME headers', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
-    ['F16: a Content-ID that is not UTF-8', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
-    ['F18: JSON in place of a request line', part('{}'), 'ADP_REQUEST_LINE'],
-    ['F18: blank lines in place of a request line', `${MIME}\n\n\n`, 'ADP_REQUEST_LINE'],
-    ['F18: a request line without an HTTP version', part('POST AttendanceRecords\n'), 'ADP_REQUEST_LINE'],
-    ['F21: a control character in the target', part('POST Attendance\u0001Records HTTP/1.1\n'), 'ADP_REQUEST_LINE'],
-    ['F15: a header without a colon', faulty('nothing'), 'ADP_HEADER'],
-    ['F15: a folded line before any header', part(LINE, '', ` folded: first\n${MIME}`), 'ADP_HEADER'],
-    ['F15: a blank before the colon', faulty('A : b'), 'ADP_HEADER'],
-    ['F15: a header without a name', faulty(': b'), 'ADP_HEADER'],
-    ['F15: a NUL character in a header', faulty('A: b\u0000'), 'ADP_HEADER'],
-    ['F15: a CR within a line', faulty('A: b\rC'), 'ADP_HEADER'],
-    ['F15: a control character in a header', faulty('A: b\u007f'), 'ADP_HEADER'],
-    ['F15: a control character in a folded line', faulty('A: b\n c\u0001'), 'ADP_HEADER'],
-    ['F18: a request line with an absolute target among the headers', part(LINE, '', `${MIME}POST http://host/x HTTP/1.1\n`), 'ADP_HEADER'],
-    ['F27: a long request line', part(`POST AttendanceRecords?${'x'.repeat(70_000)} HTTP/1.1\n`), 'ADP_LIMIT'],
-  ])('rejects %s', (_, text, code) => {
+    ['two transfer encodings (F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
+    ['two Content-IDs among the HTTP headers (F16)', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
+    ['two Content-IDs among the MIME headers (F16)', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
+    ['a Content-ID that is not UTF-8 (F16)', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
+    ['JSON in place of a request line (F18)', part('{}'), 'ADP_REQUEST_LINE'],
+    ['blank lines in place of a request line (F18)', `${MIME}\n\n\n`, 'ADP_REQUEST_LINE'],
+    ['a request line without an HTTP version (F18)', part('POST AttendanceRecords\n'), 'ADP_REQUEST_LINE'],
+    ['a control character in the target (F21)', part('POST Attendance\u0001Records HTTP/1.1\n'), 'ADP_REQUEST_LINE'],
+    ['a header without a colon (F15)', faulty('nothing'), 'ADP_HEADER'],
+    ['a folded line before any header (F15)', part(LINE, '', ` folded: first\n${MIME}`), 'ADP_HEADER'],
+    ['a blank before the colon (F15)', faulty('A : b'), 'ADP_HEADER'],
+    ['a header without a name (F15)', faulty(': b'), 'ADP_HEADER'],
+    ['a NUL character in a header (F15)', faulty('A: b\u0000'), 'ADP_HEADER'],
+    ['a CR within a line (F15)', faulty('A: b\rC'), 'ADP_HEADER'],
+    ['a control character in a header (F15)', faulty('A: b\u007f'), 'ADP_HEADER'],
+    ['a control character in a folded line (F15)', faulty('A: b\n c\u0001'), 'ADP_HEADER'],
+    ['a request line with an absolute target among the headers (F18)', part(LINE, '', `${MIME}POST http://host/x HTTP/1.1\n`), 'ADP_HEADER'],
+    ['a long request line (F27)', part(`POST AttendanceRecords?${'x'.repeat(70_000)} HTTP/1.1\n`), 'ADP_LIMIT'],
+  ])('batch-wire: rejects %s', (_, text, code) => {
     const { code: found, at } = faultOf(() => decodePart(text))
     expect([found, at.part]).toEqual([code, 1])
   }) // prettier-ignore
@@ -251,7 +251,7 @@ describe('a part that follows another part', () => {
     [`${MIME}\n${HTTP}`, part(HTTP, 'Accept: x\n')],
     [`${MIME}\n${HTTP}A: b\n`, part(HTTP, 'A: bc\n')],
     [`${MIME}\n${HTTP}Content-ID: 1\n`, part(HTTP, 'Content-ID: 12\nA: b\n')],
-  ])('has the same head as it would have alone: %j, %j', (first, second) => {
+  ])('has the same head as without that part: %j, %j', (first, second) => {
     expect(lastOf(first, second)).toEqual(lastOf(second))
   }) // prettier-ignore
 })

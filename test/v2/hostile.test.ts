@@ -4,7 +4,7 @@ import { AdapterError } from '../../src/errors.ts'
 import { decodeBatch, decodeBatchInSteps, decodeRecord } from '../../src/v2/index.ts'
 import { batchOf, costlyRecords, hostileBodies, LINE, MIME } from './support/hostile.ts'
 
-/** Large enough that work which grows with the square of the input does not end within the time of a test. */
+/** The size in bytes. Work that grows with the square of this size would exceed the time limit of a test. */
 const SIZE = 8 * 1024 * 1024
 
 /** Returns the number of parts, or the code of the error. */

@@ -29,7 +29,7 @@ describe('readUpstreamError', () => {
   })
 
   const rows: [name: string, body: unknown, form: UpstreamError['form'], entries: UpstreamError['entries'], outer?: UpstreamError['outer']][] = [
-    ['OData', { error: { code: 'a', message: 'b', target: 'c' } }, 'odata', [entry('a', 'b', 'c')]],
+    ['an OData error', { error: { code: 'a', message: 'b', target: 'c' } }, 'odata', [entry('a', 'b', 'c')]],
     ['an empty OData error', { error: {} }, 'odata', [entry(undefined, '')]],
     ['an OData error with members of other types', { error: { code: 1, message: [], target: {}, details: 'x' } }, 'odata', [entry(undefined, '')]],
     ['an OData error with nulls', { error: { code: null, message: 'b', target: null, details: null } }, 'odata', [entry(undefined, 'b')]],
@@ -41,7 +41,7 @@ describe('readUpstreamError', () => {
     ['an empty array as unreadable', [], 'unreadable', []],
     ['an array of other values as unreadable', [1], 'unreadable', []],
     ['another object as unreadable', { Message: 'm' }, 'unreadable', []],
-    ['null', null, 'unreadable', []],
+    ['null as unreadable', null, 'unreadable', []],
   ] // prettier-ignore
   it.each(rows)('reads %s', (_name, body, form, entries, outer) => {
     expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries, outer })
@@ -87,7 +87,7 @@ describe('parsePostReply', () => {
     [500, reply, serverError], [501, reply, refused(501)], [502, '', serverError], [504, '', serverError], [599, '', serverError],
     [600, '', serverError], [999, reply, serverError], [100, '', serverError], [0, '', serverError],
   ] // prettier-ignore
-  it.each(rows)('reads the outcome of %i with %j', (status, body, outcome) => {
+  it.each(rows)('reads the outcome from the status %i and the body %j', (status, body, outcome) => {
     expect(parsePostReply(status, body, undefined, now)).toEqual(outcome)
   })
 
@@ -115,7 +115,7 @@ describe('readRetryAfter', () => {
     ['soon', '', undefined],
     ['-1x', '', undefined],
   ]
-  it.each(rows)('reads the wait from the header %j and the body %j', (header, body, waitMs) => {
+  it.each(rows)('reads the wait from the Retry-After header %j and the body %j', (header, body, waitMs) => {
     expect(readRetryAfter(header, body, now)).toBe(waitMs)
   })
 })

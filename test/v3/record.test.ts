@@ -35,7 +35,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ...nulls, ExternalID: null })).toBe(false)
   })
 
-  it('agrees with a schema on any members of a reply', () => {
+  it('accepts and rejects the same replies as a schema, whatever their members are', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
     const reference = z.object({ ExternalID: guid.nullish(), Type: z.string().nullish() })
     const schema = z.object({
@@ -135,7 +135,7 @@ describe('encodeRecord', () => {
     ['MinutesLate alone', { Qualifier: { MinutesLate: 2_147_483_647, Comment: undefined } }],
     ['Comment alone', { Qualifier: { MinutesLate: undefined, Comment: '' } }],
   ] // prettier-ignore
-  it.each(changes)('keeps null and missing members apart: %s', (_name, change) => {
+  it.each(changes)('distinguishes null from missing members in a record with %s', (_name, change) => {
     const record = { ...whole, ...change }
     expect(encodeRecord(record, 'full')).toBe(JSON.stringify(record))
   })

@@ -63,7 +63,7 @@ describe('createRowEncoder', () => {
     [['AttendanceHistorys', 'MinutesLate'], 'none', '{"MinutesLate":5,"AttendanceHistorys":[]}'],
     [['Learner'], 'full', '{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Learner":"l"}'],
   ] as const)(
-    'writes the selected fields %j in the order of the service with metadata %s',
+    'writes the selected fields %j in the order of the service with the metadata level %s',
     (select, level, json) => {
       expect(createRowEncoder(new Set(select), level)(row)).toBe(json)
     },

@@ -81,18 +81,18 @@ describe('readBatchReply', () => {
   })
 
   const whole: [name: string, own: UpstreamReply, expected: unknown][] = [
-    ['404', reply('', undefined, 404), 'unsupported'],
-    ['405', reply('', undefined, 405), 'unsupported'],
-    ['415', reply('{"error":{}}', 'application/json', 415), 'unsupported'],
-    ['501', reply('', undefined, 501), 'unsupported'],
-    ['413', reply('', undefined, 413), 'tooLong'],
-    ['429 without a time', reply('{"error":{"code":"429","message":"BATCH_TOO_MANY_REQ"}}', 'application/json', 429), 'tooLong'],
-    ['429 with a time', reply('{"statusCode":429,"message":"Rate limit is exceeded. Try again in 2 seconds."}', 'application/json', 429), { words: ['throttled 2000', 'throttled 2000'], sound: true }],
-    ['401', reply('', undefined, 401), { words: ['refused 401', 'refused 401'], sound: true }],
-    ['503', reply('', undefined, 503), { words: ['unavailable undefined', 'unavailable undefined'], sound: true }],
-    ['302', reply('', undefined, 302), { words: ['redirected undefined', 'redirected undefined'], sound: true }],
-    ['500', reply('', undefined, 500), { words: ['serverError', 'serverError'], sound: false }],
-    ['202', reply('{"responses":[]}', 'application/json', 202), { words: [lost, lost], sound: false }],
+    ['a 404', reply('', undefined, 404), 'unsupported'],
+    ['a 405', reply('', undefined, 405), 'unsupported'],
+    ['a 415', reply('{"error":{}}', 'application/json', 415), 'unsupported'],
+    ['a 501', reply('', undefined, 501), 'unsupported'],
+    ['a 413', reply('', undefined, 413), 'tooLong'],
+    ['a 429 without a time', reply('{"error":{"code":"429","message":"BATCH_TOO_MANY_REQ"}}', 'application/json', 429), 'tooLong'],
+    ['a 429 with a time', reply('{"statusCode":429,"message":"Rate limit is exceeded. Try again in 2 seconds."}', 'application/json', 429), { words: ['throttled 2000', 'throttled 2000'], sound: true }],
+    ['a 401', reply('', undefined, 401), { words: ['refused 401', 'refused 401'], sound: true }],
+    ['a 503', reply('', undefined, 503), { words: ['unavailable undefined', 'unavailable undefined'], sound: true }],
+    ['a 302', reply('', undefined, 302), { words: ['redirected undefined', 'redirected undefined'], sound: true }],
+    ['a 500', reply('', undefined, 500), { words: ['serverError', 'serverError'], sound: false }],
+    ['a 202', reply('{"responses":[]}', 'application/json', 202), { words: [lost, lost], sound: false }],
     ['HTML', reply('<html>', 'text/html'), { words: [lost, lost], sound: false }],
     ['an empty body', reply('', undefined), { words: [lost, lost], sound: false }],
     ['broken JSON', reply('{"responses":[', 'application/json'), { words: [lost, lost], sound: false }],
@@ -100,11 +100,11 @@ describe('readBatchReply', () => {
     ['multipart without a boundary', reply('--b--', 'multipart/mixed'), { words: [lost, lost], sound: false }],
     ['parts without an HTTP response', reply('--b\r\n\r\nx\r\n--b\r\nContent-ID: 2\r\n\r\n\r\n--b--', 'multipart/mixed; boundary=b'), { words: [lost, lost], sound: false }],
   ] // prettier-ignore
-  it.each(whole)('reads the reply to a whole batch: %s', (_name, own, expected) => {
+  it.each(whole)('reads %s as the reply to a whole batch', (_name, own, expected) => {
     expect(outcomes(own, 2)).toEqual(expected)
   })
 
-  it('reads a part with repeated fields, and assigns no answer that has two ids', () => {
+  it('reads a part with repeated headers, and assigns no answer that has two ids', () => {
     const part = (ids: string, n: number): string =>
       `--b\r\nContent-Type: application/http\r\n${ids}\r\nHTTP/1.1 429 Told\r\nRetry-After: 3\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
     const parts = [part('Content-ID: 1\r\n', 1), part('Content-ID: 2\r\nContent-ID: 3\r\n', 2)]

@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('auto: posts single records after the service refused a batch, and tries one batch again after ten minutes', async () => {
+  it('posts single records in mode auto once the service refused a batch, and tries one batch again after ten minutes', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -44,12 +44,12 @@ describe('createBatchPost', () => {
     expect(calls.filter((call) => !call.startsWith('[')).sort()).toEqual(Array.from('abcdefghij'))
   })
 
-  it('auto: retries nothing and sends no further batch if the answers of a batch cannot be told apart', async () => {
+  it('retries nothing and sends no further batch in mode auto if the answers of a batch cannot be assigned to its records', async () => {
     const { calls, postAll } = start({}, answered(false))
     const outcomes = await postAll('abc')
     const together = { records: 3 }
     expect(outcomes).toEqual(Array(3).fill({ ...inBatch, together }))
-    // All records share one object, because what is seen of one is seen of the batch.
+    // All records share one object, because an observation of one record applies to the whole batch.
     expect(new Set(outcomes.map((outcome) => outcome.kind === 'unknown' && outcome.together)).size).toBe(1)
     expect(await postAll('de')).toEqual([alone, alone])
     expect(calls).toEqual(['[abc]', 'd', 'e'])
@@ -57,7 +57,7 @@ describe('createBatchPost', () => {
 
   const taken = (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(accepted), sound: true }) // prettier-ignore
 
-  it('halves a batch that is too long, and for ten minutes sends none longer than the longest that passed', async () => {
+  it('halves a batch that is too long, and sends no longer batch than the longest accepted one for ten minutes', async () => {
     const short = (count: number): BatchResult =>
       count > 3 ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { clock, calls, postAll } = start({ maxRecords: 8 }, short)
@@ -68,11 +68,11 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcdefgh]', '[abcd]', '[ab]', '[cd]', '[ef]', '[gh]', '[ij]', '[kl]', 'm', '[nopq]', '[no]', '[pq]']) // prettier-ignore
   })
 
-  it('isolates the one record that makes a batch too long, and keeps the batch size that passed', async () => {
+  it('finds the one record that makes a batch too long, and keeps the batch size that V3 accepted', async () => {
     const large = (count: number, records: string): BatchResult =>
       records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { calls, postAll } = start({ maxRecords: 8 }, large)
-    // The upstream's answer to that record alone is its outcome.
+    // The record is posted alone, and the answer to that post is its outcome.
     expect(await postAll('abcdefgX')).toEqual([...Array<PostOutcome>(6).fill(accepted), alone, alone])
     await postAll('ijklmnop')
     expect(calls).toEqual(['[abcdefgX]', '[abcd]', '[efgX]', '[ef]', '[gX]', 'g', 'X', '[ijkl]', '[mnop]'])
@@ -88,7 +88,7 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcd]', '[ab]', '[cd]'])
   })
 
-  it('batch: reports every record of a refused batch as not applied, and continues with batches', async () => {
+  it('reports every record of a refused batch as not applied in mode batch, and continues with batches', async () => {
     const { calls, postAll } = start({ mode: 'batch' }, unsupported)
     const refused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
     expect([await postAll('ab'), await postAll('cd')]).toEqual([[refused, refused], [refused, refused]]) // prettier-ignore

@@ -45,7 +45,7 @@ async function post(url: URL): Promise<PostOutcome> {
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-describe('the client of a service whose reply never ends', () => {
+describe('the V3 client, for a service whose reply never ends', () => {
   const ways: [what: string, first: string, again: string][] = [
     ['the body byte by byte without end', HEAD, '1\r\n \r\n'],
     ['endless interim responses', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'],
@@ -69,7 +69,7 @@ describe('the client of a service whose reply never ends', () => {
   )
 })
 
-describe('the client of a service that repeats a header field', () => {
+describe('the V3 client, for a service that repeats a header field', () => {
   const reply = (status: string, fields: string): string =>
     `HTTP/1.1 ${status}\r\n${fields}Content-Length: 2\r\n\r\n{}`
   const answer = async (text: string): Promise<URL> =>
@@ -92,7 +92,7 @@ describe('the client of a service that repeats a header field', () => {
   })
 })
 
-describe('the client of a service with a large reply', () => {
+describe('the V3 client, for a service with a large reply', () => {
   /** Returns `count` bytes of JSON, each in its own chunk. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
 

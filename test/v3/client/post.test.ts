@@ -103,7 +103,7 @@ describe('a post whose permission to send is refused at the socket', () => {
 })
 
 describe('the budget of a batch', () => {
-  it('makes a sent record unknown and a queued or later record not applied when it ends', async () => {
+  it('makes a sent record unknown, and a queued or later record not applied, when it ends', async () => {
     const upstream = await startUpstream(() => undefined)
     const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, { budgetMs: 200 })
     const outcomes = await Promise.all([postWith(writes), postWith(writes)])
@@ -112,7 +112,7 @@ describe('the budget of a batch', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('keeps a received status if only the explanation is missing when it ends', async () => {
+  it('keeps a received status when it ends before the body has arrived', async () => {
     const upstream = await startUpstream(begin('HTTP/1.1 403 X\r\nContent-Length: 9\r\n\r\n{'))
     expect(await post(client(upstream.url), 200)).toEqual({
       kind: 'refused',
@@ -143,7 +143,7 @@ describe('the budget of a batch', () => {
   })
 })
 
-it('reports every call that left, with its status or without one', async () => {
+it('the client reports every call that it sent, with or without a status', async () => {
   const reported: [kind: string, status: number | undefined][] = []
   const upstream = await startUpstream((seen, response) =>
     seen.index === 0

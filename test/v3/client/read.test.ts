@@ -60,28 +60,28 @@ describe('createV3Reader', () => {
   const torn: Answer = (_seen, response) =>
     void response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"value"')
   const rows: [name: string, answer: Answer, outcome: ReadOutcome][] = [
-    ['200', replyWith(200, { value: [1] }), { kind: 'read', json: { value: [1] } }],
+    ['a 200', replyWith(200, { value: [1] }), { kind: 'read', json: { value: [1] } }],
     ['a 200 that is not JSON', replyWith(200, '<html>'), broken(200)],
     ['a 200 that is cut off', torn, broken(200)],
-    ['302', replyWith(302, '', { Location: '/elsewhere' }), broken(302)],
-    ['500', replyWith(500, 'oops'), broken(500)],
-    ['404', replyWith(404, { error: { code: 'X', message: 'none' } }), { kind: 'refused', error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] } }],
+    ['a 302', replyWith(302, '', { Location: '/elsewhere' }), broken(302)],
+    ['a 500', replyWith(500, 'oops'), broken(500)],
+    ['a 404', replyWith(404, { error: { code: 'X', message: 'none' } }), { kind: 'refused', error: { status: 404, form: 'odata', entries: [{ code: 'X', message: 'none', target: undefined }] } }],
     ['a 429 of the gateway', replyWith(429, tooMany), unavailable('throttled', 7_000)],
     ['a 429 with Retry-After', replyWith(429, '', { 'Retry-After': '2' }), unavailable('throttled', 2_000)],
     ['a 429 without a time', replyWith(429), unavailable('throttled')],
     ['a 503 with a date', replyWith(503, '', { 'Retry-After': 'Wed, 10 Jun 2026 10:00:03 GMT' }), unavailable('unavailable', 3_000)],
-    ['503', replyWith(503), unavailable('unavailable')],
-    ['408', replyWith(408), unavailable('unavailable')],
+    ['a 503', replyWith(503), unavailable('unavailable')],
+    ['a 408', replyWith(408), unavailable('unavailable')],
     ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), unavailable('notConnected')],
-    ['silence', () => undefined, unavailable('notConnected')],
-    ['a body that stops', (_seen, response) => void response.write('{"value"'), broken(200)],
+    ['a service that never answers', () => undefined, unavailable('notConnected')],
+    ['a body that stalls', (_seen, response) => void response.write('{"value"'), broken(200)],
   ] // prettier-ignore
-  it.each(rows)('reports the meaning of %s', async (_name, answer, outcome) => {
+  it.each(rows)('reports the outcome of %s', async (_name, answer, outcome) => {
     const upstream = await startUpstream(answer)
     expect(await get(reader(upstream.url, { headersMs: 150, bodyMs: 150 }))).toEqual(outcome)
   })
 
-  it('reports that no server listens', async () => {
+  it('reports the service as not connected if no server listens', async () => {
     expect(await get(reader('http://127.0.0.1:1'))).toEqual(unavailable('notConnected'))
   })
 
@@ -118,7 +118,7 @@ describe('createV3Reader', () => {
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('keeps concurrent pages apart, even from reads that are aborted halfway', async () => {
+  it('returns each concurrent read its own page, even while other reads are aborted halfway', async () => {
     const rowsOf = (index: number): string[] =>
       Array<string>(2_000 + 500 * (index % 8)).fill(`${index} ${'x'.repeat(250)}`)
     const ended = new Map([3, 6, 9].map((index) => [index, new AbortController()]))
@@ -192,7 +192,7 @@ describe('parsePage', () => {
     )
   })
 
-  it.each(['"v\\u0061lue":[]', '"value":[]'])('lets %s after the rows replace them', async (later) => {
+  it.each(['"v\\u0061lue":[]', '"value":[]'])('lets the member %s replace the rows before it', async (later) => {
     const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
     const json = `{"value":${JSON.stringify(rows)},${later}}`
     expect(await parsePage(Buffer.from(json))).toEqual({ value: [] })
@@ -217,11 +217,11 @@ describe('parsePage', () => {
   })
 
   it.each([
-    '',
-    '{"value":[1',
-    `{"value":[{"a":1}]${' '.repeat(70_000)}`,
-    `{"value":[{"a":1}${' '.repeat(70_000)}}]}`,
-  ])('returns undefined for text that is not JSON', async (text) => {
+    ['an empty text', ''],
+    ['a page that ends within its rows', '{"value":[1'],
+    ['a page that ends after its rows', `{"value":[{"a":1}]${' '.repeat(70_000)}`],
+    ['a row with an additional bracket', `{"value":[{"a":1}${' '.repeat(70_000)}}]}`],
+  ])('returns undefined for %s', async (_what, text) => {
     expect(await parsePage(Buffer.from(text))).toBeUndefined()
   })
 })

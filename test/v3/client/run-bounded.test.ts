@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { runBounded } from '../../../src/v3/index.ts'
 
-/** What a run did: the order of starts and ends, and the most tasks that ran at the same time. */
+/** A run that has ended: the order of starts and ends, and the largest number of tasks that ran at the same time. */
 interface Trace {
   readonly started: number[]
   readonly ended: number[]
@@ -65,7 +65,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('runBounded', () => {
-  it('runs each task once, respects the concurrency and the order of each key, and starts no task once stopped', async () => {
+  it('runs each task once, within the concurrency and in the order of each key, until it is stopped', async () => {
     const stop = fc.option(fc.nat(40), { nil: Infinity })
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, stop, async (all, most, order, stopAfter) => {
@@ -93,7 +93,7 @@ describe('runBounded', () => {
     expect((await run(distinct, 4, [0], 0)).started).toEqual([])
   })
 
-  it('starts no task during a pause, and continues after it whatever ended in the meantime', async () => {
+  it('starts no task during a pause, and continues after the pause even if tasks ended meanwhile', async () => {
     const started: number[] = []
     const ends = Array.from({ length: 4 }, () => Promise.withResolvers<undefined>())
     const pauses: (() => void)[] = []
