@@ -19,32 +19,32 @@ const renameMeta = (name: string): string =>
   `update journal_meta set name = '${name.slice(0, -1)}~' where name = '${name}'`
 const change = (text: string): string => `replace(${text}, substr(${text}, -30, 1), 'z')`
 
-/** Replies to the batch that was posted before the damage: the stored reply, or a reply that its outcome is unknown. */
+/** The two possible replies to a batch that was posted before the damage: the stored outcomes, or an unknown outcome. */
 const kept = created(3)
 const unknown = '504 ADP_OUTCOME_UNKNOWN'
 
 /**
- * SQL that flips bits of an SQLite journal where SQLite's own checks do not notice it, and what the journal reports. The stored version
+ * SQL that flips bits of an SQLite journal where SQLite's own checks do not detect the change, and what the journal reports. The stored version
  * number is not among them, because a different number may come from a newer program.
  */
 const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply: unknown])[] = [
-  ['the sealed key of MACs', setMeta('mac_key', change('value')), /key of the MACs of stages was changed/, kept],
+  ['the sealed MAC key', setMeta('mac_key', change('value')), /key of the MACs of stages was changed/, kept],
   ['the key id of the MAC key', setMeta('mac_key', "'j' || substr(value, 2)"), /key of the MACs of stages was changed/, kept],
   ['the name of the MAC key', renameMeta('mac_key'), /no damage was found/, kept],
   ['the proof of a key', `update journal_keys set proof = ${change('proof')}`, /what tells key k1 from others/, kept],
-  ['the salt, which stays a valid salt', setMeta('salt', "'00' || substr(value, 3)"), /what tells key k1 from others/, kept],
-  ['the salt', setMeta('salt', change('value')), /its salt cannot be read.*It cannot be used/s, kept],
+  ['the salt, which stays well-formed', setMeta('salt', "'00' || substr(value, 3)"), /what tells key k1 from others/, kept],
+  ['the salt, which becomes malformed', setMeta('salt', change('value')), /its salt cannot be read.*It cannot be used/s, kept],
   ['the name of the version', renameMeta('version'), /its version cannot be read.*It cannot be used/s, kept],
-  ['the identity', setMeta('identity', change('value')), /its identity cannot be read/, kept],
-  ['the age', setMeta('age', "'a' || value"), /its age cannot be read/, kept],
-  ['the end of an earlier loss', "insert into journal_meta values ('read_back_until', '17~')", /its read_back_until/, kept],
+  ['the identity of the journal', setMeta('identity', change('value')), /its identity cannot be read/, kept],
+  ['the age of the journal', setMeta('age', "'a' || value"), /its age cannot be read/, kept],
+  ['the end of the read-backs after an earlier loss', "insert into journal_meta values ('read_back_until', '17~')", /its read_back_until/, kept],
   ['the size of a request', 'update journal_batches set bytes = bytes + 1099511627776', /no damage was found/, kept],
   ['a count of commits', 'update journal_commits set commits = -5 where commits > 0', /is an old copy with -5/, kept],
-  ['a number of a batch', `update journal_commits set last_batch = ${2 ** 53 - 1}`, /no damage was found/, kept],
-  ['the end of the trail of stages', `update rollout_head set mac = ${change('mac')}`, /no damage was found/, kept],
-  ['the length of the trail of stages', 'update rollout_head set entries = 4', /no damage was found/, kept],
-  ['the key of a request', "update journal_payloads set key_id = 'k3'", /no damage was found/, unknown],
-  ['the key of answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],
+  ['the number of the last batch', `update journal_commits set last_batch = ${2 ** 53 - 1}`, /no damage was found/, kept],
+  ['the MAC of the stage history', `update rollout_head set mac = ${change('mac')}`, /no damage was found/, kept],
+  ['the length of the stage history', 'update rollout_head set entries = 4', /no damage was found/, kept],
+  ['the key id of a request', "update journal_payloads set key_id = 'k3'", /no damage was found/, unknown],
+  ['the key id of the answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],
 ] // prettier-ignore
 
 describe('product 3: adopting a journal whose bits were flipped', () => {

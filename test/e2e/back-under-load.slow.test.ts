@@ -34,7 +34,7 @@ interface Instance {
   answered(status: number): Promise<void>
 }
 
-/** Ways in which V3 dies: it refuses connections, or it accepts requests and never answers. */
+/** The failure of V3: it refuses connections, or it accepts requests and never answers. */
 type Death = 'none' | 'refused' | 'silent'
 
 async function startRig() {
@@ -90,7 +90,6 @@ async function startRig() {
   }
 }
 
-/** Runs the clients of one instance. Each client posts a batch of its own. */
 function startClients(
   url: string,
   number: number,
@@ -134,7 +133,6 @@ function startClients(
   }
 }
 
-/** Prints how long each instance took until V2 served its clients. */
 function report(what: string, sinceMs: number, firsts: readonly number[]): number[] {
   const took = firsts.map((at) => at - sinceMs)
   console.log(`${what}: first answer of V2 after ${took.join(' and ')} ms`)
@@ -145,7 +143,7 @@ describe.skipIf(missingPostgres() !== undefined)('rollback to V2 under load, wit
   test.each([
     ['V3 answers', 'none'],
     ['V3 refuses connections', 'refused'],
-    ['V3 takes requests and is silent', 'silent'],
+    ['V3 accepts requests and never answers', 'silent'],
   ] as const)(
     'returns every client to V2 within 2 s of the command while %s',
     { retry: 2 },

@@ -15,7 +15,6 @@ import { RawClient } from '../support/raw-client.ts'
 import { echoOf, echoRecord, holdAnswers, startUpstream } from '../support/scripted-upstream.ts'
 import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
-/** Opens a connection and sends a batch over it. */
 const sendRaw = (port: number, records: readonly object[]): Promise<RawClient> =>
   RawClient.open(port, batchText(batchOf(records)))
 

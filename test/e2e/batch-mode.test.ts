@@ -20,8 +20,8 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 
 const formats = ['multipart', 'json'] as const
 
-describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
-  it('takes one call without a wait at five calls a second, and gets 201 for every record', async () => {
+describe.each(formats)('a class of 30 in a V3 batch in the format %s', (batchFormat) => {
+  it('takes a single call that does not wait at five calls a second, and gets 201 for every record', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
     const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
@@ -74,7 +74,7 @@ describe.each(formats)('a class of 30 in a V3 batch (%s)', (batchFormat) => {
   })
 })
 
-it('accepts the parts of a broken-off reply up to the last closed delimiter', async () => {
+it('the adapter accepts the complete parts of a V3 batch reply that breaks off', async () => {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, 6)
   await sandbox.put('faults', { kind: 'truncate', bytes: 2_500, path: '$batch', count: 1 })
@@ -133,7 +133,7 @@ describe('V3 batches', () => {
     [413, 20, [20, 10, 5, 5, 5, 5]],
     [429, 10, [10, 5, 5]],
   ])(
-    'are split without losing a record when V3 answers that they are too long (%s)',
+    'are split without losing a record when V3 says with %s that they are too long',
     async (status, count, sizes) => {
       const seenSizes: number[] = []
       const upstream = await startUpstream((seen, response) => {

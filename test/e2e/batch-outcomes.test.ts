@@ -17,7 +17,6 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 
 const quick = { timeouts: { connectMs: 1_000, headersMs: 300, bodyMs: 300 } }
 
-/** Reads the request and then resets the connection. */
 const reset: Answer = (_seen, response) => {
   response.socket?.resetAndDestroy()
 }
@@ -80,12 +79,12 @@ describe('a batch sent to V3', () => {
     ['gets a chunked body that ends early', raw('HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"Ex', true)],
     ['gets a reply that is not HTTP', raw('SSH-2.0-odd\r\n\r\n', true)],
     ['gets 100 Continue and nothing more', raw('HTTP/1.1 100 Continue\r\n\r\n', false)],
-    ['gets 101', raw('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', false)],
+    ['gets a 101', raw('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', false)],
     ['gets 200 with HTML', replyWith(200, '<html>ok</html>', { 'Content-Type': 'text/html' })],
-    ['gets 201 with nothing', replyWith(201)],
+    ['gets 201 without a body', replyWith(201)],
     ['gets 204', replyWith(204)],
     ['gets 200 with broken JSON', replyWith(200, '{"ExternalID":"')],
-    ['gets 200 with another JSON', replyWith(200, [1, 2])],
+    ['gets 200 with JSON that is not a record', replyWith(200, [1, 2])],
     ['gets 201 without an id', replyWith(201, { Present: true })],
     ['gets 201 with the zero guid', replyWith(201, { ExternalID: guid(0).replace('4000-8', '0000-0') })],
     ['gets 201 with more than a mebibyte', replyWith(201, { ExternalID: guid(5), Comment: 'x'.repeat(1_100_000) })],
@@ -97,7 +96,7 @@ describe('a batch sent to V3', () => {
     ['gets 600', raw('HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', false)],
   ] // prettier-ignore
   it.each(unclear)(
-    'reports a record as neither failed nor accepted when the record %s',
+    'reports the outcome of a record as unknown when the post %s',
     async (_name, answer) => {
       const { upstream, adapter } = await startWithV3(answer, { v3: quick })
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -119,12 +118,12 @@ describe('a batch sent to V3', () => {
     ['503', replyWith(503), 'ADP_UPSTREAM_UNAVAILABLE', 503],
     ['429', replyWith(429, { statusCode: 429, message: 'Rate limit is exceeded. Try again in 2 seconds.' }), 'ADP_UPSTREAM_UNAVAILABLE', 503],
     ['408', replyWith(408), 'ADP_UPSTREAM_UNAVAILABLE', 503],
-    ['503 cut off', raw('HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\n{', true), 'ADP_UPSTREAM_UNAVAILABLE', 503],
+    ['a 503 that is cut off', raw('HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\n{', true), 'ADP_UPSTREAM_UNAVAILABLE', 503],
     ['301', replyWith(301, '', { Location: '/elsewhere' }), 'ADP_UPSTREAM_PROTOCOL', 502],
     ['307', replyWith(307, '', { Location: 'http://127.0.0.1:1/' }), 'ADP_UPSTREAM_PROTOCOL', 502],
   ] // prettier-ignore
   it.each(declined)(
-    'reports a record as not applied after %s, without a retry that the budget has no time for',
+    'reports a record as not applied after %s when the budget leaves no time for a retry',
     async (_name, answer, code, status) => {
       const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -145,8 +144,8 @@ describe('a batch sent to V3', () => {
     ['the gateway', replyWith(404, { statusCode: 404, message: 'Resource not found' }), ['ADP_UPSTREAM_REFUSED']],
     ['the V2 array', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }, { Message: 'n', ErrorCode: 'ATT_VAL_3' }]), ['ATT_VAL_2', 'ATT_VAL_3']],
     ['HTML', replyWith(400, '<html>', { 'Content-Type': 'text/html' }), ['ADP_UPSTREAM_REFUSED']],
-    ['nothing', replyWith(422), ['ADP_UPSTREAM_REFUSED']],
-    ['a torn body', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
+    ['an empty body', replyWith(422), ['ADP_UPSTREAM_REFUSED']],
+    ['a body that breaks off', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
   ] // prettier-ignore
   it.each(refusals)(
     'service.md 7: reports a rejection in the form of %s as 400 with one SequenceID',
@@ -184,7 +183,7 @@ describe('a batch sent to V3', () => {
     }) // prettier-ignore
   })
 
-  it('sends on a fresh connection when the upstream has closed an idle one', async () => {
+  it('posts over a new connection when the upstream has closed an idle one', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       response.end(echoOf(seen))
       if (seen.index === 0) response.on('finish', () => response.socket?.end())
@@ -195,7 +194,7 @@ describe('a batch sent to V3', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('reports what was sent as unknown, and sends nothing more, when the budget is spent', async () => {
+  it('reports posted records as unknown, and posts nothing more, when the budget ends', async () => {
     const upstream = await startUpstream(() => undefined)
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 400, concurrency: 3 } }))
     const parts = await postRecords(adapter, flatRecords(8))

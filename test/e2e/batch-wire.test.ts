@@ -16,7 +16,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 
 const key = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
 
-describe('a batch on its way to the upstream', () => {
+describe('a post to the upstream for a record of a batch', () => {
   it('batch-wire F24: carries only the outer credentials, whatever the inner requests say', async () => {
     const { upstream, adapter } = await startWithV3()
     const inner = [
@@ -45,7 +45,7 @@ describe('a batch on its way to the upstream', () => {
     })
   })
 
-  it("maps the partner's key and keeps the path of the base address", async () => {
+  it("has the partner's V3 key, and a path that begins with the path of baseUrl", async () => {
     const upstream = await startUpstream()
     const { Secret } = await import('../../src/config/index.ts')
     const adapter = await startAdapter(
@@ -80,7 +80,7 @@ describe('the request around a batch', () => {
     },
   )
 
-  it.each(['/$batch', '/V2/%24batch?x=1'])('names the path for batches when a client posts a batch to %s', async (path) => {
+  it.each(['/$batch', '/V2/%24batch?x=1'])('gets an error that names the path for batches when it is posted to %s', async (path) => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([
@@ -93,12 +93,12 @@ describe('the request around a batch', () => {
     ['without a key', { Authorization: 'bearer t' }, /missing subscription key/],
     ['with an empty key', { 'Ocp-Apim-Subscription-Key': '', Authorization: 'bearer t' }, /missing subscription key/],
     ['without a token', { 'Ocp-Apim-Subscription-Key': 'acme-key' }, /missing access token/],
-    ['with another scheme', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'Basic eDp5' }, /missing access token/],
+    ['with another authentication scheme', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'Basic eDp5' }, /missing access token/],
     ['with an empty token', { 'Ocp-Apim-Subscription-Key': 'acme-key', Authorization: 'bearer ' }, /missing access token/],
-    ['with a key of nobody', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
+    ['with a key that no partner has', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
   ] // prettier-ignore
   it.each(denied)(
-    'is answered 401 in the gateway form %s, and nothing is posted',
+    'is answered 401 in the form of the gateway, and nothing is posted, when it comes %s',
     async (_name, headers, message) => {
       const upstream = await startUpstream()
       const partner = {
@@ -135,9 +135,9 @@ describe('the request around a batch', () => {
     ['two Host headers', 'Host: a\r\nHost: b\r\n'],
     ['a Host with a path', 'Host: a/b\r\n'],
     ['a Host with a quote', 'Host: a"b\r\n'],
-    ['a Host with a user', 'Host: u@a\r\n'],
+    ['a Host with user information', 'Host: u@a\r\n'],
     ['an empty Host', 'Host: \r\n'],
-  ])('RFC 9112 3.2: is rejected with %s', async (_name, host) => {
+  ])('RFC 9112 3.2: is rejected when it has %s', async (_name, host) => {
     const { upstream, adapter } = await startWithV3()
     for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
       const reply = await exchange(
@@ -187,7 +187,7 @@ describe('the form of the reply', () => {
     ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
     ['drop', 0, { accepted: 0, refused: 1, notApplied: 2, unknown: 0 }],
   ])(
-    'service.md 4.2: ids that differ get one single 200; %s posts %i records',
+    'service.md 4.2: is a single 200 without parts when the ids differ; the quirk mismatch=%s posts %i records',
     async (mismatch, count, tally) => {
       const upstream = await startUpstream((seen, response) => {
         if (seen.body.includes(guid(1))) response.destroy()

@@ -82,7 +82,6 @@ function sumOf(samples: ReadonlyMap<string, number>, name: string, label = ''): 
     .reduce((sum, [, value]) => sum + value, 0)
 }
 
-/** Returns the settings of the printed patch. */
 function toPatch(text: string): object {
   const { partners: [partner = {}] = [] } = (parse(text) ?? {}) as { partners?: object[] }
   return Object.fromEntries(Object.entries(partner).filter(([name]) => name !== 'id'))
@@ -120,7 +119,7 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
     [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
     [{ layout: 'nested', dataEnvelope: true, msgtypeResponse: true, errorMessages: owned }, { layout: 'nested', quirks: { dataEnvelope: true, msgtypeResponse: true }, errorMessages: owned }],
-  ])('proposes for %j exactly %j, and proposes nothing more once that is set', async (form, expected) => {
+  ])('proposes for a service with %j exactly the settings %j, and nothing more once they are set', async (form, expected) => {
     const faces = await startFaces()
     await faces.put('legacy-form', form)
     const first = await startLearning(faces)

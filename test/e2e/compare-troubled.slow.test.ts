@@ -27,10 +27,10 @@ const v2Reply = [
 ].join('\r\n')
 
 const troubles: [string, Answer | 'dead'][] = [
-  ['dead', 'dead'],
+  ['unreachable', 'dead'],
   ['stalled', () => undefined],
   ['slow', (_seen, response) => void setTimeout(() => response.writeHead(200).end('{"value":[]}'), 300)],
-  ['at 429', replyWith(429, '', { 'Retry-After': '60' })],
+  ['answering 429', replyWith(429, '', { 'Retry-After': '60' })],
 ]
 
 /** Returns how many checks were offered and how many have ended in any way. */

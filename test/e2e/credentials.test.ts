@@ -115,7 +115,7 @@ describe('client credentials', () => {
 
   it.each([
     ['a batch', (adapter: Adapter) => postBatch(adapter, batchOf(flatRecords(5)))],
-    ['a passed read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
+    ['a passed-through read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
   ])(
     'report a second 401 to %s as a fault of the adapter, and request no third token',
     async (_what, ask) => {
@@ -128,7 +128,7 @@ describe('client credentials', () => {
   )
 
   it.each(['none', 'kept'])(
-    'leave no record open when there is no other token (journal: %s), and the same batch is sent later',
+    'leave no record open when no new token is available, so that a resent batch is posted (journal: %s)',
     async (kind) => {
       let tokens = 0
       const upstream = await startUpstream((seen, response) => {
@@ -191,16 +191,16 @@ describe('client credentials', () => {
 
   const failures: [name: string, answer: Answer, status: number, code: string][] = [
     ['refuses the client', replyWith(400, { error: 'unauthorized_client' }), 502, 'ADP_V3_CREDENTIALS'],
-    ['refuses it in words', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
-    ['gives no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
-    ['gives no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
-    ['gives a token with a line end', replyWith(200, { access_token: 'hush\r\nX: y' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
-    ['is busy', replyWith(429), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
-    ['fails', replyWith(500, 'hush'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
-    ['resets', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    ['refuses the client in another form', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
+    ['returns no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['returns no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['returns a token with a line end', replyWith(200, { access_token: 'hush\r\nX: y' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
+    ['answers 429', replyWith(429), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    ['answers 500', replyWith(500, 'hush'), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
+    ['resets the connection', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
   ] // prettier-ignore
   it.each(failures)(
-    'post nothing and report it when the token endpoint %s',
+    'post nothing and report the failure when the token endpoint %s',
     async (_name, answer, status, code) => {
       const service = await startUpstream(answer)
       const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
@@ -236,7 +236,7 @@ describe('a configured subscription key that V3 rejects', () => {
     await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
   ]
 
-  it("is told apart from the client's credentials by a 502, the log and the metrics, and the client can resend", async () => {
+  it("is distinguished from the client's credentials by a 502, the log and the metrics, and the client can resend", async () => {
     let isMended = false
     const upstream = await startUpstream((seen, response) =>
       (isMended ? echoRecord : denying(invalidKey))(seen, response),
@@ -258,9 +258,9 @@ describe('a configured subscription key that V3 rejects', () => {
   })
 
   it.each([
-    ['a token that V3 does not take', new Secret('hush-v3-key'), 'Unauthorized.'],
-    ['a key of the client', undefined, invalidKey],
-  ])('is not blamed when V3 rejects %s', async (_name, key, message) => {
+    ['the token of the client', new Secret('hush-v3-key'), 'Unauthorized.'],
+    ['the subscription key of the client', undefined, invalidKey],
+  ])('is not named as the cause when V3 rejects %s', async (_name, key, message) => {
     const { adapter } = await startWithV3(denying(message), withKey(key))
     const replies = await ask(adapter)
     expect(replies.map(({ status, text }) => [status, text])).toEqual(

@@ -35,12 +35,12 @@ const created = Array<number>(RECORDS).fill(201)
 
 describe('product 3: a V3 that keeps processing a $batch whose connection is lost', () => {
   it.each([
-    ['at once', 'multipart', 0],
+    ['before any record', 'multipart', 0],
     ['after some records', 'multipart', 3.5 * PACE_MS],
     ['after some records', 'json', 3.5 * PACE_MS],
-    ['before the last one', 'multipart', (RECORDS - 0.5) * PACE_MS],
+    ['before the last record', 'multipart', (RECORDS - 0.5) * PACE_MS],
   ])(
-    'ends with each mark written once when the connection is lost %s (%s)',
+    'ends with each mark written once when the connection is lost %s in the format %s',
     async (_when, batchFormat, resetAfterMs) => {
       const sandbox = await startSandbox()
       const partners = onePartner({ v3: { ...v3, batchFormat } })
@@ -52,7 +52,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     },
   )
 
-  it('delivers a reply that takes longer with each record', async () => {
+  it('may take longer with each record without its reply being lost', async () => {
     const sandbox = await startSandbox()
     const timeouts = { headersMs: 3 * PACE_MS }
     const adapter = await startAdapter(sandbox.url, {
@@ -107,7 +107,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
   })
 
   it.each([['batch'], ['single']])(
-    'has each mark written once after kill -9 and a restart with write mode %s',
+    'ends with each mark written once after kill -9 and a restart in the write mode %s',
     async (writeMode) => {
       const sandbox = await startSandbox()
       const configOf = (mode: string) => ({

@@ -11,7 +11,7 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
-it('forwards a repeated header that may occur only once as one header, with the value that the adapter read', async () => {
+it('the adapter forwards a repeated header that may occur only once as one header, with the value that it read', async () => {
   const v2 = await startUpstream((_seen, response) => void response.end('ok'))
   const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
   const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })
@@ -43,12 +43,12 @@ describe('forwarding headers that a client sends', () => {
   })
 
   it.each([
-    [[], 'http'],
-    [['127.0.0.0/8'], 'https'],
-    [['10.0.0.1'], 'http'],
+    ['no trusted proxy is configured', [], 'http'],
+    ['they come from a trusted proxy', ['127.0.0.0/8'], 'https'],
+    ['they come from another address than the trusted proxy', ['10.0.0.1'], 'http'],
   ])(
-    'decide the scheme of links only when they come from an address in %j',
-    async (trustedProxies, scheme) => {
+    'decide the scheme of links only if a trusted proxy sends them: %s',
+    async (_name, trustedProxies, scheme) => {
       const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
       const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
       expect(reply.text).toContain(`"@odata.context":"${scheme}://127.0.0.1:${adapter.port}/`)
@@ -100,7 +100,7 @@ describe('credentials that the adapter adds', () => {
     expect(body).toContain(`body ${key}`)
   })
 
-  it('are added only where the client sent none of its own', async () => {
+  it('are added only in place of credentials that the client did not send', async () => {
     const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })

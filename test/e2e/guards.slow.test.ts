@@ -55,7 +55,6 @@ async function startCanary({ onV3 = 8 } = {}) {
     sandbox,
     adapter,
     store: () => openRolloutStore({ url: journal.url }),
-    /** Writes once for each school, and then advances the clock by ten seconds. */
     writeAll: async (): Promise<string[]> => {
       const answers = await Promise.all(schools.map((school) => write(school)))
       passedMs += 10_000
@@ -79,8 +78,8 @@ const linesOf = (adapter: Adapter, message: string): unknown[] =>
 const aLook = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300))
 
 it.each([
-  ['503 to everything, and whose clients send the same batch again', 503, 8, 12],
-  ['503 to everything, and that serves a single school', 503, 1, 30],
+  ['503 to everything and clients resend their batches', 503, 8, 12],
+  ['503 to everything and serves a single school', 503, 1, 30],
   ['500 to everything', 500, 8, 12],
 ])('a guard takes a partner back within minutes when V3 answers %s', async (_, status, onV3, most) => {
   const { adapter, store, writeAll, setFaults } = await startCanary({ onV3 })

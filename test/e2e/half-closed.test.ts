@@ -18,7 +18,7 @@ const requests = {
     record,
   ),
   'a read': requestText(`GET /V2/Attendance/AttendanceRecords?$filter=${range}`),
-  'what goes to V3 as it is': requestText('GET /V3/LearnerPersonals'),
+  'a passed-through read': requestText('GET /V3/LearnerPersonals'),
 }
 
 /** Answers once the client has closed its side. */
@@ -33,7 +33,7 @@ describe('a client that closes its side after its request', () => {
     (['v3', 'legacy'] as const).flatMap((stage) =>
       Object.entries(requests).map(([name, request]) => [name, stage, request] as const),
     ),
-  )('gets the reply to %s at %s', async (_name, stage, request) => {
+  )('gets the reply to %s at stage %s', async (_name, stage, request) => {
     const upstream = await startUpstream(late)
     const partners = [{ id: 'acme', match: { any: true }, stage }]
     const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, partners })

@@ -87,11 +87,11 @@ function tamper(url: string, sql: string): Promise<void> {
 }
 
 it.each([
-  ['forged in plaintext', true, "update journal_answers set key_id = null, body = cast('[0,2]\n{}' as blob)"],
-  ['changed under a key', true, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
-  ['changed on the disk', false, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
+  ['that was forged in plaintext', true, "update journal_answers set key_id = null, body = cast('[0,2]\n{}' as blob)"],
+  ['that was encrypted and then changed', true, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
+  ['that was stored in plaintext and then changed', false, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['whose request was changed', false, "update journal_payloads set body = x'00' || substr(body, 2)"],
-])('product 3: a stored reply that was %s is given to no client', async (_what, encrypted, sql) => {
+])('product 3: no client gets a stored reply %s', async (_what, encrypted, sql) => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted })
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })

@@ -116,7 +116,7 @@ describe('product 3: an open record that waits for something that never comes', 
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /sent nothing for a day, .* set journal\.keys/],
     ['its partner to be configured', [other], 'noPartner', /not in the configuration for a day/],
-  ])('holds back marks of other partners for a day while it waits for %s', async (_what, partners, reason, remedy) => {
+  ])('delays newer marks of its key for at most a day while it waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0

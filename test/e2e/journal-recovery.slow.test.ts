@@ -14,11 +14,9 @@ const [older, newest] = ['1', '2'].map((jti) => {
   return `Bearer e30.${claims}.c2ln`
 }) as [string, string]
 const quick = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [10, 20] } }] }
-/** Returns the states of all records. */
 const statesIn = (journal: JournalSection): unknown =>
   rowsOf(journal, 'SELECT state FROM journal_records ORDER BY batch, position').map(({ state }) => state)
 
-/** Resolves once an event is logged. */
 async function logged(adapter: Adapter, msg: string, count = 1): Promise<Record<string, unknown>[]> {
   const find = () => adapter.events().filter((event) => event['msg'] === msg)
   await vi.waitFor(() => expect(find().length).toBeGreaterThanOrEqual(count), 60_000)

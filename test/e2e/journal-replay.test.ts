@@ -29,7 +29,6 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 import { journalFile } from './support/journal-file.ts'
 
 const batch = batchOf(flatRecords(3))
-/** Returns the learners of the posted records, in order. */
 const learnersOf = (seen: readonly SeenRequest[]): number[] =>
   postsOf(seen).map(({ body }) =>
     Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
@@ -59,7 +58,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets its reply in the form of the first time, whatever the configuration says now', async () => {
+  it('gets its reply in the form of the first reply, whatever the configuration says now', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({ layout: 'flat' }) })
@@ -156,7 +155,7 @@ describe('product 3: a batch that is repeated because some of its records failed
 
   it.each([
     ['was not applied', unavailable, 503],
-    ['was denied in the middle', replyWith(403), 403],
+    ['was denied after another record was accepted', replyWith(403), 403],
   ])('posts only the record again that %s', async (_name, answer, status) => {
     const upstream = await serve(answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })

@@ -9,7 +9,6 @@ import { journalFile } from './support/journal-file.ts'
 
 const [refusedId, lostId, heldId, busyId] = [guid(101), guid(102), guid(103), guid(104)]
 
-/** Returns the ledger of the partner: the number received, and the number in every state. */
 function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number | undefined> {
   const state = (name: string): number | undefined =>
     samples.get(`markbridge_journal_records{partner="acme",state="${name}"}`)

@@ -27,7 +27,6 @@ const records = [
 }))
 const headers = sandboxHeaders
 
-/** Expects the same reply from V2 and from both adapters. */
 async function expectSame(sides: LegacySides, request: Buffer): Promise<string> {
   const [direct, whole, alone] = await sides.replies(request)
   expect(direct).toMatch(/^HTTP\/1\.1 \d/)
@@ -54,12 +53,12 @@ describe('a request at stage legacy', () => {
   })
 
   const drives: readonly (readonly [string, (root: string, url: string) => Promise<unknown>])[] = [
-    ['the client of the interface', (root) => postLegacy(`${root}$batch`, headers, records)],
-    ['the client of the interface, ids that differ', (root) => postLegacy(`${root}$batch`, headers, records, { headerId: '00000000-0000-4000-8000-000000000000' })],
+    ['a client that follows service.md 4.2', (root) => postLegacy(`${root}$batch`, headers, records)],
+    ['a client that follows service.md 4.2, with ids that differ', (root) => postLegacy(`${root}$batch`, headers, records, { headerId: '00000000-0000-4000-8000-000000000000' })],
     ['o.js', (root) => postByO(root)],
-    ['o.js, a query', (root) => o(root, { headers: new Headers(headers) }).get('AttendanceRecords').query({ $filter: 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-09T00:00:00Z', $top: 3 })],
+    ['o.js as a query', (root) => o(root, { headers: new Headers(headers) }).get('AttendanceRecords').query({ $filter: 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-09T00:00:00Z', $top: 3 })],
     ['@odata/client', (root) => postByODataClient(root)],
-    ['@odata/client, a page', (root) => OData.New4({ serviceEndpoint: root, commonHeaders: { ...headers } }).newRequest({ method: 'GET', collection: 'AttendanceRecords', params: OData.newOptions().filter('AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-03-20T00:00:00Z') })],
+    ['@odata/client as a read of a page', (root) => OData.New4({ serviceEndpoint: root, commonHeaders: { ...headers } }).newRequest({ method: 'GET', collection: 'AttendanceRecords', params: OData.newOptions().filter('AttendableEventStart ge 2026-01-05T00:00:00Z and AttendableEventStart lt 2026-03-20T00:00:00Z') })],
     ['the SAP Cloud SDK', (_root, url) => postBySap(url)],
   ] // prettier-ignore
   it.each(drives)('gets the bytes of V2 when it comes from %s', async (_name, drive) => {

@@ -86,9 +86,9 @@ describe('the adapter in front of V2', () => {
   })
 
   it.each([
-    ['a method that the path does not take', 'DELETE', path, 405],
-    ['a path that servers read differently', 'GET', `${path}/../x`, 400],
-    ['the same behind the marker', 'GET', '/~v2//V2/x', 400],
+    ['a method that the path does not accept', 'DELETE', path, 405],
+    ['a path with dot segments', 'GET', `${path}/../x`, 400],
+    ['an ambiguous path behind the marker of V2', 'GET', '/~v2//V2/x', 400],
     ['a write to a path that no route has', 'POST', '/V2/Other', 405],
   ] as const)('refuses %s', async (_name, method, target, status) => {
     const { v2, adapter } = await startSides()

@@ -9,10 +9,10 @@ const tokenOf = (claims: object): string =>
   `Bearer e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
 
 it.each([
-  ['azp', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
-  ['no claim but jti', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
+  ['its azp claim', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
+  ['its jti claim alone', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
 ])(
-  'product 3: a write that a kill interrupted is never read or posted with the token of another client of the same key that differs in %s',
+  'product 3: a write that a kill interrupted is never finished with a token of another client that differs in %s',
   async (_what, one, other) => {
     const [own, foreign, third] = [one, other, { iss: 'idp', client_id: 'third' }].map(tokenOf) as [
       string,

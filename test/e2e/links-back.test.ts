@@ -34,7 +34,7 @@ describe.each([
   it.each([
     ['an absolute address', (base: string) => `${base}/V3/Sets(1)?x#y`],
     ['a path', () => '/base/V3/Sets(1)?x#y'],
-  ])('lead back to the adapter for %s', async (_what, link) => {
+  ])('lead back to the adapter when they contain %s', async (_what, link) => {
     for (const status of [201, 307]) {
       const [, url, values] = await start(linking(status, link))
       expect(values).toEqual(fields.map(() => `${url}/V3/Sets(1)?x#y`))
@@ -58,7 +58,7 @@ describe('next links', () => {
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 lead back whatever host they name when their path is the requested one: %s %s', async (name, link, back) => {
+  ])('of V3 lead back to the adapter, whatever host they name, only if their path is the requested one: %s with %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')

@@ -38,16 +38,16 @@ const echoError = `Learner ${learner} was not found. HUSH`
 /** Every kind of upstream answer. Each answer has its own markers. */
 const answers: [name: string, answer: Answer][] = [
   ['201', echoRecord],
-  ['201 of another', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
+  ['201 for another record', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
   ['200 with HTML', replyWith(200, '<html>HUSH</html>')],
   ...[400, 401, 403, 404, 429, 500, 503].map((status): [string, Answer] => [`${status} in OData form`, replyWith(status, { error: { code: 'HUSH', message: echoError, target: learner } })]),
-  ['401 of the gateway', replyWith(401, { statusCode: 401, message: echoError })],
-  ['400 with the V2 array', replyWith(400, [{ Message: echoError, ErrorCode: 'HUSH', ResourceIdentifier: learner }])],
+  ['401 in the form of the gateway', replyWith(401, { statusCode: 401, message: echoError })],
+  ['400 with a V2 error array', replyWith(400, [{ Message: echoError, ErrorCode: 'HUSH', ResourceIdentifier: learner }])],
   ['302', replyWith(302, 'HUSH', { Location: `/HUSH/${learner}` })],
   ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
-  ['silence', () => undefined],
-  ['no HTTP', (_seen, response) => void response.socket?.end('HUSH\r\n\r\n')],
-  ['a torn reply', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
+  ['missing', () => undefined],
+  ['not HTTP', (_seen, response) => void response.socket?.end('HUSH\r\n\r\n')],
+  ['a reply that breaks off', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
 ] // prettier-ignore
 
 /** Fails if the log contains a marker. */
@@ -59,7 +59,7 @@ function sweep(adapter: Adapter): void {
 
 describe('the log', () => {
   it.each(answers)(
-    'holds no value of a batch, a record or a passed-through request when the service answers %s',
+    'holds no value of a batch, a record or a passed-through request when the answer of the service is %s',
     async (_name, answer) => {
       const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
@@ -113,7 +113,7 @@ describe('the log', () => {
 
 describe('an encrypted journal', () => {
   it.each(answers)(
-    'holds no value in its files, their names or the metrics when the service answers %s',
+    'holds no value in its files, their names or the metrics when the answer of the service is %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

@@ -50,14 +50,14 @@ const expected = learners.map((learner, index) => {
 })
 
 const forms: readonly { name: string; content: string; boundary: string }[] = [
-  { name: 'as the V2 interface has it', content: text, boundary: BATCH },
+  { name: 'in the form of the V2 interface', content: text, boundary: BATCH },
   { name: 'with bare line feeds', content: text.replaceAll('\r\n', '\n'), boundary: BATCH },
   {
     name: 'with quoted boundaries in both headers',
     content: text.replace(`boundary=${CHANGESET}`, `boundary="${CHANGESET}"`),
     boundary: `"${BATCH}"`,
   },
-  { name: 'with the changeset in the header', content: text, boundary: CHANGESET },
+  { name: 'with the changeset id in the header', content: text, boundary: CHANGESET },
   {
     name: 'with batch_<changeset id> in the header',
     content: text,

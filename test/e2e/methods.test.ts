@@ -32,7 +32,6 @@ const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
   ...['/Attendance/V3/$batch', '/V3/%24batch/', '/V1/$BATCH'].map((batch) => [batch, []] as const),
 ]
 
-/** Sends one request, and resolves with its status and the value of `Allow`. */
 async function ask(port: number, start: string): Promise<{ status: number; allow: string | undefined }> {
   const client = await RawClient.open(port, requestText(start, 'Connection: close\r\nContent-Length: 0\r\n'))
   const reply = await client.untilClosed()

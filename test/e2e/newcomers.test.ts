@@ -26,7 +26,6 @@ const post = (
   Authorization = genuine,
 ): Promise<Reply> => adapter.request('POST', batchPath, { headers: { ...headers, Authorization }, body })
 
-/** A V3 service that detects forged tokens. */
 const verifying =
   (forgedAnswer: Answer, answer: Answer = echoRecord): Answer =>
   (seen, response) =>
@@ -58,7 +57,7 @@ describe('product 3: a request whose credentials are denied', () => {
     await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('leaves nothing on the disk for invented keys, and calls with an accepted key are counted on the disk', async () => {
+  it('stores no rate slots for invented keys, and stores them for an accepted key', async () => {
     const upstream = await startUpstream(verifying(denied))
     const journal = journalFile()
     const limited = onePartner({ v3: { callsPerSecond: 5 } })
@@ -80,7 +79,7 @@ describe('product 3: a request whose credentials are denied', () => {
     expect(names()).toBe(1)
   })
 
-  it('evicts no stored reply of the client whose claims and ids it copies', async () => {
+  it('evicts no stored reply of the client whose claims and ids were copied', async () => {
     const { upstream, adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })
     const reply = await post(adapter, first)
@@ -102,7 +101,7 @@ describe('product 3: a request whose credentials are denied', () => {
     expect(outcomesOf(await post(adapter, batch))).toEqual(created(3))
   })
 
-  it('does not keep an accepted client, which joined the same batch, from getting its own answer', async () => {
+  it('does not prevent an accepted client that joined the same batch from getting its own answer', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
     )
@@ -141,7 +140,7 @@ describe('product 3: records of a client that was not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('are waited for once they were sent, however long they take', async () => {
+  it('delay newer records until they are answered if they were sent', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -118,9 +118,9 @@ describe('product 3: a stored reply', () => {
   })
 
   it.each([
-    ['fails', replyWith(500)],
-    ['is busy', replyWith(429)],
-    ['resets', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
+    ['answers 500', replyWith(500)],
+    ['answers 429', replyWith(429)],
+    ['resets the connection', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
   ])('is replaced by 504, and never by 503, for an unchecked token while V3 %s', async (_what, answer) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? answer : echoRecord)(seen, response),
@@ -231,7 +231,7 @@ describe('product 3: an open record of a client', () => {
 
   const nobody = { iss: 'idp', aud: 'v3' }
   const pairs: [what: string, one: string, other: string][] = [
-    ['have the issuer in common', claimsOf({ ...nobody, jti: '1' }), claimsOf({ ...nobody, jti: '2' })],
+    ['have no claim in common but the issuer', claimsOf({ ...nobody, jti: '1' }), claimsOf({ ...nobody, jti: '2' })],
     ...['azp', 'appid', 'sub'].map((name): [string, string, string] => [
       `differ in ${name} alone`,
       claimsOf({ iss: 'idp', [name]: 'app-A' }),
@@ -242,14 +242,14 @@ describe('product 3: an open record of a client', () => {
       '{"iss":"idp","client_id":9007199254740993}',
       '{"iss":"idp","client_id":9007199254740992}',
     ],
-    ['differ in a number that no double holds', '{"iss":"idp","client_id":1e999}', '{"iss":"idp"}'],
+    ['differ in a number beyond the range of doubles', '{"iss":"idp","client_id":1e999}', '{"iss":"idp"}'],
     [
       'differ in an object',
       '{"iss":"idp","organisation":{"id":"a"}}',
       '{"iss":"idp","organisation":{"id":"b"}}',
     ],
     [
-      'repeat a name',
+      'repeat the name of a claim',
       '{"iss":"idp","client_id":"app-A","client_id":"x"}',
       '{"iss":"idp","client_id":"app-B","client_id":"x"}',
     ],

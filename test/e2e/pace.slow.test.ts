@@ -22,14 +22,12 @@ const tooMany = replyWith(429, {
   message: 'Rate limit is exceeded. Try again in 1 seconds.',
 })
 
-/** A V3 service without marks that accepts every write. */
 const empty: Answer = (seen, response) =>
   (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
 
 const paced = (callsPerSecond: number, v3: object = {}): { partners: object[] } =>
   onePartner({ v3: { callsPerSecond, ...v3 } })
 
-/** Sends `count` requests at once. */
 function gets(adapter: Adapter, count: number, path = read): Promise<Reply>[] {
   return Array.from({ length: count }, () => adapter.request('GET', path))
 }
@@ -103,7 +101,7 @@ describe('reads at five calls a second', () => {
 })
 
 describe('a call whose turn does not come in time', () => {
-  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent for %s', async (path) => {
+  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent when its target is %s', async (path) => {
     const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
     const [first, second] = await Promise.all(gets(adapter, 2, path))
     expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
@@ -155,8 +153,8 @@ describe('a 429 to a passed-through request', () => {
 
 describe('a read that V3 turns away', () => {
   const rows: [name: string, answer: Answer, waitedMs: number][] = [
-    ['429', tooMany, 950],
-    ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 950],
+    ['a 429', tooMany, 950],
+    ['a 503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 950],
     ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), 240],
   ]
   it.each(rows)('is repeated after %s', async (_name, answer, waitedMs) => {

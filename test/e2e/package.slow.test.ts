@@ -13,7 +13,6 @@ import { readShippedLock } from '../package/shipped-lock.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const run = promisify(execFile)
 
-/** Creates an empty folder with the package in `node_modules`. */
 let folder: string
 let packed: readonly string[]
 

@@ -35,9 +35,9 @@ describe('a reply that breaks off', () => {
     ['with fewer bytes than Content-Length, then reset', `${plain}Content-Length: 9\r\n\r\nabc`, 'reset'],
     ['in its chunks, then closed', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'close'],
     ['in its chunks, then reset', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
-    ['by a bad chunk', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`, 'close'],
-    ['without a length by a reset', `${plain}Connection: close\r\n\r\nabc`, 'reset'],
-    ['without a length by a reset, in JSON', `${json}\r\nabc`, 'reset'],
+    ['with a malformed chunk', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`, 'close'],
+    ['in a reset and has no length', `${plain}Connection: close\r\n\r\nabc`, 'reset'],
+    ['in a reset and has no length, in JSON', `${json}\r\nabc`, 'reset'],
     ['with fewer bytes than Content-Length, then reset, in JSON', `${json}Content-Length: 9\r\n\r\nabc`, 'reset'],
     ['in its chunks, then reset, in JSON', `${json}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
   ] // prettier-ignore
@@ -104,8 +104,8 @@ describe('a malformed or unusual reply', () => {
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     ['a length and chunks', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['a negative length', 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n'],
-    ['HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
-    ['nothing', ''],
+    ['the version HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
+    ['no bytes', ''],
   ] // prettier-ignore
   it.each(refused)(
     'counts as an outage, and for a write as an unknown outcome, when it has %s',

@@ -10,8 +10,8 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 describe('pass-through streams', () => {
   it.each([
-    ['after the first bytes', true, 200],
-    ['before the answer', false, 499],
+    ['after the first bytes of the reply', true, 200],
+    ['before the reply', false, 499],
   ])('end the request to the upstream when the client disconnects %s', async (_when, begins, status) => {
     const gone = Promise.withResolvers<undefined>()
     const { upstream, adapter } = await startWithV3((_seen, response) => {

@@ -6,7 +6,6 @@ import { exchange, RawClient, requestText } from '../support/raw-client.ts'
 import { type Answer, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { codeOf, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
-/** Writes a reply byte for byte and closes the connection. */
 function raw(text: string): Answer {
   return (_seen, response) => {
     response.socket?.end(Buffer.from(text, 'latin1'))
@@ -29,14 +28,14 @@ describe('the reply to a client', () => {
     ['binary bytes', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], '\u0000\u00ff\r\n\u0080'],
     ['several cookies', 'GET', ['HTTP/1.1 200 Fine', 'Set-Cookie: a=1; Path=/', 'X-Odd: caf\u00e9', 'set-cookie: b=2', 'Content-Length: 0'], ''],
     ['an empty JSON object', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Length: 2'], '{}'],
-    ['304', 'GET', ['HTTP/1.1 304 Not Modified', 'ETag: "x"', 'Content-Type: application/json'], ''],
-    ['204', 'PATCH', ['HTTP/1.1 204 No Content', 'X-A: 1'], ''],
+    ['a 304', 'GET', ['HTTP/1.1 304 Not Modified', 'ETag: "x"', 'Content-Type: application/json'], ''],
+    ['a 204', 'PATCH', ['HTTP/1.1 204 No Content', 'X-A: 1'], ''],
     ['an answer to HEAD', 'HEAD', ['HTTP/1.1 200 OK', 'Content-Type: text/plain', 'Content-Length: 77'], ''],
     ['a redirect', 'GET', ['HTTP/1.1 302 Found', 'Location: http://elsewhere.test/', 'Content-Length: 0'], ''],
     ['a refusal', 'GET', ['HTTP/1.1 403 Forbidden', 'Content-Type: application/json', 'Content-Length: 7'], '{"a":1}'],
     ['an error', 'GET', ['HTTP/1.1 500 Oh', 'Content-Length: 4'], 'oops'],
     ['an odd status', 'GET', ['HTTP/1.1 799 Own', 'Content-Length: 0'], ''],
-    ['gzip', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 3'], '\u001f\u008b\u0008'],
+    ['a gzip body', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 3'], '\u001f\u008b\u0008'],
   ] // prettier-ignore
   it.each(replies)(
     'has the status, headers and bytes of the upstream for %s',
@@ -136,12 +135,12 @@ describe('the reply to a client', () => {
   const lost: [name: string, answer: Answer][] = [
     ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
     ['no answer in time', () => undefined],
-    ['no HTTP', raw('SSH-2.0-odd\r\n\r\n')],
+    ['bytes that are not HTTP', raw('SSH-2.0-odd\r\n\r\n')],
     ['a status below 100', raw('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n')],
     ['a control character in the status line', raw('HTTP/1.1 200 O\u0001K\r\nContent-Length: 0\r\n\r\n')],
     ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
   ]
-  it.each(lost)('is never a plain failure of a write after %s', async (_name, answer) => {
+  it.each(lost)('is an unknown outcome for a write, and never a plain failure, after %s', async (_name, answer) => {
     const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
     const read = await adapter.request('GET', '/V3/LearnerPersonals')
     expect(codeOf(read)).toBe('503 ADP_UPSTREAM_UNAVAILABLE')
@@ -150,7 +149,7 @@ describe('the reply to a client', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('is never a plain failure when a write is lost on a reused connection', async () => {
+  it('is an unknown outcome, and never a plain failure, when a write is lost on a reused connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.index === 0) response.end('ok')
       else response.socket?.resetAndDestroy()

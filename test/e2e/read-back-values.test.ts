@@ -25,10 +25,10 @@ async function marksOf(count: number) {
 }
 
 const rules: readonly (readonly [string, object])[] = [
-  ['keeps them', {}],
+  ['stores all values as posted', {}],
   ['cuts times to seconds', { times: 'seconds' }],
   ['rounds times to seconds', { times: 'roundSeconds' }],
-  ['rounds times like SQL', { times: 'sqlDatetime' }],
+  ['rounds times like SQL datetime', { times: 'sqlDatetime' }],
   ['cuts times to minutes', { times: 'minutes' }],
   ['rounds times to minutes', { times: 'roundMinutes' }],
   ['stamps its own time', { clock: 'server' }],
@@ -41,10 +41,10 @@ const rules: readonly (readonly [string, object])[] = [
   ['decomposes characters', { comments: ['nfd'] }],
   ['changes CRLF to LF', { comments: ['crlfToLf'] }],
   ['changes LF to CRLF', { comments: ['lfToCrlf'] }],
-  ['joins blanks', { comments: ['collapse'] }],
+  ['collapses blanks', { comments: ['collapse'] }],
   ['stores null as 0 and ""', { nulls: ['minutesLateToZero', 'commentToEmpty'] }],
   ['stores "" and 0 as null', { nulls: ['zeroToNull', 'emptyToNull'] }],
-  ['does many of them at once, behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],
+  ['combines several such rules with a clock two hours behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],
 ] // prettier-ignore
 
 /** Some rules of each kind, for the other ways in which writes reach V3. */

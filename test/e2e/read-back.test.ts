@@ -38,10 +38,10 @@ describe('product 3: a write whose reply is lost', () => {
   })
 
   it.each([
-    { after: 'the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
-    { after: 'all reads, which is the documented bound', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
+    { when: 'and not posted again when the mark shows at the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
+    { when: 'and is posted twice when the mark shows only after the last read, as documented', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
   ])(
-    'is timed, and is posted again only when the mark shows after $after',
+    'is read back with its delay measured, $when',
     async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
       const sandbox = await startSandbox()
       const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs } }))

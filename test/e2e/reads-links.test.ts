@@ -55,10 +55,10 @@ describe('a V2 read of several pages of V3', () => {
     ['another case', (query) => ({ '@odata.NextLink': `http://x.test/y?${query}` }), none],
     ['an annotation of its rows', (query) => ({ 'value@odata.nextLink': `http://x.test/y?${query}` }), none],
     ['a token', (query) => ({ ContinuationToken: query }), none],
-    ['a mark that there is more', () => ({ hasMore: true }), none],
+    ['a flag that there are more pages', () => ({ hasMore: true }), none],
     ['an object', (query) => ({ links: 1, next: { href: `http://x.test/y?${query}` } }), none],
     ['two links that differ', (query) => ({ '@nextLink': `a?${query}`, '@odata.nextLink': 'b?z' }), none],
-    ['a field of the reply', () => ({}), () => ({ Link: '<http://x.test/y?at=3>; rel="prev next"' })],
+    ['a Link header', () => ({}), () => ({ Link: '<http://x.test/y?at=3>; rel="prev next"' })],
   ])('answers 502, and never some of the rows, when a link has an unknown form: %s', async (_what, link, headers) => {
     const { read } = await startPages(link, headers)
     const reply = await read()

@@ -56,8 +56,8 @@ describe('a row with an unmarked code', () => {
     ['no code', [], [1, '1', 200]],
     ['another code', ['/'], [1, '1', 200]],
     ['codes that the school does not have', ['?', 'ZZ9'], [1, '1', 200]],
-    ['its letter among others', ['/', '-'], [0, '0', 404]],
-  ])("is left out or returned as the partner's setting says: %s", async (_name, unmarkedCodes, expected) => {
+    ['its code among others', ['/', '-'], [0, '0', 404]],
+  ])("is left out or returned according to reads.unmarkedCodes of the partner, which names %s", async (_name, unmarkedCodes, expected) => {
     const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
     expect(await seen()).toEqual(expected)
   })
@@ -122,7 +122,7 @@ describe('a code lookup that fails', () => {
     ['is not a collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
-    ['leads to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
+    ['has a next link to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
   ])('fails the read and is repeated with the next read when it %s', async (_name, answer, status, text) => {
     let fails = true
     const upstream = await startUpstream((seen, response) => {

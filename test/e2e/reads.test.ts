@@ -85,7 +85,7 @@ describe('a V2 read', () => {
     ['minimal', '{"@odata.context":'],
     ['none', '{"value":[{"ExternalID":'],
     ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
-  ])('annotates as Accept asks: %s', async (level, part) => {
+  ])('has the annotations of the level that Accept names: %s', async (level, part) => {
     const { get } = await useReads()
     const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`, {
       Accept: `application/json;odata.metadata=${level}`,
@@ -357,7 +357,7 @@ describe('the forms of a V2 read', () => {
     ['none', '', ['ExternalID', 'Present']],
     ['full', '', ['@odata.context', '@odata.type', 'ExternalID']],
     ['full', '?$select=Learner', ['@odata.context', '@odata.type', 'Learner']],
-  ])('annotates a single mark as Accept asks: %s%s', async (level, query, names) => {
+  ])('annotates a single mark at the level that Accept names: %s%s', async (level, query, names) => {
     const { read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
@@ -610,9 +610,9 @@ describe('a V2 read when V3 fails', () => {
     ['400', replyWith(400, '{"error":{"code":"X1","message":"bad filter"}}', json), 400, 'X1'],
     ['500', replyWith(500, 'oops', json), 502, 'status 500'],
     ['HTML', replyWith(200, '<html>', json), 502, 'cannot be read'],
-    ['no collection', replyWith(200, '{"a":1}', json), 502, 'is not a collection'],
-    ['a strange row', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'not an attendance record'],
-    ['a link to itself', replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json), 502, 'to itself'],
+    ['an object that is not a collection', replyWith(200, '{"a":1}', json), 502, 'is not a collection'],
+    ['a row that is not a mark', replyWith(200, '{"value":[{"a":1}]}', json), 502, 'not an attendance record'],
+    ['a next link to itself', replyWith(200, '{"value":[],"@odata.nextLink":"http://x/y?a=1"}', json), 502, 'to itself'],
   ] as const)('ends with an error when V3 answers %s', async (_name, answer, status, text) => {
     const { adapter } = await startWithV3(answer)
     const reply = await adapter.request('GET', `${RECORDS}?$filter=Present%20eq%20true`)

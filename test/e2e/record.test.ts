@@ -47,14 +47,14 @@ describe('a single record outside a batch', () => {
   })
 
   const rows: [name: string, answer: Answer, body: string | Buffer, status: number, code: string, tally: string][] = [
-    ['a refusal', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]), JSON.stringify(flatRecord(1)), 400, 'ATT_VAL_2', 'refused'],
-    ['a lost answer', replyWith(500), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
-    ['an answer for another', replyWith(201, { ExternalID: guid(9), Attendee: { ExternalID: guid(8) } }), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
-    ['no room', replyWith(429), JSON.stringify(flatRecord(1)), 503, 'ADP_UPSTREAM_UNAVAILABLE', 'notApplied'],
+    ['a refusal of V3', replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]), JSON.stringify(flatRecord(1)), 400, 'ATT_VAL_2', 'refused'],
+    ['a 500 of V3', replyWith(500), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
+    ['an answer of V3 about another record', replyWith(201, { ExternalID: guid(9), Attendee: { ExternalID: guid(8) } }), JSON.stringify(flatRecord(1)), 504, 'ADP_OUTCOME_UNKNOWN', 'unknown'],
+    ['a 429 of V3', replyWith(429), JSON.stringify(flatRecord(1)), 503, 'ADP_UPSTREAM_UNAVAILABLE', 'notApplied'],
     ['broken JSON', echoRecord, '{"Present"', 400, 'ADP_JSON', 'refused'],
-    ['nothing', echoRecord, '', 400, 'ADP_JSON', 'refused'],
+    ['an empty body', echoRecord, '', 400, 'ADP_JSON', 'refused'],
     ['a missing member', echoRecord, JSON.stringify({ ...flatRecord(1), Learner: undefined }), 400, 'ADP_FIELD', 'refused'],
-    ['bytes that are no UTF-8', echoRecord, Buffer.from('{"Comment":"caf\u00e9"}', 'latin1'), 400, 'ADP_CHARSET', 'refused'],
+    ['a body that is not UTF-8', echoRecord, Buffer.from('{"Comment":"caf\u00e9"}', 'latin1'), 400, 'ADP_CHARSET', 'refused'],
   ] // prettier-ignore
   it.each(rows)(
     'gets the status and error array of a batch part for %s',
@@ -78,7 +78,7 @@ describe('a single record outside a batch', () => {
     ['iso-8859-1', 'latin1', 201],
     ['utf-8', 'utf8', 201],
     ['utf-16', 'utf16le', 400],
-  ] as const)('batch-wire F26: is read in charset=%s, or rejected', async (charset, encoding, status) => {
+  ] as const)('batch-wire F26: is decoded by its charset or rejected: %s', async (charset, encoding, status) => {
     const { upstream, adapter } = await startWithV3()
     const reply = await adapter.request('POST', path, {
       headers: { 'Content-Type': `application/json;charset=${charset}` },

@@ -8,7 +8,7 @@ import { statusesOf } from '../support/batch-request.ts'
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
 describe('a write for V2', () => {
-  it('is not begun on V3 by a resend once its instance may count as dead', async () => {
+  it('is not posted to V3 by a resend on an instance that may count as dead', async () => {
     const faces = await startTwoFaces()
     await faces.setFaults({ ...onV2, kind: 'reset', apply: false })
     const batch = faces.batch([1], 'one')
@@ -69,7 +69,7 @@ describe('a write for V2', () => {
     )
   })
 
-  it('is forwarded unrecorded and counted when the journal is late, and is known once the journal has it', async () => {
+  it('is forwarded unrecorded and logged when the journal is late, and is recognised once the journal has stored it', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -137,7 +137,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V2 1 one'])
   })
 
-  it('is not sent once this instance may count as dead', async () => {
+  it('is not sent to V2 by an instance that may count as dead', async () => {
     const { faces, adapter, batch } = await startRelayed({ isCurrent: false })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     Object.assign(faces.served, { isCurrent: true, side: 'v3' })

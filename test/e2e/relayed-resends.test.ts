@@ -75,7 +75,7 @@ describe('a resent batch that V2 served at canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('goes to V2 again, as its client was told, when the reply was lost, and the next whole reply is stored', async () => {
+  it('is sent to V2 again when the reply was lost, and the next complete reply is stored', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults(lostOnV2)
     const lost = await faces.post(adapter, batch)
@@ -86,7 +86,7 @@ describe('a resent batch that V2 served at canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('waits no longer than its budget, and is not sent then', async () => {
+  it('waits for the first copy no longer than its budget, and is not sent', async () => {
     const { faces, adapter, batch } = await startRelayed(served, { v3: { budgetMs: 300 } })
     await faces.setFaults({ kind: 'latency', ms: 2_000, face: 'V2', method: 'POST', count: 1 })
     const first = faces.post(adapter, batch)
@@ -220,14 +220,14 @@ describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) 
 
   it('is sent to V2 again after a reply that is not final', async () => {
     const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
-      ['a part that failed', partsOf(201, 503)],
-      ['a part that came to nothing in time', partsOf(201, 504)],
-      ['a part that came too often', partsOf(201, 429)],
-      ['a part whose token was refused', partsOf(401, 401)],
-      ['a failure as a whole', { ...whole, status: 500 }],
-      ['a refusal as a whole', { ...whole, status: 400 }],
+      ['a part with 503', partsOf(201, 503)],
+      ['a part with 504', partsOf(201, 504)],
+      ['a part with 429', partsOf(201, 429)],
+      ['parts with 401', partsOf(401, 401)],
+      ['a 500 for the whole batch', { ...whole, status: 500 }],
+      ['a 400 for the whole batch', { ...whole, status: 400 }],
       ['a redirect', { ...whole, status: 307 }],
-      ['no parts though its type has them', { text: '' }],
+      ['no parts although its type is multipart', { text: '' }],
       ['parts that are cut off', { text: whole.text.replace('--b--', '') }],
       ['fewer parts than records', partsOf(201)],
     ]
@@ -241,9 +241,9 @@ describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) 
 
   it('is answered from the journal after a reply that is final', async () => {
     const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
-      ['parts of which V2 refused some', partsOf(201, 400)],
-      ['one answer for all', { text: '{"value":"done"}', type: 'application/json' }],
-      ['one answer for all without a body', { text: '', type: 'text/plain' }],
+      ['parts of which one is a 400', partsOf(201, 400)],
+      ['one answer for all records', { text: '{"value":"done"}', type: 'application/json' }],
+      ['one answer for all records without a body', { text: '', type: 'text/plain' }],
     ]
     const names = rows.map(([name]) => name)
     const replies = rows.map(([, reply]) => reply)

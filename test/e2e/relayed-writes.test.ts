@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { startRelayed } from './support/two-faces.ts'
 import { outcomesOf, statusesOf } from '../support/batch-request.ts'
 
-/** Returns the parts of the reply that a client compares. */
 const seen = (reply: {
   readonly status: number
   readonly headers: object

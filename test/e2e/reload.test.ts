@@ -32,7 +32,6 @@ const keyOf = (name: string): object => ({
 const showing = (key: string): Record<string, string> => ({ 'Ocp-Apim-Subscription-Key': key })
 const idle = { added: [], removed: [], changed: [], needsRestart: [] }
 
-/** Starts an adapter, and returns it with a function that gives it other settings. */
 async function start(
   upstream: Pick<Upstream, 'url'>,
   settings: AdapterSettings,

@@ -12,7 +12,7 @@ const stages = [
   ['v3', 'v3'],
 ] as const
 
-it.each(stages)('advice at %s has the figures of the writes that %s served', async (stage) => {
+it.each(stages)('the advice at stage %s has the figures of the writes that %s served', async (stage) => {
   const sandbox = await startSandbox({ now: new Date().toISOString() })
   const samples = await sandbox.samples()
   const journal = journalFile()

@@ -23,7 +23,6 @@ import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapte
 import { journalFile } from './support/journal-file.ts'
 
 const mark = (minutes: number) => batchOf([flatRecord(1, { MinutesLate: minutes })])
-/** Returns the marks that were posted, in order. */
 const minutesOf = (seen: readonly SeenRequest[]): (string | undefined)[] =>
   postsOf(seen).map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])
 

@@ -9,7 +9,7 @@ const overrides = { slowClients: { uploadMs: 300, minBytesPerSecond: 100 } }
 it.each([
   ['a method that is not served', 'v3', 'POST /nothing', /^HTTP\/1\.1 405 /],
   ['a body that cannot be read', 'v3', 'POST /V2/Attendance/$batch', /^HTTP\/1\.1 400 /],
-  ['what V2 refuses by its head alone', 'legacy', 'GET /V2/Other', /^HTTP\/1\.1 401 /],
+  ['a request that V2 refuses because of its head', 'legacy', 'GET /V2/Other', /^HTTP\/1\.1 401 /],
 ] as const)(
   'the adapter closes an upload that stalls after the answer to %s',
   async (_name, stage, start, reply) => {
@@ -33,10 +33,10 @@ it('the adapter keeps a connection whose upload ends in time after its answer', 
 })
 
 it.each([
-  ['a part of which was sent on', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
-  ['of which nothing was sent on', 10, [400, 'The request is not valid HTTP.']],
+  ['after a part of it was forwarded', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
+  ['before any of it was forwarded', 10, [400, 'The request is not valid HTTP.']],
 ] as const)(
-  'the adapter answers a write once when its body breaks off, %s',
+  'the adapter answers a write once when its body breaks off %s',
   async (_name, length, [status, text]) => {
     const v3 = await startRawUpstream((request) => request.on('error', () => undefined).resume())
     const adapter = await startAdapter(v3.url)

@@ -83,10 +83,10 @@ describe('the throttle', () => {
 
 describe('a record that was not applied', () => {
   const rows: [name: string, answer: Answer, callsPerSecond: number | 'none'][] = [
-    ['429 without a throttle', replyWith(429, tooMany), 'none'],
-    ['429 with a throttle', replyWith(429, tooMany), 5],
-    ['429 with Retry-After', replyWith(429, '', { 'Retry-After': '1' }), 5],
-    ['503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 'none'],
+    ['a 429 without a throttle', replyWith(429, tooMany), 'none'],
+    ['a 429 with a throttle', replyWith(429, tooMany), 5],
+    ['a 429 with Retry-After', replyWith(429, '', { 'Retry-After': '1' }), 5],
+    ['a 503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 'none'],
   ]
   it.each(rows)('is posted again after %s', async (_name, answer, callsPerSecond) => {
     const { upstream, adapter } = await startWithV3(first(1, answer), onePartner({ v3: { callsPerSecond } }))

@@ -9,7 +9,6 @@ import { readSamples } from '../support/read-samples.ts'
 import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** Builds the register of one class under its own ids. */
 const registerOf = (register: number, size: number, name = `batch_${register}`): BatchText =>
   batchOf(
     Array.from({ length: size }, (_, at) => flatRecord(0, { Learner: guid(register * 1_000 + at) })),

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto'
 
 import type { BeginResult, Journal, NewBatch, Settled, StoredBatch } from '../../src/journal/index.ts'
 
-/** The time when tests begin. */
 export const START_MS = Date.UTC(2026, 8, 1)
 
 const digest = (text: string): Uint8Array => hash('sha256', text, 'buffer')
@@ -26,7 +25,6 @@ export function batchOf(
   }
 }
 
-/** Begins a new batch and returns its number. */
 export async function beginNew(journal: Journal, batch: NewBatch): Promise<number> {
   const begun = await journal.begin(batch)
   if (begun.kind !== 'new') throw new Error('the batch is known')

@@ -13,7 +13,6 @@ import { startInstance } from './start-instance.ts'
 
 const timeouts = { timeoutMs: 2_000, leaseMs: 600 }
 
-/** Opens a journal with one answered batch, and collects its events. */
 async function openUsed() {
   const file = `${await makeFolder()}/journal.db`
   const { heard, events } = createJournalEvents()

@@ -12,7 +12,6 @@ import { createManualClock } from '../support/manual-clock.ts'
 import { startDuties } from '../support/start-duties.ts'
 import { START_MS } from './batches.ts'
 
-/** Creates a folder that is removed at the end of the test. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-journal-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -60,7 +59,6 @@ export function createJournalClock() {
   }
 }
 
-/** Collects the events of a journal in their order. */
 export function createJournalEvents() {
   const heard: string[] = []
   const events = {

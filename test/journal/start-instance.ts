@@ -6,9 +6,7 @@ import { onTestFinished } from 'vitest'
 
 import type { Step } from './instance-process.ts'
 
-/** A process with a journal. */
 export interface Instance {
-  /** Sends a step and resolves with its answer. */
   tell(step: Step): Promise<unknown>
   /** Sends a step. Its answer appears in `lines`. */
   send(step: Step): void

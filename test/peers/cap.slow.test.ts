@@ -179,7 +179,6 @@ describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
   })
 })
 
-/** Starts the built program with this configuration. */
 async function serve(config: object) {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))
   const cli = startCli(['serve', '--config', write(folder, config)])

@@ -40,7 +40,6 @@ export function installCap(): string | undefined {
   }
 }
 
-/** A mark as stored in CAP's database. */
 export interface CapMark {
   readonly ExternalID: string
   readonly Attendee_ExternalID: string
@@ -53,7 +52,6 @@ export interface Cap {
   readonly port: number
   /** Returns the marks of an event in CAP's database, by learner. */
   marks(event: string): CapMark[]
-  /** Runs SQL on CAP's database. */
   execute(sql: string): void
 }
 

@@ -5,7 +5,6 @@ import type { FlatReply } from '../../src/v2/index.ts'
 import { guid } from '../support/batch-request.ts'
 import { flatMark } from '../support/flat-mark.ts'
 
-/** Returns the mark of one learner for one session. */
 const mark = (learner: number, event: number): FlatReply =>
   flatMark({
     ExternalID: guid(learner * 1_000 + event),

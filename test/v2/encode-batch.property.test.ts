@@ -27,7 +27,6 @@ const replies = fc.array(fc.tuple(reply, fc.constantFrom(0, 0, 1, 2), fc.boolean
   return { list, changesets: changeset + (rows.length % 3) }
 })
 
-/** Reads a part of the reply as a client does. */
 function toReply(part: WrittenPart, changeset: number | undefined): PartReply {
   const id = part.headers['Content-ID']
   const { 'Content-Type': type, 'Content-Transfer-Encoding': encoding } = part.headers

@@ -19,7 +19,6 @@ const part = (line = LINE, headers = '', mime = MIME): string => `${mime}\n${lin
 
 const boundaryOf = (text: string, contentType?: string): string =>
   decodeBatch(crlf(text), contentType).boundary
-/** Decodes a batch with only this part and returns the part. */
 function decodePart(text: string, options: DecodeOptions = {}): BatchPart | undefined {
   return decodeBatch(crlf(flat('B', text)), HEADER, options).parts[0]
 }

@@ -7,7 +7,6 @@ import { batchOf, costlyRecords, hostileBodies, LINE, MIME } from './support/hos
 /** The size in bytes. Work that grows with the square of this size would exceed the time limit of a test. */
 const SIZE = 8 * 1024 * 1024
 
-/** Returns the number of parts, or the code of the error. */
 function outcome(text: string, boundary: string): number | string {
   try {
     return decodeBatch(Buffer.from(text), `multipart/mixed; boundary="${boundary}"`).parts.length

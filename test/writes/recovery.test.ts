@@ -25,7 +25,6 @@ const storedOf = (batch: number): StoredBatch => ({
   records: [],
 })
 
-/** The client that has sent credentials. */
 const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
 /** Starts a recovery over a journal with the given members. */

@@ -21,7 +21,6 @@ const texts = { context: 'http://x/$metadata#y', newId: () => 'new-id', dataEnve
 const accepted = { kind: 'accepted', reply: { ExternalID: guid(5) } } as const
 const part = { contentId: '7', contentIdInHttp: false, changeset: 1 }
 
-/** Returns the error array of a failed record. */
 const failure = (code: string): unknown => [
   { Message: expect.any(String) as unknown, ErrorCode: code, ResourceIdentifier: '', SequenceID: 'new-id' },
 ]
@@ -84,7 +83,6 @@ const storedRequest: StoredRequest = {
   body: Buffer.alloc(0),
 }
 
-/** Creates a reply that collects its parts. */
 const replyInto = (parts: PartReply[]): Reply => ({
   setPart: (_index, part) => parts.push(part),
   begin: () => undefined,

@@ -11,7 +11,6 @@ import { createManualClock } from '../support/manual-clock.ts'
 import { plannedRecord } from './planned-record.ts'
 import { createWriteContext } from './write-context.ts'
 
-/** Returns the authorisation of a run. */
 export const authorisation = (own: Partial<Partner> = {}): Authorisation => ({
   partner: { ...partner('acme', { any: true }), budgetMs: 1_000, ...own },
   client: { authorization: 'bearer t', subscriptionKey: 'k' },

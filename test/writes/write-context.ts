@@ -10,7 +10,6 @@ import { createActiveRecords } from '../../src/writes/active-records.ts'
 import { createEchoLearning, type WriteContext } from '../../src/writes/context.ts'
 import { createPredecessorWatch } from '../../src/writes/predecessors.ts'
 
-/** Throws, for parts that a test must not use. */
 export const refuse = (): never => {
   throw new AdapterError('ADP_TOKEN', 'no token')
 }

@@ -33,7 +33,6 @@ export function decodeBody(fixture: Fixture, body: Buffer): Batch {
   return decodeBatch(body, headerOf(fixture.request, 'content-type'), options)
 }
 
-/** Reads the body of a fixture from the pieces in which it arrives. */
 export async function collectBody({ request, limits }: Fixture, pieces: Buffer[]): Promise<Buffer | Refusal> {
   const stream = Readable.from(
     pieces.filter((piece) => piece.length > 0),
@@ -50,7 +49,6 @@ export async function collectBody({ request, limits }: Fixture, pieces: Buffer[]
   }
 }
 
-/** Reads and decodes the body of a fixture from the pieces in which it arrives. */
 export async function decodePieces(fixture: Fixture, pieces: Buffer[]): Promise<Batch | Refusal> {
   const body = await collectBody(fixture, pieces)
   if (!Buffer.isBuffer(body)) return body

@@ -27,7 +27,6 @@ export async function rewriteReply(
   await writeFile(new URL('response.http', folder), text)
 }
 
-/** Returns a message without the headers of its connection. */
 function textOf({ startLine, headers, body }: RawMessage): string {
   const own = headers.filter(([name]) => !CONNECTION.includes(name))
   const lines = [startLine, ...own.map(([name, value]) => `${name}: ${value}`)]

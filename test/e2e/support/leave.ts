@@ -29,7 +29,6 @@ export interface Left {
   readonly partner?: string
   readonly owner?: string
   readonly payload: Buffer
-  /** The learners of the records. */
   readonly learners: readonly number[]
   readonly settled?: readonly Settled[]
   /** The number of instances before the last one. Each of them opens the journal, finds no outcome, and dies. */

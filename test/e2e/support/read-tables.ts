@@ -2,7 +2,6 @@ import { Client } from 'pg'
 
 import type { Output } from './find-markers.ts'
 
-/** Returns every row of every table of a PostgreSQL database, and the number of rows of each table. */
 export async function readTables(url: string) {
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -12,7 +12,6 @@ export interface RequestRecording {
   readonly requests: Buffer[]
 }
 
-/** Records the requests to the service on this port. */
 export async function recordRequests(port: number): Promise<RequestRecording> {
   const requests: Buffer[] = []
   const server = createServer((client) => {

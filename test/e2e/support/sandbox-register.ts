@@ -4,7 +4,6 @@ import { sampleMark, sandboxHeaders, type startSandbox } from '../../sandbox/sta
 /** The register of one session of the sandbox's class. */
 export interface SandboxRegister {
   readonly batch: BatchText
-  /** The sandbox's own credentials. */
   readonly headers: Record<string, string>
   /** The ids of the learners, sorted. */
   readonly learners: readonly string[]

@@ -21,13 +21,10 @@ export interface StoppingAdapter {
   readonly url: string
   /** Posts a batch, and resolves with the status and the text of the reply. */
   post(batch: BatchText, headers: Record<string, string>): Promise<{ status: number; text: string }>
-  /** Resolves once the process is paused. */
   stopped(): Promise<void>
-  /** Resolves once the process is gone. */
   ended(): Promise<void>
   stop(): void
   goOn(): void
-  /** Resolves once an event is logged. */
   logged(text: string | RegExp): Promise<void>
   /** Kills the process with SIGKILL, and resolves when it has ended. */
   kill(): Promise<void>

@@ -6,14 +6,11 @@ import { onTestFinished } from 'vitest'
 
 import { sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
 
-/** The subscription key of the only client. */
 export const key = 'HUSHKEY-51c7d0'
-/** The token of the only client. */
 export const token = 'HUSHTOKEN-90aa13'
 export const clientHeaders = { 'Ocp-Apim-Subscription-Key': key, Authorization: `bearer ${token}` }
 export const marks = '/V2/Attendance/AttendanceRecords'
 
-/** Creates a folder that is removed at the end of the test. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-sweep-'))
   onTestFinished(() => {

@@ -16,7 +16,6 @@ export interface Served {
   isCurrent: boolean
 }
 
-/** A mark that the service accepted. */
 interface Effect {
   readonly face: 'V2' | 'V3'
   readonly learner: string
@@ -25,11 +24,9 @@ interface Effect {
 
 /** One service with both faces, and adapters in front of it whose stage the test sets. */
 export interface TwoFaces {
-  /** The URL of the service. */
   readonly url: string
   readonly served: Served
   readonly journal: JournalSection
-  /** The settings of the partner. */
   readonly partner: object
   /** Starts another instance on the same journal. */
   start(overrides?: AppOverrides, settings?: object): Promise<Adapter>

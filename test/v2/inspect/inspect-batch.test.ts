@@ -21,7 +21,6 @@ const inspectBatch = (...batch: Parameters<typeof inspectBatchInSteps>) =>
   runAtOnce(inspectBatchInSteps(...batch))
 const guessed = (bytes: Buffer): string | undefined => runAtOnce(guessBoundary(bytes))
 
-/** Returns the severity, code and place of each finding. */
 function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unknown[] {
   return inspectBatch(bytes, contentType).findings.map(({ severity, code, offset, part }) => [
     severity,

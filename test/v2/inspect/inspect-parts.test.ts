@@ -13,7 +13,6 @@ const record = (learner: number, more = ''): string =>
 const part = (id: number, http = '', json = record(id), mime = ''): string =>
   `--c\n${MIME}Content-ID: ${id}\n${mime}\n${LINE}${http}\n${json}\n`
 
-/** Returns the findings about a changeset with these parts. */
 function inspect(parts: string, changesetHead = ''): readonly Finding[] {
   const bytes = crlf(
     `--b\nContent-Type: multipart/mixed; boundary=c\n${changesetHead}\n${parts}--c--\n--b--\n`,

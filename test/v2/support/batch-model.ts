@@ -93,7 +93,6 @@ function writeChangeset(changeset: ChangesetModel, padding: string): string {
   return `Content-Type: multipart/mixed; boundary="${boundary}"\n\n${preamble}${body}--${boundary}--${padding}${epilogue}`
 }
 
-/** Returns the headers and the content of one part. */
 export function writePart(part: PartModel): string {
   const id: [string, string][] = [['Content-ID', part.contentId]]
   const mime: [string, string][] = [

@@ -2,7 +2,6 @@
 export const MIME = '--b\nContent-Type: application/http\n'
 export const LINE = 'POST AttendanceRecords HTTP/1.1\n'
 
-/** Returns a batch with one record. */
 export const batchOf = (json: string): string => `${MIME}\n${LINE}\n${json}\n--b--\n`
 
 /** A hostile body. `expected` is the number of its parts, or the code for which it is rejected. */

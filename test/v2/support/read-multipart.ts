@@ -16,7 +16,6 @@ export function readMultipart(body: string, boundary: string): WrittenPart[] {
   return pieces.map(readPart)
 }
 
-/** Reads headers, a blank line and content. */
 export function readPart(text: string): WrittenPart {
   const blank = `\r\n${text}`.indexOf('\r\n\r\n')
   if (blank === -1) throw new Error('a part has no blank line')

@@ -37,7 +37,6 @@ function post(v3: V3Client, budgetMs = 2_500, own = credentials): Promise<PostOu
   return postWith(v3.openWrites(own, { budgetMs }))
 }
 
-/** Writes the beginning of a reply and nothing more. */
 const begin =
   (text: string): Answer =>
   (_seen, response) =>

@@ -57,7 +57,6 @@ const keys = fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), { maxLength
 const choices = fc.array(fc.nat(50), { minLength: 1, maxLength: 60 })
 const concurrency = fc.integer({ min: 1, max: 9 })
 
-/** Groups the indexes by key, in the given order. */
 function byKey(all: readonly string[], indexes: readonly number[]): Map<string | undefined, number[]> {
   return Map.groupBy(indexes, (index) => all[index])
 }
