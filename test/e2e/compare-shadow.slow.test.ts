@@ -13,7 +13,7 @@ describe('a read at shadow that only V2 answers', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const ofOne = `$filter=Learner%20eq%20${id}`
 
-  it('differs by its status', async () => {
+  it('is reported as different in its status', async () => {
     const queries = [
       '$apply=aggregate($count%20as%20n)',
       `$apply=groupby((Learner),aggregate(MinutesLate%20with%20sum%20as%20n))&${ofOne}`,
@@ -102,7 +102,7 @@ describe('a write at shadow', () => {
     ])
   })
 
-  it('reports exactly the difference when a reply was changed', async () => {
+  it('is reported with exactly one difference when one place of a reply was changed', async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const changes: [string, (text: string) => string, string[]][] = [
       ['a field', (text) => text.replace('"MinutesLate":3', '"MinutesLate":4'), ['MinutesLate value']],

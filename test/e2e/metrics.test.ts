@@ -40,7 +40,7 @@ describe('GET /metrics', () => {
     expect(seen.get('process_start_time_seconds')).toBeGreaterThan(0)
   })
 
-  it('shows requests and bytes in progress, and who waits', async () => {
+  it('shows the requests and bytes in progress, and the length of the queue', async () => {
     const { upstream, adapter } = await startWithV3(
       () => undefined,
       onePartner({ v3: { callsPerSecond: 1, budgetMs: 2_000 } }),

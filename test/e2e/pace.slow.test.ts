@@ -146,7 +146,7 @@ describe('a 429 to a passed-through request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // The rest of the second since the answer of V3.
+    // The rest of the second that began with the answer of V3.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })

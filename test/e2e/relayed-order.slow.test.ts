@@ -10,7 +10,7 @@ const onV3 = { face: 'V3' } as const
 const deadV3 = { kind: 'reset', ...onV3 }
 const unreadable = { kind: 'status', status: 500, method: 'GET' }
 
-/** Sends a mark to V3 that ends with an unknown outcome. Afterwards V2 serves. */
+/** Posts a mark to V3 that gets an unknown outcome, and then lets V2 serve. */
 async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Promise<void> {
   faces.served.side = 'v3'
   await faces.setFaults([

@@ -8,7 +8,7 @@ import { startUpstream } from '../support/scripted-upstream.ts'
 import type { Adapter, Reply } from '../support/start-adapter.ts'
 import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
-/** Returns everything in a reply of V2. Two replies with equal times are the same reply, or were written in the same second. */
+/** Returns all of a reply of V2. If the times are equal too, the replies are the same or were written in the same second. */
 const seen = ({ status, headers, text }: Reply): unknown => {
   // The Connection field belongs to the adapter's own connection.
   const fields = { ...headers, connection: undefined, 'keep-alive': undefined }

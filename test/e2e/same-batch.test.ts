@@ -60,7 +60,7 @@ describe('product 3: identity of a batch', () => {
     expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
   })
 
-  it('is another under another boundary', async () => {
+  it('is a different one under another boundary', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
@@ -91,7 +91,7 @@ describe('product 3: identity of a batch', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('is new, on any instance, once the client had the reply and uses the ids again', async () => {
+  it('is new, on any instance, once the client has the reply and uses the ids again', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })
