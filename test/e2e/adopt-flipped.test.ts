@@ -24,8 +24,8 @@ const kept = created(3)
 const unknown = '504 ADP_OUTCOME_UNKNOWN'
 
 /**
- * SQL that flips bits of an SQLite journal where SQLite's own checks do not detect the change, and what the journal reports. The stored version
- * number is not among them, because a different number may come from a newer program.
+ * SQL that flips bits of an SQLite journal where SQLite's own checks do not detect the change, and what the journal reports. The stored
+ * version number is not among them, because a different number may come from a newer program.
  */
 const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply: unknown])[] = [
   ['the sealed MAC key', setMeta('mac_key', change('value')), /key of the MACs of stages was changed/, kept],
