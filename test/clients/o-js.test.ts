@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 
 import { marksOf, type Service, startService, recordAnswerOf } from './support/start-service.ts'
 
-/** The result that o.js returns for one part. */
 interface Part {
   readonly contentId: number
   readonly status: number

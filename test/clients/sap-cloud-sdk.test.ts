@@ -27,7 +27,6 @@ function changesetsOf(marks: readonly Mark[], sizes: readonly number[]) {
   })
 }
 
-/** Reads an entity back as the mark that the service stores. */
 function toMark(entity: AttendanceRecord): Mark {
   return {
     Present: entity.present,

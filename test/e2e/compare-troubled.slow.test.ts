@@ -11,7 +11,6 @@ import { startCompared } from './support/compared-partner.ts'
 const RECORDS = 3
 const GUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi
 
-/** The reply of V2, which always has the same bytes. */
 const v2Reply = [
   '--batchresponse_1',
   'Content-Type: application/http',

@@ -21,7 +21,6 @@ const requests = {
   'a passed-through read': requestText('GET /V3/LearnerPersonals'),
 }
 
-/** Answers once the client has closed its side. */
 const late: Answer = async (seen, response) => {
   await new Promise((resolve) => setTimeout(resolve, 100))
   if (seen.url.includes('$batch') || seen.method === 'GET') response.end('{"value":[]}')

@@ -50,7 +50,6 @@ const answers: [name: string, answer: Answer][] = [
   ['a reply that breaks off', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
 ] // prettier-ignore
 
-/** Fails if the log contains a marker. */
 function sweep(adapter: Adapter): void {
   const log = adapter.log.join('')
   expect(adapter.log.length).toBeGreaterThan(1)

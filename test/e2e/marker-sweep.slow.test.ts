@@ -14,7 +14,6 @@ import { clientHeaders, key, marks, ownFolder, startService, token } from './sup
 
 const [from, to] = ['2026-03-02', '2026-03-13']
 
-/** Records a batch and a read, and returns the output of the command. */
 async function record(
   args: readonly string[],
   environment: Record<string, string>,

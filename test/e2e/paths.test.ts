@@ -49,7 +49,6 @@ const spellings: Readonly<Record<Fate, readonly string[]>> = {
 
 const cases = Object.entries(spellings).flatMap(([fate, paths]) => paths.map((path) => ({ path, fate })))
 
-/** Returns the result of a request as the client sees it. */
 function fateOf(reply: string): string {
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(reply)?.[1])
   const code = /"code":"(ADP_\w+)"/.exec(reply)?.[1]

@@ -24,7 +24,6 @@ interface Body {
   readonly '@odata.count'?: number
 }
 
-/** Starts the adapter in front of a sandbox, and returns functions that read through it. */
 async function startReads(settings: AdapterSettings = {}, onEnd: OnEnd = onTestFinished) {
   const sandbox = await startSandbox({}, onEnd)
   const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)

@@ -26,7 +26,6 @@ const mark = (minutes: number) => batchOf([flatRecord(1, { MinutesLate: minutes 
 const minutesOf = (seen: readonly SeenRequest[]): (string | undefined)[] =>
   postsOf(seen).map(({ body }) => /"MinutesLate":(\d)/.exec(body)?.[1])
 
-/** Posts a batch whose client disconnects before the reply arrives. */
 async function postAndLeave(
   adapter: Adapter,
   upstream: Upstream,

@@ -12,7 +12,6 @@ const of = { kind: 'payload', batch: 7, owner: 'one' } as const
 const withKey = { keys: [key], plaintextAccepted: false }
 const withoutKey = { keys: [], plaintextAccepted: false }
 
-/** Returns all bytes on the disk of an open journal. */
 async function bytesOf(file: string): Promise<string> {
   const files = await Promise.all(['', '-wal'].map((ending) => readFile(`${file}${ending}`, 'latin1')))
   return files.join('')

@@ -75,7 +75,6 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ kind: fc.constant('reopen' as const), batch: fc.nat(20) }),
 )
 
-/** The actions of a caller, one after another. */
 export const scripts = fc.array(act, { minLength: 1, maxLength: 25 })
 
 /** Performs a script and compares every answer with a model that knows nothing of tables. */

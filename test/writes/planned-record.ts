@@ -10,7 +10,6 @@ export const answering = {
   metadata: 'minimal',
 } as const
 
-/** Returns a nested record of learner `n`. */
 export function nestedRecord(n: number): V3Record {
   return {
     ExternalID: guid(0),

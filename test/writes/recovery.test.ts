@@ -27,7 +27,6 @@ const storedOf = (batch: number): StoredBatch => ({
 
 const here: Authorisation = { ...authorisation(), client, credentials: client, owner: 'here' }
 
-/** Starts a recovery over a journal with the given members. */
 function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => Promise<Authorisation>) {
   const clock = createManualClock()
   const log: string[] = []

@@ -11,14 +11,12 @@ export interface LegacyChoices {
   readonly innerPath?: string
 }
 
-/** An answer as received from the socket. */
 export interface LegacyAnswer {
   readonly status: number
   readonly contentType: string
   readonly text: string
 }
 
-/** One part as the client reads it. */
 export interface LegacyPart {
   readonly contentId: string
   readonly status: number

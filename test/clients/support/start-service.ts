@@ -29,11 +29,8 @@ export interface Service {
   readonly samples: Samples
   /** The URL of the V2 service, which ends in a slash. */
   readonly root: string
-  /** The credentials that the sandbox accepts. */
   readonly headers: Readonly<Record<string, string>>
-  /** Valid and invalid records. */
   readonly register: readonly Mark[]
-  /** The expected answer for each record of the register. */
   readonly expected: readonly RecordAnswer[]
   /** Returns the marks that the sandbox accepted, in the order of the register. */
   acceptedMarks(): Promise<readonly Mark[]>

@@ -5,10 +5,8 @@ import { readSamples } from '../../support/read-samples.ts'
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { journalFile } from './journal-file.ts'
 
-/** An adapter whose exchanges are compared. */
 export interface ComparedPartner {
   readonly adapter: Adapter
-  /** Returns the comparisons so far. */
   readonly compared: ComparedExchange[]
   /** Returns the comparison counters that are not 0, by name and by labels without the partner. */
   counts: () => Promise<Record<string, number>>

@@ -1,7 +1,6 @@
 import { type BatchText, batchOf } from '../../support/batch-request.ts'
 import { sampleMark, sandboxHeaders, type startSandbox } from '../../sandbox/start-sandbox.ts'
 
-/** The register of one session of the sandbox's class. */
 export interface SandboxRegister {
   readonly batch: BatchText
   readonly headers: Record<string, string>
@@ -11,7 +10,6 @@ export interface SandboxRegister {
   written(): Promise<string[]>
 }
 
-/** Builds the register of `count` learners of a running sandbox. */
 export async function sandboxRegister(
   sandbox: Awaited<ReturnType<typeof startSandbox>>,
   count: number,

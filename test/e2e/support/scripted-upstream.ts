@@ -14,10 +14,8 @@ export interface Post {
   readonly body: unknown
 }
 
-/** A V3 service that follows a script. */
 export interface ScriptedUpstream {
   readonly url: string
-  /** The requests in the order of arrival. */
   readonly posts: Post[]
   /** Starts a new exchange at the beginning of the script. */
   restart(): void

@@ -55,7 +55,6 @@ export const post = (adapter: Adapter, batch: ReturnType<typeof batchOf>): Promi
 
 const setting = (stage: Stage, percent = 100): StageSetting => ({ stage, percent, always: [], never: [] })
 
-/** The actions of an operator, directly on the store. */
 export interface StageOperator {
   readonly store: OpenedRolloutStore
   forward(to: Stage, drainMs?: number, percent?: number): Promise<DriveResult>

@@ -19,7 +19,6 @@ export const journalKey = 'ab'.repeat(32)
 /** An adapter in its own process, which the test can pause. */
 export interface StoppingAdapter {
   readonly url: string
-  /** Posts a batch, and resolves with the status and the text of the reply. */
   post(batch: BatchText, headers: Record<string, string>): Promise<{ status: number; text: string }>
   stopped(): Promise<void>
   ended(): Promise<void>

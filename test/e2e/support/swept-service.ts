@@ -19,7 +19,6 @@ export function ownFolder(): string {
   return folder
 }
 
-/** Starts a service that accepts only these credentials. */
 export async function startService() {
   const sandbox = await startSandbox({
     ...{ v2Port: 0, keys: [key] },
@@ -27,7 +26,6 @@ export async function startService() {
   })
   const { url, v2Url, put } = sandbox
   const samples = await sandbox.samples()
-  /** Builds a mark of this learner with its own session and code. */
   const mark = (index: number) => ({
     ...sampleMark(samples, index, { Comment: `  HUSHCOMMENT ${index} – ä "q" ` }),
     ...{ AttendableEvent: samples.events[index], SchoolAttendanceCode: samples.codes[index]?.id },

@@ -110,7 +110,6 @@ export async function startTwoFaces(
   }
 }
 
-/** Starts the service with one adapter in front of it, and builds a batch with a mark of the first learner. */
 export async function startRelayed(served: Partial<Served> = {}, choices: object = {}, aheadMs = 0) {
   const faces = await startTwoFaces(choices, undefined, { aheadMs })
   Object.assign(faces.served, served)

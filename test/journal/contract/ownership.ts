@@ -3,7 +3,6 @@ import { describe, expect } from 'vitest'
 import { batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-/** Tests how a journal distinguishes batches of different owners, and batches of one owner with the same ids. */
 export function describeOwnership({ name, testJournal }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })

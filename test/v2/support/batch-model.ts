@@ -1,6 +1,5 @@
 import type { FlatRecord } from '../../../src/v2/record/decode-record.ts'
 
-/** The spelling of a header line. */
 export interface HeaderStyle {
   readonly name: 'canonical' | 'lower' | 'upper'
   readonly separator: ':' | ': ' | ':\t' | ':  ' | ':\n '

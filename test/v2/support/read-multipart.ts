@@ -1,4 +1,3 @@
-/** One part of a multipart body: its headers as written, and its content. */
 export interface WrittenPart {
   readonly headers: Readonly<Record<string, string>>
   readonly content: string

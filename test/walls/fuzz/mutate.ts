@@ -57,7 +57,6 @@ const mutations: readonly [Mutation, ...Mutation[]] = [
   swapCase,
 ]
 
-/** Changes bytes in one to four places. */
 export function mutate(bytes: Buffer, random: Random): Buffer {
   let mutated = bytes
   for (let count = random.chance(0.5) ? 1 : 1 + random.below(4); count > 0; count -= 1)
@@ -65,7 +64,6 @@ export function mutate(bytes: Buffer, random: Random): Buffer {
   return mutated
 }
 
-/** Inserts a part of another input into this one. */
 export function splice(bytes: Buffer, other: Buffer, random: Random): Buffer {
   const [from, to] = span(other, random)
   const at = place(bytes, random)

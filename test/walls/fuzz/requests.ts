@@ -6,7 +6,6 @@ import { mutate, splice } from './mutate.ts'
 
 type Ids = readonly [string, ...string[]]
 
-/** The material from which requests are made. */
 export interface Seeds {
   /** Complete requests as clients send them. */
   readonly recorded: readonly [Buffer, ...Buffer[]]

@@ -12,7 +12,6 @@ export interface Target {
   readonly seeds: Seeds
   /** Returns the memory of the adapter's process in MiB, or `undefined` if there is no /proc. */
   memoryMiB(): Promise<number | undefined>
-  /** Returns the unexpected errors that the adapter logged. */
   internalErrors(): readonly string[]
   /** Stops the adapter with SIGTERM and resolves with its exit status. */
   close(): Promise<number | null>

@@ -32,7 +32,6 @@ const row = (n: number): object => ({
 const collection = (count: number, make: (n: number) => string): Uint8Array =>
   page(`{"value":[${times(count, make).join()}]}`)
 
-/** Pages that are slow to parse. */
 const pages: readonly [name: string, status: number, make: () => Uint8Array, drips?: boolean][] = [
   ['1,000 marks', 200, () => collection(1_000, (n) => JSON.stringify(row(n)))],
   ['5,000 marks', 200, () => collection(5_000, (n) => JSON.stringify(row(n)))],

@@ -18,7 +18,6 @@ const raw = (boundary: string, body: string): OutsideRequest =>
   post(`multipart/mixed; boundary=${boundary}`, body)
 
 let batches = 0
-/** Builds a batch of one changeset with its own ids. */
 function batchOf(records: readonly string[], epilogue = ''): OutsideRequest {
   batches += 1
   const [batch, changeset] = [`batch_${guid(batches)}`, `changeset_${guid(batches)}`]
@@ -87,7 +86,6 @@ const writes: readonly [name: string, status: number, make: (share: number) => O
   ['one record of 90,000 members', 400, () => ({ ...post('application/json', members(90_000)), path: '/V2/Attendance/AttendanceRecords' })],
 ] // prettier-ignore
 
-/** Writes at the limits. */
 export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status, make]) => [
   name,
   (share = 1) => ({ status, requests: [make(share)] }),

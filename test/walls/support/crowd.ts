@@ -16,7 +16,6 @@ export function requestOf(start: string, headers: Record<string, string>, lines 
   return `${start} HTTP/1.1\r\nHost: adapter.test\r\n${own.join('')}${lines}\r\n${body}`
 }
 
-/** Opens connections that all send the same bytes. */
 export function crowd(adapter: Adapter, count: number, bytes: string): Promise<RawClient[]> {
   return Promise.all(
     Array.from({ length: count }, async () => {

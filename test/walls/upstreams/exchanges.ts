@@ -134,7 +134,6 @@ function draw(exchange: number, way: string, random: Random): Drawn {
   return chosen()
 }
 
-/** Returns the claim of a reply about each record. */
 function claimsOf(drawn: Drawn, reply: Reply, find: (what: string, detail: string) => void): Told['claims'] {
   const { kind, learners } = drawn
   const ofAll = (claim: Claim): Told['claims'] => learners.map((learner) => ({ learner, claim }))

@@ -15,7 +15,6 @@ export interface OddService {
   applied(learner: string): number
   /** Returns how often the request `n=` that changes a learner's data was applied. */
   changed(exchange: number): number
-  /** The number of calls so far, by endpoint. */
   readonly calls: ReadonlyMap<string, number>
   close(): void
 }

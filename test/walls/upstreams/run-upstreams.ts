@@ -5,7 +5,6 @@ import { startAdapterProcess } from './adapter-process.ts'
 export interface UpstreamsRun {
   readonly seed: number
   readonly exchanges: number
-  /** Makes only this exchange. */
   readonly only?: number | undefined
   readonly concurrency: number
   readonly onPiece?: (line: string) => void
