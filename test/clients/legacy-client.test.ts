@@ -14,15 +14,18 @@ describe('a client with the bytes of service.md 4.2', () => {
     ['changeset_<changeset id> in the header', { prefix: 'changeset' }],
     ['bare line feeds', { lineEnd: '\n' }],
     ['another path in the parts', { innerPath: '' }],
-  ])('reads the outcome of each record by position and Content-ID when it sends %s', async (_name, choices) => {
-    const service = await startService()
-    const answer = await post(service, choices)
-    const parts = readLegacy(answer)
-    expect(answer.status).toBe(200)
-    expect(parts.map(({ status, json }) => recordAnswerOf(status, json))).toEqual(service.expected)
-    expect(parts.map(({ contentId }) => contentId)).toEqual(['1', '2', '3', '4', '5', '6', '7'])
-    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
-  })
+  ])(
+    'reads the outcome of each record by position and Content-ID when it sends %s',
+    async (_name, choices) => {
+      const service = await startService()
+      const answer = await post(service, choices)
+      const parts = readLegacy(answer)
+      expect(answer.status).toBe(200)
+      expect(parts.map(({ status, json }) => recordAnswerOf(status, json))).toEqual(service.expected)
+      expect(parts.map(({ contentId }) => contentId)).toEqual(['1', '2', '3', '4', '5', '6', '7'])
+      expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
+    },
+  )
 
   it('gets a single 200 without parts when its ids differ, and its marks are written', async () => {
     const service = await startService()

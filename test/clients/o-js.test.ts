@@ -55,13 +55,16 @@ describe('o.js', () => {
       'nested',
       { ...plain, useChangset: true, sharedHeaders: true },
     ],
-  ])('reads the outcome of each record when it posts a batch with %s and the layout is %s', async (_name, layout, choices) => {
-    const service = await startService({ layout })
-    const parts = await post(service, choices)
-    expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
-    expect(parts.map(({ contentId }) => contentId)).toEqual(service.register.map((_, index) => index + 1))
-    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
-  })
+  ])(
+    'reads the outcome of each record when it posts a batch with %s and the layout is %s',
+    async (_name, layout, choices) => {
+      const service = await startService({ layout })
+      const parts = await post(service, choices)
+      expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
+      expect(parts.map(({ contentId }) => contentId)).toEqual(service.register.map((_, index) => index + 1))
+      expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
+    },
+  )
 
   it('reads the parts of a partner with both quirks when its fragment setting is d', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })

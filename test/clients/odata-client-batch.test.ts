@@ -17,7 +17,9 @@ test.each(['flat', 'nested', 'auto'])(
   async (layout) => {
     const service = await startService({ layout })
     const replies = await post(service)
-    const answers = await Promise.all(replies.map(async (reply) => recordAnswerOf(reply.status, await reply.json())))
+    const answers = await Promise.all(
+      replies.map(async (reply) => recordAnswerOf(reply.status, await reply.json())),
+    )
     expect(answers).toEqual(service.expected)
     expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   },

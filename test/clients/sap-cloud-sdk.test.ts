@@ -2,7 +2,14 @@ import { BatchChangeSet, CreateRequestBuilder, ODataBatchRequestBuilder } from '
 import { describe, expect, it } from 'vitest'
 
 import { AttendanceRecord, AttendanceRecordApi, servicePath } from './support/attendance-api.ts'
-import { type Mark, marksOf, type Service, startService, type RecordAnswer, recordAnswerOf } from './support/start-service.ts'
+import {
+  type Mark,
+  marksOf,
+  type Service,
+  startService,
+  type RecordAnswer,
+  recordAnswerOf,
+} from './support/start-service.ts'
 
 const api = new AttendanceRecordApi()
 

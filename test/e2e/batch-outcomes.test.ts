@@ -95,24 +95,21 @@ describe('a batch sent to V3', () => {
     ['gets 504', replyWith(504)],
     ['gets 600', raw('HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', false)],
   ] // prettier-ignore
-  it.each(unclear)(
-    'reports the outcome of a record as unknown when the post %s',
-    async (_name, answer) => {
-      const { upstream, adapter } = await startWithV3(answer, { v3: quick })
-      const parts = await postRecords(adapter, [flatRecord(1)])
-      expect(failuresOf(parts)).toEqual(unknown)
-      expect(upstream.seen.length).toBe(1)
-      expect(adapter.events()).toContainEqual(
-        expect.objectContaining({
-          msg: 'batch answered',
-          accepted: 0,
-          refused: 0,
-          notApplied: 0,
-          unknown: 1,
-        }),
-      )
-    },
-  )
+  it.each(unclear)('reports the outcome of a record as unknown when the post %s', async (_name, answer) => {
+    const { upstream, adapter } = await startWithV3(answer, { v3: quick })
+    const parts = await postRecords(adapter, [flatRecord(1)])
+    expect(failuresOf(parts)).toEqual(unknown)
+    expect(upstream.seen.length).toBe(1)
+    expect(adapter.events()).toContainEqual(
+      expect.objectContaining({
+        msg: 'batch answered',
+        accepted: 0,
+        refused: 0,
+        notApplied: 0,
+        unknown: 1,
+      }),
+    )
+  })
 
   const declined: [name: string, answer: Answer, code: string, status: number][] = [
     ['503', replyWith(503), 'ADP_UPSTREAM_UNAVAILABLE', 503],

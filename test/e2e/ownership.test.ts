@@ -231,7 +231,11 @@ describe('product 3: an open record of a client', () => {
 
   const nobody = { iss: 'idp', aud: 'v3' }
   const pairs: [what: string, one: string, other: string][] = [
-    ['have no claim in common but the issuer', claimsOf({ ...nobody, jti: '1' }), claimsOf({ ...nobody, jti: '2' })],
+    [
+      'have no claim in common but the issuer',
+      claimsOf({ ...nobody, jti: '1' }),
+      claimsOf({ ...nobody, jti: '2' }),
+    ],
     ...['azp', 'appid', 'sub'].map((name): [string, string, string] => [
       `differ in ${name} alone`,
       claimsOf({ iss: 'idp', [name]: 'app-A' }),

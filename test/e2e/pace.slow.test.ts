@@ -101,13 +101,16 @@ describe('reads at five calls a second', () => {
 })
 
 describe('a call whose turn does not come in time', () => {
-  it.each([read, '/V3/LearnerPersonals'])('is refused with 503 and not sent when its target is %s', async (path) => {
-    const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
-    const [first, second] = await Promise.all(gets(adapter, 2, path))
-    expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
-    expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
-    expect(upstream.seen.length).toBe(1)
-  })
+  it.each([read, '/V3/LearnerPersonals'])(
+    'is refused with 503 and not sent when its target is %s',
+    async (path) => {
+      const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
+      const [first, second] = await Promise.all(gets(adapter, 2, path))
+      expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
+      expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
+      expect(upstream.seen.length).toBe(1)
+    },
+  )
 
   it('is dropped when its client has disconnected, and no failure is logged', async () => {
     const { upstream, adapter } = await startWithV3(empty, paced(1))

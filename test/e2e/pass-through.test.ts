@@ -140,14 +140,17 @@ describe('the reply to a client', () => {
     ['a control character in the status line', raw('HTTP/1.1 200 O\u0001K\r\nContent-Length: 0\r\n\r\n')],
     ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
   ]
-  it.each(lost)('is an unknown outcome for a write, and never a plain failure, after %s', async (_name, answer) => {
-    const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
-    const read = await adapter.request('GET', '/V3/LearnerPersonals')
-    expect(codeOf(read)).toBe('503 ADP_UPSTREAM_UNAVAILABLE')
-    const write = await adapter.request('PATCH', '/V3/LearnerPersonals', { body: '{}' })
-    expect(codeOf(write)).toBe('504 ADP_OUTCOME_UNKNOWN')
-    expect(upstream.seen.length).toBe(2)
-  })
+  it.each(lost)(
+    'is an unknown outcome for a write, and never a plain failure, after %s',
+    async (_name, answer) => {
+      const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
+      const read = await adapter.request('GET', '/V3/LearnerPersonals')
+      expect(codeOf(read)).toBe('503 ADP_UPSTREAM_UNAVAILABLE')
+      const write = await adapter.request('PATCH', '/V3/LearnerPersonals', { body: '{}' })
+      expect(codeOf(write)).toBe('504 ADP_OUTCOME_UNKNOWN')
+      expect(upstream.seen.length).toBe(2)
+    },
+  )
 
   it('is an unknown outcome, and never a plain failure, when a write is lost on a reused connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {

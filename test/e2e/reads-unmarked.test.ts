@@ -57,10 +57,13 @@ describe('a row with an unmarked code', () => {
     ['another code', ['/'], [1, '1', 200]],
     ['codes that the school does not have', ['?', 'ZZ9'], [1, '1', 200]],
     ['its code among others', ['/', '-'], [0, '0', 404]],
-  ])("is left out or returned according to reads.unmarkedCodes of the partner, which names %s", async (_name, unmarkedCodes, expected) => {
-    const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
-    expect(await seen()).toEqual(expected)
-  })
+  ])(
+    'is left out or returned as reads.unmarkedCodes says, with %s',
+    async (_name, unmarkedCodes, expected) => {
+      const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
+      expect(await seen()).toEqual(expected)
+    },
+  )
 
   it('is recognised by a configured code id, which needs no lookup', async () => {
     const { sandbox, code, get, id } = await startMarked()
@@ -122,7 +125,7 @@ describe('a code lookup that fails', () => {
     ['is not a collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
-    ['has a next link to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
+    ['links to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to itself'],
   ])('fails the read and is repeated with the next read when it %s', async (_name, answer, status, text) => {
     let fails = true
     const upstream = await startUpstream((seen, response) => {

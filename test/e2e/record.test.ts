@@ -78,16 +78,19 @@ describe('a single record outside a batch', () => {
     ['iso-8859-1', 'latin1', 201],
     ['utf-8', 'utf8', 201],
     ['utf-16', 'utf16le', 400],
-  ] as const)('batch-wire F26: is decoded by its charset or rejected: %s', async (charset, encoding, status) => {
-    const { upstream, adapter } = await startWithV3()
-    const reply = await adapter.request('POST', path, {
-      headers: { 'Content-Type': `application/json;charset=${charset}` },
-      body: Buffer.from(JSON.stringify(flatRecord(1, { Comment: 'caf\u00e9' })), encoding),
-    })
-    expect(reply.status).toBe(status)
-    expect(reply.text).toContain(status === 201 ? '"Comment":"caf\u00e9"' : 'ADP_CHARSET')
-    expect(upstream.seen.length).toBe(status === 201 ? 1 : 0)
-  })
+  ] as const)(
+    'batch-wire F26: is decoded by its charset or rejected: %s',
+    async (charset, encoding, status) => {
+      const { upstream, adapter } = await startWithV3()
+      const reply = await adapter.request('POST', path, {
+        headers: { 'Content-Type': `application/json;charset=${charset}` },
+        body: Buffer.from(JSON.stringify(flatRecord(1, { Comment: 'caf\u00e9' })), encoding),
+      })
+      expect(reply.status).toBe(status)
+      expect(reply.text).toContain(status === 201 ? '"Comment":"caf\u00e9"' : 'ADP_CHARSET')
+      expect(upstream.seen.length).toBe(status === 201 ? 1 : 0)
+    },
+  )
 
   it('gets 204 when the client prefers a minimal reply, and 413 when the body is too large', async () => {
     const { upstream, adapter } = await startWithV3()

@@ -57,7 +57,7 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
     await inspector.close()
   })
 
-  database.test('are posted when their batch is resent, and are superseded when their marks are accepted in a new batch', async (url) => {
+  database.test('are posted when resent, and superseded when a new batch has newer marks', async (url) => {
     const v3 = await startFailing()
     const { adapter, states } = await startOver(v3.url, url)
     await postBatch(adapter, registerOf(1, 3))
@@ -70,7 +70,7 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
     expect(await states()).toEqual({ confirmed: 6, refused: 3 })
   })
 
-  database.test('are recognised in a journal whose first table version stored them as refused', async (url) => {
+  database.test('are found in a journal of the first version, which calls them refused', async (url) => {
     const v3 = await startFailing()
     const { adapter } = await startOver(v3.url, url)
     await postBatch(adapter, registerOf(1, 3))

@@ -19,7 +19,11 @@ async function bytesOf(file: string): Promise<string> {
 
 it.each([
   { name: 'no value of a record when it has a key', keys: [key], found: [] },
-  { name: 'only the request and the answers when it has no key', keys: [], found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'] },
+  {
+    name: 'only the request and the answers when it has no key',
+    keys: [],
+    found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'],
+  },
 ])('a journal writes to the disk $name', async ({ keys, found }) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file, { keys })
@@ -42,7 +46,10 @@ const damaged = expect.objectContaining({ code: 'ADP_JOURNAL_DAMAGED' }) as Erro
 const textIn = async (sealed: Sealed, how: Unsealing): Promise<string> =>
   Buffer.from(await unseal(sealed, how, of)).toString()
 
-const withAndWithoutKey = [{ how: 'without a key', key: undefined }, { how: 'with a key', key }]
+const withAndWithoutKey = [
+  { how: 'without a key', key: undefined },
+  { how: 'with a key', key },
+]
 
 it.each(withAndWithoutKey)(
   'a journal compresses a large request, and never returns changed bytes, $how',

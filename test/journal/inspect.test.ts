@@ -25,10 +25,10 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     onTestFinished(() => inspector.close())
     return inspector
   }
-  const testInspector = (what: string, look: (inspector: JournalInspector) => Promise<void>): void =>
+  const shows = (what: string, look: (inspector: JournalInspector) => Promise<void>): void =>
     test(what, async (url) => look(await open(url)))
 
-  testInspector('lists batches, newest first, filtered by partner, state and time', async (inspector) => {
+  shows('lists batches, newest first, filtered by partner, state and time', async (inspector) => {
     const one = {
       batch: 1,
       partner: 'acme',
@@ -55,7 +55,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     expect(await numbers({ limit: 1 })).toEqual([3])
   })
 
-  testInspector('shows the outcome of each record of a batch without its values', async (inspector) => {
+  shows('shows the outcome of each record of a batch without its values', async (inspector) => {
     const report = await inspector.batch(1)
     const record = {
       batch: 1,
@@ -92,7 +92,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     expect(await inspector.batch(9)).toBeUndefined()
   })
 
-  testInspector('lists dead letters with a remedy until they are dismissed', async (inspector) => {
+  shows('lists dead letters with a remedy until they are dismissed', async (inspector) => {
     const [letter, ...more] = await inspector.deadLetters({ limit: 10 })
     expect(more).toEqual([])
     expect(letter).toMatchObject({
@@ -107,7 +107,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     expect(await inspector.deadLetters({ limit: 10 })).toEqual([])
   })
 
-  testInspector('compares the totals with the stored records', async (inspector) => {
+  shows('compares the totals with the stored records', async (inspector) => {
     expect(await inspector.balances()).toEqual([
       {
         partner: 'acme',
@@ -123,7 +123,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     ])
   })
 
-  testInspector('makes records due now that wait for their next retry', async (inspector) => {
+  shows('makes records due now that wait for their next retry', async (inspector) => {
     expect(await inspector.makeDue(START_MS, 1)).toEqual([])
     expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
     expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])

@@ -171,8 +171,9 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       30,
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
-  ])('do not grow with the live records of its key beyond what the operation needs when the record is %s', (_, perLiveRecord, work) =>
-    expectGrowth(perLiveRecord, work),
+  ])(
+    'do not grow with the live records of its key beyond what the operation needs when the record is %s',
+    (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 
   it('do not grow with the due records when partners without open records are looked up', async () => {

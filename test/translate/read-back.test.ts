@@ -220,9 +220,12 @@ describe('the choice of the current mark', () => {
     ['with a time before the call, which a stale read may show', minuteBefore, {}, false],
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
-  ])('decides whether an equal mark is certain without a later read for a mark %s', (_what, mark, own, certain) => {
-    expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
-  })
+  ])(
+    'decides whether an equal mark is certain without a later read for a mark %s',
+    (_what, mark, own, certain) => {
+      expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
+    },
+  )
 
   it('returns the id and the times of the service, and takes the posted millisecond as proof of the stored form', () => {
     expect(decide([row])).toEqual({
@@ -301,12 +304,17 @@ it.each([
   ],
   ['different minutes', {}, { MinutesLate: 5 }, 'overwritten'],
   ['different comments', {}, { Comment: 'x' }, 'overwritten'],
-] as const)('decideReadBack compares %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
-  const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
-  const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
-  const marks = readMarks(plain, { value }) ?? []
-  expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
-})
+] as const)(
+  'decideReadBack compares %s',
+  (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
+    const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
+    const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
+    const marks = readMarks(plain, { value }) ?? []
+    expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(
+      kind,
+    )
+  },
+)
 
 it('toReadBackFilter selects the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(

@@ -22,25 +22,28 @@ describe('four half-sent batches of one client', () => {
   it.each([
     ['was accepted by V3', a],
     ['has a wrong token', client('key-a', 'bad')],
-  ])('leave room for a batch and a read of another client when the first client %s', async (_name, headers) => {
-    const upstream = await startUpstream((seen, response) => {
-      if (seen.method === 'POST') return echoRecord(seen, response)
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
-      return undefined
-    })
-    const adapter = await startAdapter(upstream.url, { limits })
-    for (const own of [a, b])
-      await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
-    await crowd(adapter, 4, half(headers))
-    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
-    const reply = await timed(
-      adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
-    )
-    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
-    const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
-    const read = await adapter.request('GET', path, { headers: b })
-    expect(read.status).toBe(200)
-  })
+  ])(
+    'leave room for a batch and a read of another client when the first client %s',
+    async (_name, headers) => {
+      const upstream = await startUpstream((seen, response) => {
+        if (seen.method === 'POST') return echoRecord(seen, response)
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
+        return undefined
+      })
+      const adapter = await startAdapter(upstream.url, { limits })
+      for (const own of [a, b])
+        await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
+      await crowd(adapter, 4, half(headers))
+      await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
+      const reply = await timed(
+        adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
+      )
+      expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
+      const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
+      const read = await adapter.request('GET', path, { headers: b })
+      expect(read.status).toBe(200)
+    },
+  )
 
   it('get 408 with nothing posted, and release their bytes, when they arrive too slowly', async () => {
     const upstream = await startUpstream()

@@ -59,41 +59,37 @@ function expectStatus({ name, status }: HostileRequest, { replies }: Hold): void
     .toEqual(replies.map(() => status))
 }
 
-describe(
-  'an adapter that receives large or hostile requests',
-  { timeout: 120_000 },
-  () => {
-    it('answers other clients while it handles large requests and large pages of V3', async () => {
-      const meter = await start('none')
-      for (const hostile of [
-        ...named(hostileWrites, LARGE_WRITES, SHARE),
-        ...named(hostileReads, LARGE_PAGES, SHARE),
-      ])
-        await expectSliced(meter, hostile)
-    })
+describe('an adapter that receives large or hostile requests', { timeout: 120_000 }, () => {
+  it('answers other clients while it handles large requests and large pages of V3', async () => {
+    const meter = await start('none')
+    for (const hostile of [
+      ...named(hostileWrites, LARGE_WRITES, SHARE),
+      ...named(hostileReads, LARGE_PAGES, SHARE),
+    ])
+      await expectSliced(meter, hostile)
+  })
 
-    it('answers other clients while it answers a large batch from the journal', async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
-      onTestFinished(() => rm(folder, { recursive: true }))
-      const meter = await start(`sqlite:${join(folder, 'journal.db')}`)
-      for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2), SHARE)) {
-        const first = await meter.measure(hostile)
-        expectStatus(hostile, first)
-        await expectSliced(meter, resent(hostile))
-      }
-    })
+  it('answers other clients while it answers a large batch from the journal', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const meter = await start(`sqlite:${join(folder, 'journal.db')}`)
+    for (const hostile of named(hostileWrites, LARGE_WRITES.slice(0, 2), SHARE)) {
+      const first = await meter.measure(hostile)
+      expectStatus(hostile, first)
+      await expectSliced(meter, resent(hostile))
+    }
+  })
 
-    it('spends less than half the processor time of a large batch on a request head or page at its size limit', async () => {
-      const meter = await start('none')
-      const [large] = named(hostileWrites, ['31 records of 1 MiB'])
-      const most = large === undefined ? 0 : (await meter.measure(large)).totalMs / 2
-      for (const one of hostileReads) {
-        const hostile = makeRequest(one)
-        if (LARGE_PAGES.includes(hostile.name)) continue
-        const hold = await meter.measure(hostile)
-        expectStatus(hostile, hold)
-        expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
-      }
-    })
-  },
-)
+  it('spends less than half the processor time of a large batch on a request head or page at its size limit', async () => {
+    const meter = await start('none')
+    const [large] = named(hostileWrites, ['31 records of 1 MiB'])
+    const most = large === undefined ? 0 : (await meter.measure(large)).totalMs / 2
+    for (const one of hostileReads) {
+      const hostile = makeRequest(one)
+      if (LARGE_PAGES.includes(hostile.name)) continue
+      const hold = await meter.measure(hostile)
+      expectStatus(hostile, hold)
+      expect.soft(hold.totalMs, hostile.name).toBeLessThan(most)
+    }
+  })
+})

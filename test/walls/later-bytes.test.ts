@@ -213,15 +213,21 @@ describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front of the ada
   // nginx has no tunnels, supports HTTP/2, and has its own limits for a head.
   const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
 
-  test.each(shared)('leaves the replies unchanged when the bytes behind a batch are %s', async (_name, [tail]) => {
-    const upstream = await startUpstream()
-    const adapter = await startAdapter(upstream.url)
-    const { port } = await startBalancer(nginx, adapter.port)
-    const outcomes: number[][] = []
-    for (const each of [port, adapter.port]) {
-      const client = await RawClient.open(each, counted.replace('adapter.test', 'markbridge.example') + tail)
-      outcomes.push(statusesAfterBatch(await client.untilClosed()))
-    }
-    expect(outcomes).toEqual([[200, 400], [200, 400]]) // prettier-ignore
-  })
+  test.each(shared)(
+    'leaves the replies unchanged when the bytes behind a batch are %s',
+    async (_name, [tail]) => {
+      const upstream = await startUpstream()
+      const adapter = await startAdapter(upstream.url)
+      const { port } = await startBalancer(nginx, adapter.port)
+      const outcomes: number[][] = []
+      for (const each of [port, adapter.port]) {
+        const client = await RawClient.open(
+          each,
+          counted.replace('adapter.test', 'markbridge.example') + tail,
+        )
+        outcomes.push(statusesAfterBatch(await client.untilClosed()))
+      }
+      expect(outcomes).toEqual([[200, 400], [200, 400]]) // prettier-ignore
+    },
+  )
 })

@@ -23,7 +23,7 @@ type Outcome = (position: number) => Settled
 
 const outcomes: readonly (readonly [name: string, side: 'v2' | undefined, of: Outcome])[] = [
   ['confirmed', undefined, (position) => ({ position, state: 'confirmed', answer: 'x'.repeat(500) })],
-  ['lost on the way to V2', 'v2', (position) => ({ position, state: 'unknown', answer: undefined, retry: 'resend' })],
+  ['lost by V2', 'v2', (position) => ({ position, state: 'unknown', answer: undefined, retry: 'resend' })],
   [
     'parked, the last confirmed',
     undefined,

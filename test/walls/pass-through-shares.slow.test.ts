@@ -38,24 +38,27 @@ describe('32 slow uploads of one client', () => {
     ['has an accepted token and sends small bodies', a, 1_000, 1],
     ['has a wrong token and sends large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
     ['has an accepted token and sends large bodies', a, 1_000_000, 200_000],
-  ])('leave pass-through working for another client when the first client %s', async (_name, headers, length, sent) => {
-    const upstream = await startJudge()
-    const adapter = await startAdapter(upstream.url)
-    for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
-    const slow = await crowd(
-      adapter,
-      32,
-      requestOf('PATCH /V3/LearnerPersonals', headers, `Content-Length: ${length}\r\n`, 'x'.repeat(sent)),
-    )
-    dribble(slow, 500)
-    await underWay(adapter, 32)
-    for (let count = 0; count < 5; count += 1) {
-      const reply = await timed(adapter.request('GET', '/V3/x', { headers: b }))
-      expect(reply.status).toBe(200)
-    }
-    const write = await timed(adapter.request('PATCH', '/V3/LearnerPersonals', { headers: b, body: '{}' }))
-    expect(write.status).toBe(200)
-  })
+  ])(
+    'leave pass-through working for another client when the first client %s',
+    async (_name, headers, length, sent) => {
+      const upstream = await startJudge()
+      const adapter = await startAdapter(upstream.url)
+      for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
+      const slow = await crowd(
+        adapter,
+        32,
+        requestOf('PATCH /V3/LearnerPersonals', headers, `Content-Length: ${length}\r\n`, 'x'.repeat(sent)),
+      )
+      dribble(slow, 500)
+      await underWay(adapter, 32)
+      for (let count = 0; count < 5; count += 1) {
+        const reply = await timed(adapter.request('GET', '/V3/x', { headers: b }))
+        expect(reply.status).toBe(200)
+      }
+      const write = await timed(adapter.request('PATCH', '/V3/LearnerPersonals', { headers: b, body: '{}' }))
+      expect(write.status).toBe(200)
+    },
+  )
 
   it('get 408, or 504 if part of a write was forwarded, and release their connections', async () => {
     const upstream = await startJudge()

@@ -58,12 +58,22 @@ describe('the outcomes of a request to V2', () => {
     ['a reply with too few parts', answered(200, replyOf([201])), 2, ['unknown', 'unknown']],
     ['a single 200 without parts', answered(200, Buffer.alloc(0)), 1, ['unknown']],
     ['a reply that is too large', answered(200, undefined), 2, ['unknown resend', 'unknown resend']],
-    ['a batch that V2 refused as a whole', answered(401, Buffer.from('{}')), 2, ['notApplied resend', 'notApplied resend']],
+    [
+      'a batch that V2 refused as a whole',
+      answered(401, Buffer.from('{}')),
+      2,
+      ['notApplied resend', 'notApplied resend'],
+    ],
     ['a 503 for the whole batch', answered(503, Buffer.from('{}')), 1, ['unknown resend']],
     ['a redirect', answered(302, Buffer.alloc(0)), 1, ['unknown resend']],
     ['a reply that was lost', { kind: 'lost' } as const, 2, ['unknown resend', 'unknown resend']],
     ['a request that was not sent', { kind: 'notSent' } as const, 1, ['notApplied resend']],
-    ['a request that the journal stores as a single record', answered(200, replyOf([400])), undefined, ['confirmed']],
+    [
+      'a request that the journal stores as a single record',
+      answered(200, replyOf([400])),
+      undefined,
+      ['confirmed'],
+    ],
   ])('have the expected states for %s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)
   })

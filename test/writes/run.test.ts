@@ -176,26 +176,41 @@ describe('a run of one record', () => {
   const partner = { readBackAfterMs: [10] }
 
   it.each([
-    ['confirms a record with a lost reply if V3 shows it', outcomes.unknown, false, shown, 'confirmed', 1],
-    ['leaves the outcome unknown if the record cannot be read back', outcomes.unknown, false, { kind: 'overdue' }, 'unknown', 1],
-    ['does not post a record that was sent before if V3 shows it', acceptedReply, true, shown, 'confirmed', 0],
-    ['posts a record that was sent before if V3 does not show it', acceptedReply, true, absent, 'confirmed', 1],
+    ['confirms a lost record if V3 shows it', outcomes.unknown, false, shown, 'confirmed', 1],
+    [
+      'leaves a lost record unknown if V3 cannot be read',
+      outcomes.unknown,
+      false,
+      { kind: 'overdue' },
+      'unknown',
+      1,
+    ],
+    ['does not post a resent record if V3 shows it', acceptedReply, true, shown, 'confirmed', 0],
+    ['posts a resent record if V3 does not show it', acceptedReply, true, absent, 'confirmed', 1],
   ] as const)('product 3: %s', async (_what, outcome, mayBeApplied, read, state, posts) => {
     const own = { post: () => outcome, reads: [read], partner }
     expect(await outcomeOf(own, mayBeApplied)).toMatchObject({ state, posts })
   })
 
   it.each([
-    ['posts a record that may be older than a mark on V2 if V3 shows no newer mark', absent, { state: 'confirmed', posts: 1 }],
-    ['does not post a record that may be older than a mark on V2 if V3 cannot be read', { kind: 'overdue' }, { reason: 'unavailable', posts: 0 }],
-  ] as const)('%s', async (_what, read, expected) => {
+    ['posts the record if V3 shows no newer mark', absent, { state: 'confirmed', posts: 1 }],
+    [
+      'does not post the record if V3 cannot be read',
+      { kind: 'overdue' },
+      { reason: 'unavailable', posts: 0 },
+    ],
+  ] as const)('after a newer mark may have reached V2: %s', async (_what, read, expected) => {
     expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
   })
 
   it.each([
-    ['posts a record of an earlier run after one read if its last read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
-    ['does not post a record of an earlier run after one read if its last read-back was incomplete', 'notReadBack', { state: 'unknown', reason: 'connectionLost', posts: 0 }],
-  ])('%s', async (_what, reason, expected) => {
+    ['posts the record if its read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
+    [
+      'does not post the record otherwise',
+      'notReadBack',
+      { state: 'unknown', reason: 'connectionLost', posts: 0 },
+    ],
+  ])('after an earlier run and one read: %s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)

@@ -16,9 +16,9 @@ const sizesOf = (after: Predecessors): unknown => ({
   lists: [...new Set(after.values())],
 })
 
-export function describeBegin({ name, testJournal }: Subject): void {
+export function describeBegin({ name, test }: Subject): void {
   describe(`${name}: begin`, () => {
-    testJournal('stores everything that recovery needs to finish a batch', async (journal) => {
+    test('stores everything that recovery needs to finish a batch', async (journal) => {
       const batch = await beginNew(
         journal,
         batchOf(['a', 'b'], {
@@ -43,7 +43,7 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect(await journal.load(batch + 1)).toBeUndefined()
     })
 
-    testJournal('recognises a resent batch and reports whether the batch is still running', async (journal) => {
+    test('recognises a resent batch and reports whether the batch is still running', async (journal) => {
       const again = batchOf(['a', 'b'], { name: 'one' })
       const batch = await beginNew(journal, again)
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
@@ -53,7 +53,7 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
-    testJournal('never lets times of receipt run backwards', async (journal) => {
+    test('never lets times of receipt run backwards', async (journal) => {
       const begin = async (receivedMs: number): Promise<unknown[]> => {
         const begun = await journal.begin(batchOf(['a'], { receivedMs }))
         if (begun.kind !== 'new') return []
@@ -67,7 +67,7 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
-    testJournal('shares the latest note under each name between all instances', async (journal, opener) => {
+    test('shares the latest note under each name between all instances', async (journal, opener) => {
       const other = await opener.open()
       expect(await journal.readNote('a')).toBeUndefined()
       await journal.writeNote('a', 'one')
@@ -76,31 +76,28 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
     })
 
-    testJournal('recognises the second of two equal batches that are committed together', async (journal) => {
+    test('recognises the second of two equal batches that are committed together', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
     })
 
-    testJournal(
-      'treats a batch as new if its owner, ids or content differ, or if it has no ids',
-      async (journal) => {
-        await beginNew(journal, batchOf(['a'], { name: 'one' }))
-        const others = [
-          batchOf(['a'], { name: 'one', owner: 'another client' }),
-          batchOf(['a'], { name: 'two' }),
-          batchOf(['a']),
-          batchOf(['a']),
-        ]
-        for (const other of others)
-          expect(await journal.begin(other)).toMatchObject({ kind: 'new', idsReused: false })
-        expect(await journal.begin(batchOf(['b'], { name: 'one' }))).toMatchObject({
-          kind: 'new',
-          idsReused: true,
-        })
-      },
-    )
+    test('treats a batch as new if its owner, ids or content differ, or if it has no ids', async (journal) => {
+      await beginNew(journal, batchOf(['a'], { name: 'one' }))
+      const others = [
+        batchOf(['a'], { name: 'one', owner: 'another client' }),
+        batchOf(['a'], { name: 'two' }),
+        batchOf(['a']),
+        batchOf(['a']),
+      ]
+      for (const other of others)
+        expect(await journal.begin(other)).toMatchObject({ kind: 'new', idsReused: false })
+      expect(await journal.begin(batchOf(['b'], { name: 'one' }))).toMatchObject({
+        kind: 'new',
+        idsReused: true,
+      })
+    })
 
-    testJournal('no longer recognises a batch once its replay period is over', async (_journal, opener) => {
+    test('no longer recognises a batch once its replay period is over', async (_journal, opener) => {
       const clock = createJournalClock()
       const journal = await opener.open({ clock, leaseMs: DAY_MS })
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
@@ -120,25 +117,22 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect(await begun).toMatchObject({ kind: 'new', idsReused: false })
     })
 
-    testJournal(
-      'recognises a batch for the full replay period, whatever the wall clock does',
-      async (_journal, opener) => {
-        const clock = createJournalClock()
-        const one = batchOf(['a'], { name: 'one' })
-        const late = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
-        const journal = await opener.open({ clock, leaseMs: DAY_MS })
-        const batch = await beginNew(journal, one)
-        clock.setWall(30 * HOUR_MS)
-        expect(await journal.begin(late())).toEqual({ kind: 'known', batch, running: true })
-        await clock.pass(2 * HOUR_MS)
-        await journal.close()
-        // A process that starts with a wrong clock has never seen another time.
-        const next = await opener.open({ clock, leaseMs: DAY_MS })
-        expect(await next.begin(late())).toEqual({ kind: 'known', batch, running: true })
-      },
-    )
+    test('recognises a batch for the full replay period, whatever the wall clock does', async (_journal, opener) => {
+      const clock = createJournalClock()
+      const one = batchOf(['a'], { name: 'one' })
+      const late = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
+      const journal = await opener.open({ clock, leaseMs: DAY_MS })
+      const batch = await beginNew(journal, one)
+      clock.setWall(30 * HOUR_MS)
+      expect(await journal.begin(late())).toEqual({ kind: 'known', batch, running: true })
+      await clock.pass(2 * HOUR_MS)
+      await journal.close()
+      // A process that starts with a wrong clock has never seen another time.
+      const next = await opener.open({ clock, leaseMs: DAY_MS })
+      expect(await next.begin(late())).toEqual({ kind: 'known', batch, running: true })
+    })
 
-    testJournal('returns the nearest older open record of each key in another batch', async (journal) => {
+    test('returns the nearest older open record of each key in another batch', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const begun = await journal.begin(batchOf(['c', 'a', 'b']))
       expect(afterOf(begun)).toEqual({
@@ -154,7 +148,7 @@ export function describeBegin({ name, testJournal }: Subject): void {
       expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
     })
 
-    testJournal('orders thousands of records of one key at the cost of one row each', async (journal, opener) => {
+    test('orders thousands of records of one key at the cost of one row each', async (journal, opener) => {
       const keys = Array<string>(MANY).fill('a')
       const one = await beginNew(journal, batchOf(keys))
       const begun = await journal.begin(batchOf(keys))
@@ -179,7 +173,7 @@ export function describeBegin({ name, testJournal }: Subject): void {
       ])
     })
 
-    testJournal('finds the next older open record when the nearest one ends first', async (journal) => {
+    test('finds the next older open record when the nearest one ends first', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const two = await beginNew(journal, batchOf(['a']))
       const begun = await journal.begin(batchOf(['b', 'a', 'c']))

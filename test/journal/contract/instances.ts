@@ -4,9 +4,9 @@ import { describe, expect } from 'vitest'
 import { afterOf, batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-export function describeInstances({ name, testJournal }: Subject): void {
+export function describeInstances({ name, test }: Subject): void {
   describe(`${name}: instances`, () => {
-    testJournal('hands over the open records of a dead instance once', async (journal, opener) => {
+    test('hands over the open records of a dead instance once', async (journal, opener) => {
       const other = await opener.open()
       const done = await beginNew(other, batchOf(['a']))
       await other.settle(done, [confirmed(0)])
@@ -25,7 +25,7 @@ export function describeInstances({ name, testJournal }: Subject): void {
       await journal.settle(left, [confirmed(1), confirmed(2)])
     })
 
-    testJournal('detects that a database was replaced by a copy from before an instance took over a batch', async (journal, opener) => {
+    test('detects that a database was replaced by a copy from before an instance took over a batch', async (journal, opener) => {
       const { db } = journal.database
       const other = await opener.open()
       await beginNew(journal, batchOf(['a']))
@@ -45,7 +45,7 @@ export function describeInstances({ name, testJournal }: Subject): void {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     })
 
-    testJournal('hands a batch only to a live instance that asks for it', async (journal, opener) => {
+    test('hands a batch only to a live instance that asks for it', async (journal, opener) => {
       const other = await opener.open()
       const gone = await opener.open()
       const [kept, asked, askedByGone] = [
@@ -65,7 +65,7 @@ export function describeInstances({ name, testJournal }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })
 
-    testJournal('keeps the order of a key and recognises resent batches across instances', async (journal, opener) => {
+    test('keeps the order of a key and recognises resent batches across instances', async (journal, opener) => {
       const other = await opener.open()
       const one = await beginNew(journal, batchOf(['a']))
       const begun = await other.begin(batchOf(['a']))

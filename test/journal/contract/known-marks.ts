@@ -14,28 +14,22 @@ const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: 
   return [confirmedAt(id), newer]
 }
 
-export function describeKnownMarks({ name, testJournal }: Subject): void {
+export function describeKnownMarks({ name, test }: Subject): void {
   describe(`${name}: known marks`, () => {
-    testJournal(
-      'finds the marks of older confirmed records of the key, whatever the case of their ids',
-      async (journal) => {
-        const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
-        await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
-        await journal.settle(older, [at(2, 'm-1', Number.NaN)])
-        const own = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
-        expect(await known(journal, { batch: own, position: 0 }, 'm-1')).toEqual([
-          [START_MS + 1, NaN],
-          'none',
-        ])
-        expect(await known(journal, { batch: own, position: 0 }, 'm-2')).toEqual([[], 'none'])
-        expect(await known(journal, { batch: own, position: 1 }, 'M-2')).toEqual([[START_MS], 'none'])
-        for (const position of [2, 3])
-          expect(await known(journal, { batch: own, position }, 'm-1')).toEqual([[], 'none'])
-        expect(await known(journal, { batch: 999, position: 0 }, 'm-1')).toEqual([[], 'none'])
-      },
-    )
+    test('finds the marks of older confirmed records of the key, whatever the case of their ids', async (journal) => {
+      const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
+      await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
+      await journal.settle(older, [at(2, 'm-1', Number.NaN)])
+      const own = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
+      expect(await known(journal, { batch: own, position: 0 }, 'm-1')).toEqual([[START_MS + 1, NaN], 'none'])
+      expect(await known(journal, { batch: own, position: 0 }, 'm-2')).toEqual([[], 'none'])
+      expect(await known(journal, { batch: own, position: 1 }, 'M-2')).toEqual([[START_MS], 'none'])
+      for (const position of [2, 3])
+        expect(await known(journal, { batch: own, position }, 'm-1')).toEqual([[], 'none'])
+      expect(await known(journal, { batch: 999, position: 0 }, 'm-1')).toEqual([[], 'none'])
+    })
 
-    testJournal('finds newer records of the key, including those of its own batch', async (journal) => {
+    test('finds newer records of the key, including those of its own batch', async (journal) => {
       const own = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const ask = (position: number): Promise<unknown> => known(journal, { batch: own, position }, 'm')
       expect(await Promise.all([ask(0), ask(1), ask(2)])).toEqual([
@@ -54,7 +48,7 @@ export function describeKnownMarks({ name, testJournal }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
-    testJournal('finds lost older records of the key since the last confirmed one', async (journal) => {
+    test('finds lost older records of the key since the last confirmed one', async (journal) => {
       const lost = (position: number): Settled => ({
         position,
         state: 'unknown',
@@ -77,31 +71,28 @@ export function describeKnownMarks({ name, testJournal }: Subject): void {
       expect(lostBefore.map((one) => [one.batch, one.position])).toEqual([[first, 0]])
     })
 
-    testJournal(
-      'counts records received since the replaced batch as newer when a batch replaces an older one',
-      async (journal) => {
-        const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
-        const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
-        await journal.settle(before, [at(0, 'm-1', 1)])
-        await journal.settle(since, [at(0, 'm-2', 2), { position: 1, state: 'unknown', answer: undefined }])
-        const own = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 2_000 }))
-        const ask = (position: number, id: string, sinceMs?: number): Promise<unknown> =>
-          known(journal, { batch: own, position }, id, sinceMs)
-        expect(await ask(0, 'm-2')).toEqual([[2], 'none'])
-        expect(await ask(0, 'm-2', START_MS + 1_000)).toEqual([[], 'confirmed'])
-        expect(await ask(0, 'm-1', START_MS + 1_000)).toEqual([[1], 'confirmed'])
-        expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'none'])
-      },
-    )
+    test('counts records received since the replaced batch as newer when a batch replaces an older one', async (journal) => {
+      const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
+      const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
+      await journal.settle(before, [at(0, 'm-1', 1)])
+      await journal.settle(since, [at(0, 'm-2', 2), { position: 1, state: 'unknown', answer: undefined }])
+      const own = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 2_000 }))
+      const ask = (position: number, id: string, sinceMs?: number): Promise<unknown> =>
+        known(journal, { batch: own, position }, id, sinceMs)
+      expect(await ask(0, 'm-2')).toEqual([[2], 'none'])
+      expect(await ask(0, 'm-2', START_MS + 1_000)).toEqual([[], 'confirmed'])
+      expect(await ask(0, 'm-1', START_MS + 1_000)).toEqual([[1], 'confirmed'])
+      expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'none'])
+    })
 
-    testJournal('ignores records received more than thirty hours earlier', async (journal) => {
+    test('ignores records received more than thirty hours earlier', async (journal) => {
       const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       await journal.settle(older, [at(0, 'm', 1)])
       const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    testJournal('finds the marks of all records of a batch with a single key', async (journal) => {
+    test('finds the marks of all records of a batch with a single key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

@@ -6,32 +6,29 @@ import type { Subject } from './subject.ts'
 const MIB = 1024 ** 2
 
 /** Tests what a journal stores for newcomers: clients whose credentials were not accepted yet. */
-export function describeNewcomers({ name, testJournal }: Subject): void {
+export function describeNewcomers({ name, test }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
   describe(`${name}: batches of newcomers`, () => {
-    testJournal(
-      'make the journal forget no answered batch of their owner before their credentials are accepted',
-      async (journal, opener) => {
-        const first = await beginNew(journal, one)
-        await journal.settle(first, [confirmed(0)])
-        journal.answered(first)
-        const second = await beginNew(journal, forged)
-        expect(await journal.begin(one)).toMatchObject(known(first))
-        await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
-        expect(await journal.begin(one)).toMatchObject(known(first))
-        const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
-        // Another instance confirms it, for example after this one has crashed.
-        const other = await opener.open()
-        expect(await other.begin(one)).toMatchObject(known(first))
-        await journal.settle(third, [confirmed(0)])
-        expect(await other.begin(one)).toMatchObject({ kind: 'new' })
-      },
-    )
+    test('make the journal forget no answered batch of their owner before their credentials are accepted', async (journal, opener) => {
+      const first = await beginNew(journal, one)
+      await journal.settle(first, [confirmed(0)])
+      journal.answered(first)
+      const second = await beginNew(journal, forged)
+      expect(await journal.begin(one)).toMatchObject(known(first))
+      await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
+      expect(await journal.begin(one)).toMatchObject(known(first))
+      const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
+      // Another instance confirms it, for example after this one has crashed.
+      const other = await opener.open()
+      expect(await other.begin(one)).toMatchObject(known(first))
+      await journal.settle(third, [confirmed(0)])
+      expect(await other.begin(one)).toMatchObject({ kind: 'new' })
+    })
 
-    testJournal('make the journal forget only batches that were answered when they arrived', async (journal) => {
+    test('make the journal forget only batches that were answered when they arrived', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -40,14 +37,14 @@ export function describeNewcomers({ name, testJournal }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    testJournal('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
+    test('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
       const first = await beginNew(journal, one)
       for (let count = 0; count < 120; count += 1)
         await beginNew(journal, { ...batchOf([`x${count}`], { name: 'ids' }), newcomer: true })
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    testJournal('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
+    test('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
@@ -63,7 +60,7 @@ export function describeNewcomers({ name, testJournal }: Subject): void {
       ])
     })
 
-    testJournal('are not deleted if a record may have been applied', async (journal) => {
+    test('are not deleted if a record may have been applied', async (journal) => {
       const begun = await journal.begin({ ...batchOf(['a', 'b']), newcomer: true })
       const { batch, lease } = begun as { batch: number; lease: number }
       await journal.settle(batch, [confirmed(0)])
@@ -71,7 +68,7 @@ export function describeNewcomers({ name, testJournal }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    testJournal('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
+    test('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

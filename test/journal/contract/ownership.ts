@@ -3,12 +3,12 @@ import { describe, expect } from 'vitest'
 import { batchOf, beginNew, confirmed, statesOf } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-export function describeOwnership({ name, testJournal }: Subject): void {
+export function describeOwnership({ name, test }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
 
   describe(`${name}: ownership`, () => {
-    testJournal('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
+    test('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       const other = await opener.open()
@@ -18,27 +18,24 @@ export function describeOwnership({ name, testJournal }: Subject): void {
       }
     })
 
-    testJournal(
-      'treats bytes as a new batch once their client got the reply and reused the ids',
-      async (journal, opener) => {
-        const first = await beginNew(journal, one)
-        journal.answered(first)
-        expect(await journal.begin(one)).toEqual(known(first))
-        const second = await beginNew(journal, two)
-        const other = await opener.open()
-        const third = await other.begin(one)
-        expect(third).toMatchObject({ kind: 'new', idsReused: true })
-        expect(third.batch).toBeGreaterThan(second)
-        // The reply to the second batch was not written out, so it is still recognised.
-        expect(await journal.begin(two)).toEqual(known(second))
-        journal.answered(third.batch)
-        journal.answered(second)
-        expect(await journal.begin(two)).toEqual(known(second))
-        expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
-      },
-    )
+    test('treats bytes as a new batch once their client got the reply and reused the ids', async (journal, opener) => {
+      const first = await beginNew(journal, one)
+      journal.answered(first)
+      expect(await journal.begin(one)).toEqual(known(first))
+      const second = await beginNew(journal, two)
+      const other = await opener.open()
+      const third = await other.begin(one)
+      expect(third).toMatchObject({ kind: 'new', idsReused: true })
+      expect(third.batch).toBeGreaterThan(second)
+      // The reply to the second batch was not written out, so it is still recognised.
+      expect(await journal.begin(two)).toEqual(known(second))
+      journal.answered(third.batch)
+      journal.answered(second)
+      expect(await journal.begin(two)).toEqual(known(second))
+      expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
+    })
 
-    testJournal('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
+    test('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -46,26 +43,23 @@ export function describeOwnership({ name, testJournal }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    testJournal(
-      'stores that a batch was answered, so that it still counts as answered after a restart',
-      async (journal, opener) => {
-        const first = await beginNew(journal, one)
-        journal.answered(first)
-        await journal.close()
-        const next = await opener.open()
-        await beginNew(next, two)
-        expect(await next.begin(one)).toMatchObject({ kind: 'new' })
-      },
-    )
+    test('stores that a batch was answered, so that it still counts as answered after a restart', async (journal, opener) => {
+      const first = await beginNew(journal, one)
+      journal.answered(first)
+      await journal.close()
+      const next = await opener.open()
+      await beginNew(next, two)
+      expect(await next.begin(one)).toMatchObject({ kind: 'new' })
+    })
 
-    testJournal('still recognises an answered batch when another owner uses its ids', async (journal) => {
+    test('still recognises an answered batch when another owner uses its ids', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    testJournal('recognises resent batches among batches that are committed together', async (journal) => {
+    test('recognises resent batches among batches that are committed together', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -76,7 +70,7 @@ export function describeOwnership({ name, testJournal }: Subject): void {
       ])
     })
 
-    testJournal('returns the open records that records of newer batches wait for', async (journal) => {
+    test('returns the open records that records of newer batches wait for', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])
@@ -90,7 +84,7 @@ export function describeOwnership({ name, testJournal }: Subject): void {
       expect(await journal.blocking([first])).toEqual([])
     })
 
-    testJournal('never reopens a record that was superseded without an outcome', async (journal) => {
+    test('never reopens a record that was superseded without an outcome', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
       await journal.settle(batch, [{ position: 0, ...superseded }])

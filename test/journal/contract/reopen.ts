@@ -4,80 +4,74 @@ import type { Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-export function describeReopen({ name, testJournal }: Subject): void {
+export function describeReopen({ name, test }: Subject): void {
   describe(`${name}: reopen`, () => {
-    testJournal(
-      'reopens records that are due or resent, and shows their last outcome until they are settled',
-      async (journal) => {
-        const old = await beginNew(journal, batchOf(['z', 'a']))
-        const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
-        await journal.settle(batch, [
-          { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', retry: START_MS },
-          { position: 1, state: 'refused', answer: 'final' },
-          confirmed(2),
-          { position: 3, state: 'notApplied', answer: 'later', retry: 'resend' },
-        ])
-        const { after, unknown } = await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)
-        expect(after).toEqual(
-          new Map([
-            [0, [{ batch: old, position: 1 }]],
-            [3, []],
-          ]),
-        )
-        expect(unknown).toEqual(new Map([[0, 'ADP_OUTCOME_UNKNOWN']]))
-        expect((await journal.load(batch))?.records[0]).toEqual({
-          position: 0,
-          state: 'open',
-          answer: 'first',
-          reason: 'ADP_OUTCOME_UNKNOWN',
-          retry: START_MS,
-          superseded: false,
-          attempts: 2,
-        })
-        expect((await journal.reopen(batch, [0, 3], undefined)).after).toEqual(new Map())
-        await journal.settle(batch, [confirmed(0, 'second')])
-        expect((await journal.load(batch))?.records[0]).toMatchObject({
-          answer: 'second',
-          attempts: 2,
-          retry: undefined,
-        })
-        expect(await journal.balances()).toEqual([
-          {
-            partner: 'acme',
-            received: 6,
-            open: 3,
-            confirmed: 2,
-            refused: 1,
-            unknown: 0,
-            parked: 0,
-            notApplied: 0,
-          },
-        ])
-      },
-    )
+    test('reopens records that are due or resent, and shows their last outcome until they are settled', async (journal) => {
+      const old = await beginNew(journal, batchOf(['z', 'a']))
+      const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
+      await journal.settle(batch, [
+        { position: 0, state: 'unknown', answer: 'first', reason: 'ADP_OUTCOME_UNKNOWN', retry: START_MS },
+        { position: 1, state: 'refused', answer: 'final' },
+        confirmed(2),
+        { position: 3, state: 'notApplied', answer: 'later', retry: 'resend' },
+      ])
+      const { after, unknown } = await journal.reopen(batch, [0, 1, 2, 3, 4], undefined)
+      expect(after).toEqual(
+        new Map([
+          [0, [{ batch: old, position: 1 }]],
+          [3, []],
+        ]),
+      )
+      expect(unknown).toEqual(new Map([[0, 'ADP_OUTCOME_UNKNOWN']]))
+      expect((await journal.load(batch))?.records[0]).toEqual({
+        position: 0,
+        state: 'open',
+        answer: 'first',
+        reason: 'ADP_OUTCOME_UNKNOWN',
+        retry: START_MS,
+        superseded: false,
+        attempts: 2,
+      })
+      expect((await journal.reopen(batch, [0, 3], undefined)).after).toEqual(new Map())
+      await journal.settle(batch, [confirmed(0, 'second')])
+      expect((await journal.load(batch))?.records[0]).toMatchObject({
+        answer: 'second',
+        attempts: 2,
+        retry: undefined,
+      })
+      expect(await journal.balances()).toEqual([
+        {
+          partner: 'acme',
+          received: 6,
+          open: 3,
+          confirmed: 2,
+          refused: 1,
+          unknown: 0,
+          parked: 0,
+          notApplied: 0,
+        },
+      ])
+    })
 
-    testJournal(
-      'returns the older open record of its own batch if that was reopened earlier',
-      async (journal) => {
-        const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
-        const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
-        await journal.settle(
-          batch,
-          [0, 1, 2, 3].map((position) => ({ position, ...parked })),
-        )
-        expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
-        // Records that are reopened together have one sender, which keeps their order.
-        expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
-          new Map([
-            [1, []],
-            [2, [{ batch, position: 0 }]],
-            [3, [{ batch, position: 0 }]],
-          ]),
-        )
-      },
-    )
+    test('returns the older open record of its own batch if that was reopened earlier', async (journal) => {
+      const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
+      const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
+      await journal.settle(
+        batch,
+        [0, 1, 2, 3].map((position) => ({ position, ...parked })),
+      )
+      expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
+      // Records that are reopened together have one sender, which keeps their order.
+      expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
+        new Map([
+          [1, []],
+          [2, [{ batch, position: 0 }]],
+          [3, [{ batch, position: 0 }]],
+        ]),
+      )
+    })
 
-    testJournal('does not reopen a record with a newer open record of its key', async (journal) => {
+    test('does not reopen a record with a newer open record of its key', async (journal) => {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
         old,
@@ -87,7 +81,7 @@ export function describeReopen({ name, testJournal }: Subject): void {
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
     })
 
-    testJournal('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
+    test('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
@@ -100,7 +94,7 @@ export function describeReopen({ name, testJournal }: Subject): void {
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
 
-    testJournal('does not reopen records of a batch that another instance works on', async (journal, opener) => {
+    test('does not reopen records of a batch that another instance works on', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()
@@ -111,7 +105,7 @@ export function describeReopen({ name, testJournal }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    testJournal('lists due records, beginning with the records that are due for the longest time', async (journal) => {
+    test('lists due records, beginning with the records that are due for the longest time', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

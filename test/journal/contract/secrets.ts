@@ -7,7 +7,7 @@ import type { Subject } from './subject.ts'
 
 const key = { id: 'k1', key: Buffer.alloc(32, 7) }
 
-export function describeSecrets({ name, withOpener, testJournal }: Subject): void {
+export function describeSecrets({ name, withOpener, test }: Subject): void {
   describe(`${name}: credentials`, () => {
     it('stores credentials encrypted until the last record is final', () =>
       withOpener(async (opener) => {
@@ -26,7 +26,7 @@ export function describeSecrets({ name, withOpener, testJournal }: Subject): voi
         expect(await credentials()).toBeUndefined()
       }))
 
-    testJournal('stores no credentials without a key', async (journal) => {
+    test('stores no credentials without a key', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
       expect((await journal.load(batch))?.credentials).toBeUndefined()
     })

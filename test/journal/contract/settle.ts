@@ -6,9 +6,9 @@ import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
 
-export function describeSettle({ name, testJournal }: Subject): void {
+export function describeSettle({ name, test }: Subject): void {
   describe(`${name}: settle`, () => {
-    testJournal('stores outcomes, and accepts the same outcomes again without a change', async (journal) => {
+    test('stores outcomes, and accepts the same outcomes again without a change', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const outcomes: Settled[] = [
         {
@@ -46,7 +46,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
-    testJournal('accepts times with fractions, and any text as answer or reason', async (journal) => {
+    test('accepts times with fractions, and any text as answer or reason', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
       const odd = 'é\u0000\ud800\n😀'
       const outcome: Settled = {
@@ -69,7 +69,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       expect(await journal.due(START_MS - HOUR_MS, 1)).toEqual([{ batch, positions: [0] }])
     })
 
-    testJournal('refuses all outcomes if one record is already settled differently', async (journal) => {
+    test('refuses all outcomes if one record is already settled differently', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [confirmed(1)])
       const other: Settled[] = [confirmed(0), { position: 1, state: 'refused', answer: 'no' }]
@@ -85,7 +85,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       })
     })
 
-    testJournal('accepts an empty list of outcomes for a stored batch', async (journal) => {
+    test('accepts an empty list of outcomes for a stored batch', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       await Promise.all([journal.settle(batch, []), journal.settle(batch, [confirmed(0)])])
       await journal.settle(batch, [])
@@ -93,7 +93,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     })
 
-    testJournal('settles consecutive records together, even if some were settled before', async (journal) => {
+    test('settles consecutive records together, even if some were settled before', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
       const batch = await beginNew(journal, {
@@ -124,7 +124,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       expect((await statesOf(journal, batch))[0]).toBe('open')
     })
 
-    testJournal('supersedes older records of the key once a newer one is confirmed', async (journal) => {
+    test('supersedes older records of the key once a newer one is confirmed', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(old, [
@@ -170,27 +170,24 @@ export function describeSettle({ name, testJournal }: Subject): void {
       ])
     })
 
-    testJournal(
-      'supersedes older records when a newer one may have been applied and will not be read back',
-      async (journal) => {
-        const retry = START_MS
-        const old = await beginNew(journal, batchOf(['a', 'b']))
-        await journal.settle(
-          old,
-          [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', retry })),
-        )
-        const newer = await beginNew(journal, batchOf(['a', 'b']))
-        await journal.settle(newer, [
-          { position: 0, state: 'unknown', answer: '?', reason: 'overwritten', deadLetter: true },
-          // Until the outcome of this record is known, it blocks the older one by itself.
-          { position: 1, state: 'unknown', answer: '?', retry },
-        ])
-        expect(await statesOf(journal, old)).toEqual(['refused, superseded', 'parked'])
-        expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map())
-      },
-    )
+    test('supersedes older records when a newer one may have been applied and will not be read back', async (journal) => {
+      const retry = START_MS
+      const old = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(
+        old,
+        [0, 1].map((position) => ({ position, state: 'parked', answer: 'ok', retry })),
+      )
+      const newer = await beginNew(journal, batchOf(['a', 'b']))
+      await journal.settle(newer, [
+        { position: 0, state: 'unknown', answer: '?', reason: 'overwritten', deadLetter: true },
+        // Until the outcome of this record is known, it blocks the older one by itself.
+        { position: 1, state: 'unknown', answer: '?', retry },
+      ])
+      expect(await statesOf(journal, old)).toEqual(['refused, superseded', 'parked'])
+      expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map())
+    })
 
-    testJournal('supersedes a record that is settled together with a newer one of its key', async (journal, opener) => {
+    test('supersedes a record that is settled together with a newer one of its key', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
       await journal.settle(batch, [
         { position: 0, state: 'parked', answer: 'ok', retry: START_MS },
@@ -209,7 +206,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       ])
     })
 
-    testJournal('supersedes a record only once if its key is confirmed twice', async (journal, opener) => {
+    test('supersedes a record only once if its key is confirmed twice', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))
@@ -218,7 +215,7 @@ export function describeSettle({ name, testJournal }: Subject): void {
       expect(await (await opener.inspect()).balances()).toMatchObject([{ holds: true }])
     })
 
-    testJournal('does not supersede a record when the newer one is refused', async (journal) => {
+    test('does not supersede a record when the newer one is refused', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))

@@ -26,37 +26,34 @@ async function settledOnV3(
   return batch
 }
 
-export function describeSides({ name, testJournal }: Subject): void {
+export function describeSides({ name, test }: Subject): void {
   describe(`${name}: batches for V2 and V3`, () => {
-    testJournal('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
+    test('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    testJournal(
-      'recognises a resend to V2 of a batch that V2 got after the batch number in resendOf',
-      async (journal) => {
-        const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
-        const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
-        expect(first.kind).toBe('new')
-        const known = { kind: 'known', running: true, side: 'v2' }
-        expect(second).toEqual({ ...known, batch: first.batch })
-        const third = await beginNew(journal, resend(first.batch))
-        expect(await journal.begin(resend(first.batch))).toEqual({
-          ...known,
-          batch: third,
-          earlier: [first.batch],
-        })
-        expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
-        // Neither other ids nor other bytes are a resend.
-        await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
-        await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
-      },
-    )
+    test('recognises a resend to V2 of a batch that V2 got after the batch number in resendOf', async (journal) => {
+      const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
+      const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
+      expect(first.kind).toBe('new')
+      const known = { kind: 'known', running: true, side: 'v2' }
+      expect(second).toEqual({ ...known, batch: first.batch })
+      const third = await beginNew(journal, resend(first.batch))
+      expect(await journal.begin(resend(first.batch))).toEqual({
+        ...known,
+        batch: third,
+        earlier: [first.batch],
+      })
+      expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
+      // Neither other ids nor other bytes are a resend.
+      await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
+      await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
+    })
 
-    testJournal('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
+    test('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -67,12 +64,12 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    testJournal('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
+    test('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    testJournal('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
+    test('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -84,24 +81,21 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    testJournal(
-      'treats bytes as a new batch once their client got the reply to the last copy',
-      async (journal) => {
-        const [first, second] = [
-          await beginNew(journal, onV2(['a'], 'ids')),
-          await beginNew(journal, onV2(['a'], 'ids')),
-        ]
-        journal.answered(first)
-        await beginNew(journal, onV2(['b'], 'ids'))
-        const again = batchOf(['a'], { name: 'ids' })
-        expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: second })
-        journal.answered(second)
-        await beginNew(journal, onV2(['b'], 'ids'))
-        expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
-      },
-    )
+    test('treats bytes as a new batch once their client got the reply to the last copy', async (journal) => {
+      const [first, second] = [
+        await beginNew(journal, onV2(['a'], 'ids')),
+        await beginNew(journal, onV2(['a'], 'ids')),
+      ]
+      journal.answered(first)
+      await beginNew(journal, onV2(['b'], 'ids'))
+      const again = batchOf(['a'], { name: 'ids' })
+      expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: second })
+      journal.answered(second)
+      await beginNew(journal, onV2(['b'], 'ids'))
+      expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
+    })
 
-    testJournal('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
+    test('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -109,31 +103,28 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    testJournal(
-      'does not let a batch replace one that has newer records of its keys',
-      async (journal, opener) => {
-        const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
-        const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
-        await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
-        const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
-        const other = await opener.open()
-        // The newer batch arrives at the same moment, in the same transaction and before it.
-        const same = batchOf(['b'], { name: 'two' })
-        const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
-        const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
-        expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
-        expect(await other.begin(replacing)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
-        await journal.settle(newer, [confirmed(0)])
-        expect(await journal.begin(replacing)).toEqual({ ...known, newer: [] })
-        expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
-        const [one, two] = replacing.records
-        const refused = { answer: '{}', reason: 'superseded' }
-        const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
-        expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
-      },
-    )
+    test('does not let a batch replace one that has newer records of its keys', async (journal, opener) => {
+      const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
+      const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
+      await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
+      const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
+      const other = await opener.open()
+      // The newer batch arrives at the same moment, in the same transaction and before it.
+      const same = batchOf(['b'], { name: 'two' })
+      const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
+      const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }
+      expect(begun).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+      expect(await other.begin(replacing)).toEqual({ ...known, newer: [{ batch: newer, position: 0 }] })
+      await journal.settle(newer, [confirmed(0)])
+      expect(await journal.begin(replacing)).toEqual({ ...known, newer: [] })
+      expect((await journal.load(lost))?.records.map(({ superseded }) => superseded)).toEqual([false, true])
+      const [one, two] = replacing.records
+      const refused = { answer: '{}', reason: 'superseded' }
+      const records = [one, { ...two, refused }].map((each) => ({ key: '', ...each }))
+      expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
+    })
 
-    testJournal('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
+    test('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -143,7 +134,7 @@ export function describeSides({ name, testJournal }: Subject): void {
       })
     })
 
-    testJournal('does not replace a batch that was sent to V2 later', async (journal) => {
+    test('does not replace a batch that was sent to V2 later', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -153,7 +144,7 @@ export function describeSides({ name, testJournal }: Subject): void {
       })
     })
 
-    testJournal('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
+    test('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
       const other = await opener.open()
       const v3 = await beginNew(other, batchOf(['a']))
       const begun = await journal.begin(onV2(['a', 'b']))
@@ -166,7 +157,7 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    testJournal('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
+    test('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
@@ -180,14 +171,14 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
-    testJournal('never reopens a record if a newer record of its key is for V3', async (journal) => {
+    test('never reopens a record if a newer record of its key is for V3', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       await beginNew(journal, batchOf(['a']))
       await beginNew(journal, onV2(['a']))
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
     })
 
-    testJournal('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
+    test('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
       for (const end of [confirmed(0), unknown(0)]) {
         const lost = await settledOnV3(journal, 'a', unknown(0, 5))
         const waiting = await settledOnV3(journal, 'b', parked(0))
@@ -199,7 +190,7 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    testJournal('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
+    test('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
@@ -219,7 +210,7 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    testJournal('does not supersede older records when V2 refuses the newer one', async (journal) => {
+    test('does not supersede older records when V2 refuses the newer one', async (journal) => {
       const waiting = await settledOnV3(journal, 'a', parked(0))
       const batch = await beginNew(journal, onV2(['a']))
       await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])
@@ -227,14 +218,14 @@ export function describeSides({ name, testJournal }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    testJournal('counts records for V2 in the totals but never as unsettled', async (journal) => {
+    test('counts records for V2 in the totals but never as unsettled', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])
       expect(await journal.balances()).toMatchObject([{ received: 2, open: 0, confirmed: 1, unknown: 1 }])
     })
 
-    testJournal('takes over batches that a dead instance was sending to V2', async (journal, opener) => {
+    test('takes over batches that a dead instance was sending to V2', async (journal, opener) => {
       const other = await opener.open()
       const batch = await beginNew(other, onV2(['a'], 'one'))
       await other.close()

@@ -24,7 +24,7 @@ export interface Subject {
   readonly runs: number
   readonly withOpener: WithOpener
   /** Declares a test that gets an open journal. */
-  readonly testJournal: (what: string, work: (journal: DurableJournal, opener: Opener) => Promise<void>) => void
+  readonly test: (what: string, work: (journal: DurableJournal, opener: Opener) => Promise<void>) => void
 }
 
 /** Creates a subject whose journals have URLs from `newUrl`. */
@@ -49,7 +49,7 @@ export function toSubject(name: string, runs: number, newUrl: () => Promise<stri
     name,
     runs,
     withOpener,
-    testJournal: (what, work) => {
+    test: (what, work) => {
       it(what, () => withOpener(async (opener) => work(await opener.open(), opener)))
     },
   }

@@ -3,9 +3,9 @@ import { describe, expect } from 'vitest'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
-export function describeUnsettled({ name, testJournal }: Subject): void {
+export function describeUnsettled({ name, test }: Subject): void {
   describe(`${name}: unsettled records`, () => {
-    testJournal('are the open records and the records with a retry time, counted by partner', async (journal) => {
+    test('are the open records and the records with a retry time, counted by partner', async (journal) => {
       expect([...(await journal.unsettled())]).toEqual([])
       const acme = await beginNew(journal, batchOf(['a', 'b', 'c', 'd', 'e']))
       await beginNew(journal, batchOf(['f'], { partner: 'brill' }))

@@ -192,11 +192,14 @@ describe('parsePage', () => {
     )
   })
 
-  it.each(['"v\\u0061lue":[]', '"value":[]'])('lets the member %s replace the rows before it', async (later) => {
-    const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
-    const json = `{"value":${JSON.stringify(rows)},${later}}`
-    expect(await parsePage(Buffer.from(json))).toEqual({ value: [] })
-  })
+  it.each(['"v\\u0061lue":[]', '"value":[]'])(
+    'lets the member %s replace the rows before it',
+    async (later) => {
+      const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
+      const json = `{"value":${JSON.stringify(rows)},${later}}`
+      expect(await parsePage(Buffer.from(json))).toEqual({ value: [] })
+    },
+  )
 
   const names = (count: number): string => Array.from({ length: count }, (_, n) => `"${n}":1`).join()
   it.each([

@@ -216,8 +216,10 @@ export function judge(service: OddService, { exchange, claims, isRelayed }: Told
     const count = learner === undefined ? service.changed(exchange) : service.applied(learner)
     const detail = `${claim}, applied ${count} times${isRelayed ? ', by V2' : ''}`
     if (count > 1) return [{ exchange, what: 'applied twice', detail }]
-    if (claim === 'applied' && count === 0) return [{ exchange, what: 'reported as applied, but not applied', detail }]
-    if (claim === 'notApplied' && count > 0) return [{ exchange, what: 'reported as not applied, but applied', detail }]
+    if (claim === 'applied' && count === 0)
+      return [{ exchange, what: 'reported as applied, but not applied', detail }]
+    if (claim === 'notApplied' && count > 0)
+      return [{ exchange, what: 'reported as not applied, but applied', detail }]
     return []
   })
 }
