@@ -79,10 +79,7 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/**
- * Returns true if no part of a user name or password can follow the host of a URL. An unencoded `/`, `?` or `#` in a password ends the host
- * early (RFC 3986 3.2), so that the path would show the rest of the password.
- */
+/** Returns true if no part of a user name or password follows the host: an unencoded `/`, `?` or `#` would end it early (RFC 3986 3.2). */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }

@@ -10,7 +10,7 @@ interface Question extends RecordRef {
 }
 
 /**
- * How far back marks are searched. Older marks are recognised by their time, because time zones differ by less. Without this bound the
+ * How far back marks are searched. The time of an older mark alone shows that it is older, because time zones differ by less. A longer
  * search would need an index of all keys, which would slow down every write.
  */
 const LOOK_BACK_MS = 30 * 3_600_000

@@ -60,10 +60,7 @@ export interface ObjectExpr extends Positioned {
   readonly members: readonly ObjectMember[]
 }
 
-/**
- * Two or more operands of one logical operator. A run such as `a or b or c` is a single node, so that a filter over many learners stays
- * flat. Parentheses around a run of the same operator create a separate node.
- */
+/** Two or more operands of one operator. A run such as `a or b or c` is a single node; parentheses around a run create another node. */
 export interface LogicalExpr extends Positioned {
   readonly kind: 'and' | 'or'
   readonly operands: readonly Expr[]

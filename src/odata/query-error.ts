@@ -4,10 +4,7 @@ import { AdapterError } from '../errors.ts'
 export class QueryError extends AdapterError {
   /** Index of the offending character, counted from 0. Also available as `at.offset`. */
   readonly position: number
-  /**
-   * The option in whose percent-decoded value `position` lies, such as `$filter`. Also available as `at.path`. Absent if the caller parsed
-   * a single value, or for an error outside the options.
-   */
+  /** The option in whose percent-decoded value `position` lies, such as `$filter`; also `at.path`. Absent for an error outside options. */
   readonly option: string | undefined
   readonly #fault: string
 

@@ -142,10 +142,7 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
   return { ...who, credentials: withToken(token), renew }
 }
 
-/**
- * Authorises work without a waiting client. `shown` has credentials that the client sent earlier; only a partner with its own tokens and
- * key works without them. Returns `credentials` if they are missing.
- */
+/** Authorises work without a client, by credentials `shown` earlier or the partner's own. Returns `credentials` if both are missing. */
 export function authoriseWithout(
   partner: Partner,
   rateLimits: RateLimits,

@@ -81,7 +81,6 @@ function overBudget(): AdapterError {
   )
 }
 
-/** Creates the error of a call that found no place in the queue, or no connection. */
 export function overloaded(missing: 'turn' | 'connection'): AdapterError {
   return new AdapterError(
     'ADP_OVERLOADED',

@@ -104,10 +104,7 @@ const REFRESH_AT = 0.8
 const LEAST_LEFT_MS = 5_000
 const PAUSE_MS = 5_000
 
-/**
- * Fetches a token on first use and replaces it in the background at 80 % of its lifetime, with one request at a time however many callers
- * wait. While the endpoint fails, the old token is used until it expires.
- */
+/** Fetches a token once for all callers, and again in the background at 80 % of its lifetime. The old one is used until it expires. */
 export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
   let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined
   let running: Promise<string> | undefined

@@ -247,10 +247,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   return undefined
 }
 
-/**
- * Returns true if V2 accepted the credentials for the batch or now shows them one of its marks. Otherwise V2 itself judges the batch. A
- * read may be stale and a connection may break, so the read is repeated.
- */
+/** Returns true if V2 accepted the credentials for the batch or now shows them one of its marks. Repeats a stale or broken read. */
 async function mayReadReply(
   { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,

@@ -54,10 +54,7 @@ interface OpeningRow {
   readonly latestMs: number | null
 }
 
-/**
- * Creates the function that makes the changes of a group in an exclusive transaction. `marker` names the group. Operations of one group
- * have no order, because each caller waits for the end of its own.
- */
+/** Makes the changes of a group, whose operations have no order, in an exclusive transaction. `marker` names the group. */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,

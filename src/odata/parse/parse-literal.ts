@@ -92,10 +92,7 @@ const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>
   ['NaN', 'Edm.Double'],
 ])
 
-/**
- * Parses a literal that starts with the word `name`, which was consumed: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. Returns
- * `undefined` and consumes nothing more if the word begins something else.
- */
+/** Parses a literal after the consumed word `name`: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. Otherwise consumes nothing. */
 export function parseNamedLiteral(
   cursor: Cursor,
   name: string,

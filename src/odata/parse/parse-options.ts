@@ -23,10 +23,7 @@ type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
-/**
- * Finds the system option with this name, in any case and with or without `$` (OData 4.01 protocol 11.2.1). `$skiptoken` needs its `$`
- * (ABNF skiptoken), because only the service writes it.
- */
+/** Finds an option in any case, with or without `$` (OData 4.01 protocol 11.2.1). `$skiptoken` needs its `$` (ABNF skiptoken). */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
   if (lower.startsWith('$')) return byName.get(lower.slice(1))

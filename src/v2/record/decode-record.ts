@@ -15,8 +15,7 @@ export interface UnmappedField {
 }
 
 /**
- * A flat V2 attendance record as a client posts it (service.md 4.2). A missing `MinutesLate` or `Comment` is `undefined`, not null. Guids
- * have 36 characters, in the client's letter case.
+ * A flat V2 record as a client posts it (service.md 4.2). A missing member is `undefined`, not null. Guids have 36 characters in any case.
  */
 export interface FlatRecord {
   readonly Present: boolean
