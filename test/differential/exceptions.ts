@@ -12,7 +12,7 @@ export interface Pair {
   readonly wide: Pages | undefined
 }
 
-/** An intended difference. docs/protocol.md, section 7, explains it to users under its name. */
+/** An intended difference. docs/reads.md explains it to users under its name. */
 export interface Exception {
   readonly name: string
   /** A read that shows this difference. Every run sends the read; if it shows the difference no longer, the exception is stale. */

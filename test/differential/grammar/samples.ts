@@ -40,7 +40,7 @@ interface Row {
 }
 
 const NO_MARK_LEARNER = 20
-/** The comment of the only mark recorded with the code for "no mark recorded" (docs/protocol.md, section 8). */
+/** The comment of the only mark recorded with the code for "no mark recorded" (docs/reads.md). */
 export const NO_MARK = 'nobody marked this'
 /** A condition on the day of that mark. Generated ranges begin later. */
 export const noMarkDay =
