@@ -20,7 +20,6 @@ export async function readLearner(given: string): Promise<string> {
   )
 }
 
-/** Searches stored requests and stored replies of V2. */
 export function searchOf(id: string): LearnerSearch {
   const pattern = patternOf(id)
   return {

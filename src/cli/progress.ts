@@ -1,7 +1,6 @@
 interface ProgressOptions {
   /** `undefined` if the number of units is not known. */
   readonly total: number | undefined
-  /** The name of the units in the plural. */
   readonly unit: string
   /** Units that were done before the start, which do not count towards the rate. Default: 0. */
   readonly before?: number

@@ -15,7 +15,6 @@ export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Pro
   )
 }
 
-/** Loads the configuration for decoding and translating exchanges offline. */
 export function loadOffline(path: string | undefined): Promise<Config> {
   return loadConfig(path, path === undefined ? { v3: NO_SERVICE } : {})
 }

@@ -186,7 +186,6 @@ interface WorkerCalls {
   /** Applies a configuration. If the call rejects, nothing has changed. */
   readonly reload: (config: PackedConfig) => Promise<ConfigChanges>
   readonly metrics: () => Promise<MetricsSnapshot>
-  /** Finishes the requests in flight, then ends the process. */
   readonly stop: () => void
 }
 
@@ -194,7 +193,6 @@ interface PrimaryCalls {
   readonly config: () => PackedConfig
   /** Reports that the worker accepts requests at `url`. */
   readonly ready: (url: string) => void
-  /** Returns the metrics of all workers as one page. */
   readonly renderMetrics: () => Promise<MetricsText>
 }
 

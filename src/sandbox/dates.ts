@@ -5,7 +5,6 @@ export function dayNumber(isoDate: string): number {
   return Math.floor(Date.parse(`${isoDate.slice(0, 10)}T00:00:00Z`) / dayMs)
 }
 
-/** Returns the number of the UTC day that contains an instant. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / dayMs)
 }
@@ -70,7 +69,6 @@ export function yearGroupOn({ entryYear }: { readonly entryYear: number }, day: 
   return schoolYearOf(day) - entryYear + 1
 }
 
-/** Returns the number of whole months from a day to a later day. */
 export function monthsBetween(from: number, to: number): number {
   const [start, end] = [new Date(from * dayMs), new Date(to * dayMs)]
   const months =

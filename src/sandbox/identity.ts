@@ -5,7 +5,6 @@ import { hashName, mix32, unmix32 } from './random.ts'
  * (`learner`, `session`, `LearnerAddress`). Ids of different kinds never coincide.
  */
 export interface Identities {
-  /** Returns the lower-case guid of the thing with one or two 32-bit numbers. */
   guid(kind: string, first: number, second?: number): string
   /** Returns the numbers inside a guid of this kind and seed, or `undefined` for any other guid. */
   read(kind: string, guid: string): { first: number; second: number } | undefined

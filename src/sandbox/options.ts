@@ -43,7 +43,6 @@ const v2 = z.strictObject({
   callsPerSecond,
 })
 
-/** The sandbox options that programs, configuration files and the command share. */
 export const sandboxFileSchema = z.strictObject({
   host: z.string().min(1).default('127.0.0.1'),
   port: port.default(0),

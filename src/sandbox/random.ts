@@ -4,7 +4,6 @@ export interface Random {
   next(): number
   /** Returns an integer in [0, bound). */
   below(bound: number): number
-  /** Returns one of the items. The list must not be empty. */
   pick<Item>(items: readonly [Item, ...Item[]]): Item
   chance(probability: number): boolean
 }
@@ -57,7 +56,7 @@ class Stream implements Random {
   }
 }
 
-/** Streams with different names are independent. */
+/** Creates a random stream. Streams with different names are independent. */
 export function createRandom(seed: number, name: string): Random {
   return new Stream(mix32(seed ^ hashName(name)))
 }

@@ -76,7 +76,6 @@ export function createSandbox(
   const settings = readOptions(options)
   let fixedMs = settings.now === undefined ? undefined : Date.parse(settings.now)
   const now = (): number => fixedMs ?? Date.now()
-  /** The clock is fixed at an instant or follows the machine. */
   const clock: Setting = {
     current: () => ({ now: formatInstant(now()) }),
     put: (body) => {
@@ -97,7 +96,6 @@ export function createSandbox(
   }
   const lastSeq = (lagMs?: number): number =>
     school.marks.lastSeq(lagMs === undefined ? undefined : now() - lagMs)
-  /** Creates a port with its own gateway, resources, faults and random numbers. */
   const createPort = (
     stream: string,
     serves: (route: Route) => boolean,

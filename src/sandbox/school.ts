@@ -46,7 +46,6 @@ export function openSchool(
     ...{ settings, database, ids, calendar, codes, roster, actors, marks, patches, now },
     /** Returns the current day number of the service, which decides ages, roll states, years and groups. */
     today: () => dayOf(now()),
-    /** Composes the entities of a learner set on a day as they were seeded. */
     compose: (set: LearnerSet, day: number) => composeSet({ seed, ids, roster }, set, day),
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),

@@ -121,7 +121,6 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
   return { document: await runs.read(newest.run) }
 }
 
-/** Returns the results of live comparison at the partner's latest stage and share, as the document of a run. */
 async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   const config = await loadTarget(target)
   const found = await readStore(config, async (store) => {

@@ -205,7 +205,6 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
   }
 }
 
-/** Runs a comparison until its end or Ctrl+C. */
 async function runWith(
   unit: string,
   flags: RunFlags,

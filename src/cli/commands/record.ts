@@ -59,7 +59,6 @@ interface RecordOptions {
   readonly key: string
   readonly host: string
   readonly port: number
-  /** The maximum size of the folder in bytes. */
   readonly maxSize: number
   /** Milliseconds, or `undefined` if only a signal ends the command. */
   readonly for?: number

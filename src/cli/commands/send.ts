@@ -201,7 +201,6 @@ function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   return isComplete && outcomes.every(isAccepted) ? 0 : 1
 }
 
-/** Returns the counts, and what to do about missing outcomes. */
 function summaryOf({ outcomes, expected, end }: SendResult): string[] {
   if (end === 'whole' && outcomes.length === 0)
     return [

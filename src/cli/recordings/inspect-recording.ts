@@ -111,7 +111,6 @@ export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'c
   return severity === 'error' && isErrorCode(code) && errorRules[code].class !== 'record'
 }
 
-/** Returns the V3 body of a part, or the faults that the partner's settings find in it. */
 function plan(
   part: BatchPart,
   { mapping, bodyProfile }: InspectSettings,
@@ -129,7 +128,6 @@ interface CountedFinding {
   readonly code: string
   readonly count: number
   readonly files: number
-  /** The first file with this finding. */
   readonly first: string
 }
 

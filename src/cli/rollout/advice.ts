@@ -21,7 +21,6 @@ export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
   /** `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
-  /** The alarm of the guards at this stage and share. */
   readonly guardAlarm?: string | undefined
 }
 
@@ -106,7 +105,6 @@ export async function adviceOn(
   return advice.figures?.comparison === undefined ? undefined : advice
 }
 
-/** Returns the instances that serve by an older revision. */
 function unacknowledgedOf(
   { partner, revision, source }: StageView,
   { liveInstances, acknowledgements }: RolloutSnapshot,

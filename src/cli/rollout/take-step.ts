@@ -133,7 +133,6 @@ export function goBack(desk: StageDesk, partner: string, options: StepOptions): 
   })
 }
 
-/** Takes the step that another operator has proposed. */
 export function approveStep(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may, driving, beforeForward }) => {
     const actor = may('approve')
@@ -255,7 +254,6 @@ function targetOf(
   }
 }
 
-/** Returns true if the journal has this setting and no change is pending. */
 function isSameSetting({ setting, source, pending }: StageView, to: StageSetting): boolean {
   if (source === 'file' || pending !== undefined || setting?.stage !== to.stage) return false
   return to.stage !== 'canary' || keyOf(setting) === keyOf(to)

@@ -9,7 +9,6 @@ import { roundCount } from '../report/format.ts'
 import type { RunDocument } from '../run-document.ts'
 import { type Counted, delayBounds, toDocument } from '../tally.ts'
 
-/** Computes the figures for a step from the evidence. Without evidence all counts are 0. */
 export function toFigures(
   kept: KeptEvidence | undefined,
   check: NeededCheck,
@@ -125,7 +124,6 @@ export function cappedSum(pairs: readonly number[], share: number): number {
 
 const EPSILON = 1e-6
 
-/** Returns the findings of live comparison as run documents, one per partner, at its latest stage and share. */
 export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDocument[] {
   const compared = counted.filter(({ counts }) => countsOf(counts, 'exchange').length > 0)
   const newestFirst = compared.toSorted((one, other) => other.lastMs - one.lastMs)

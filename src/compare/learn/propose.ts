@@ -88,7 +88,6 @@ export function propose(learned: Learned, settings: LearnableSettings): LearnedP
 type Choice = readonly [value: string | boolean, seen: string, count: number]
 type CountOf = (name: string) => number
 
-/** Proposes a value if all observations agree on it. */
 function proposeValue(path: string, current: string | boolean, choices: readonly Choice[]): Proposal {
   const found = choices.filter(([, , count]) => count > 0)
   const evidence = found.map(([, seen, count]) => ({ seen, count }))

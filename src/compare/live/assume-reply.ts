@@ -14,7 +14,7 @@ import { isMembers, type Members } from '../diff/values.ts'
 import type { FieldEquivalence } from '../verdict.ts'
 import { contentIdOf, type ReplyEnvelope } from './reply-form.ts'
 
-/** Derived from V2's reply to the same record. */
+/** An outcome that follows from V2's reply to the same record. */
 export type AssumedOutcome = Assumed & {
   /** Fields whose values the assumption takes from V2, so that comparing them proves nothing. */
   readonly equivalences: readonly FieldEquivalence[]

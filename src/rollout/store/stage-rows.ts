@@ -54,7 +54,6 @@ export interface PartnerRollout {
   readonly pending: PendingChange | undefined
 }
 
-/** A row that was not altered. */
 export interface KeptStage {
   readonly state: StageState
   readonly lastRevision: number
@@ -130,7 +129,6 @@ export async function writeStage(db: Db, { key }: MacKey, kept: KeptStage): Prom
     on conflict (partner) do update set content = excluded.content, mac = excluded.mac`.execute(db)
 }
 
-/** Returns the partners whose stage was ever changed, according to the audit trail. */
 export async function readStagedPartners(db: Db): Promise<ReadonlySet<string>> {
   const rows = await rowsOf(db, sql<{ partner: string }>`select distinct partner from rollout_audit
     where action in ('set', 'back', 'guard', 'propose')`) // prettier-ignore

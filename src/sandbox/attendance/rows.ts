@@ -50,7 +50,6 @@ interface RowQuery {
   readonly bounds: ReadBounds
   /** The interface whose configured differences apply. If absent, rows are read as they are stored. */
   readonly face?: Face
-  /** Reading starts after this row. */
   readonly after?: RowPosition | undefined
   /** The last effect to take into account. Later writes are invisible. */
   readonly asOf?: number | undefined

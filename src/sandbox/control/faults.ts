@@ -52,7 +52,6 @@ const schema = z.discriminatedUnion('kind', [
  */
 type Fault = z.output<typeof schema>
 
-/** The combined effect of all faults that apply to one request. */
 export interface Disturbance {
   readonly latencyMs: number
   readonly reply?: Reply

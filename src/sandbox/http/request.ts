@@ -2,7 +2,6 @@ import type { Principal } from '../security.ts'
 import type { Face } from '../store/marks.ts'
 import type { Reply } from './reply.ts'
 
-/** A request that was sent alone or as part of a batch. */
 export interface ServiceRequest {
   readonly method: string
   /** The path as sent, without the query. */
@@ -24,7 +23,6 @@ export interface ServiceRequest {
 /** Answers one request. Unsupported requests get an error in the form of their interface. */
 export type Service = (request: ServiceRequest) => Reply
 
-/** Answers one request, or the requests of a batch one after another. */
 export type PortService = (request: ServiceRequest) => Reply | Promise<Reply>
 
 export interface Route {

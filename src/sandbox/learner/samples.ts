@@ -129,7 +129,6 @@ export const valueLists: ReadonlyMap<string, readonly [ListedValue, ...ListedVal
     }),
 )
 
-/** The lookups by entity set and LookupType. */
 export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   LearnerLookups: {
     Ethnicity: 'EthnicityRef',

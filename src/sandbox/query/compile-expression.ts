@@ -71,7 +71,7 @@ export function compileComparator(
   }
 }
 
-/** Takes the JSON values of the variables by number. */
+/** Evaluates an expression with the JSON values of the variables by number. */
 type Evaluate = (variables: unknown[]) => Scalar
 
 /**
@@ -247,7 +247,7 @@ function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudg
   return compile(root)
 }
 
-/** Returns null for null, absent and unreadable values. */
+/** Reads the JSON value of a property, or returns null for absent and unreadable values. */
 type ReadScalar = (raw: unknown) => Scalar
 
 const readText =

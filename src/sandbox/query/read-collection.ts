@@ -11,7 +11,7 @@ import type { Entity } from '../json.ts'
 import { type CompiledQuery, compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
-/** The token of a page that starts after this entity. */
+/** An entity of a collection, and the token of a page that starts after it. */
 export interface CollectionRow {
   readonly entity: Entity
   readonly token: () => string
@@ -134,7 +134,7 @@ interface Page<Row> {
   readonly more: boolean
 }
 
-/** Reads at most one row beyond the page. */
+/** Takes a page of rows. Reads at most one row beyond the page. */
 function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSize): Page<Row> {
   const taken: Row[] = []
   let left = skip

@@ -70,7 +70,6 @@ function readWhole(
   return entityReply(200, presentation, `${context}${selection}/$entity`, project(entity))
 }
 
-/** Answers a GET of a structural property or of a member of a complex property. */
 function readValue(
   { entity, rest, isRaw }: EntityTarget,
   owner: StructuredType,

@@ -50,7 +50,6 @@ interface RegisterSeed {
   readonly roster: Roster
   readonly calendar: Calendar
   readonly codes: CodeTable
-  /** Called after each learner with the completed share, from 0 to 1. */
   readonly onProgress: (share: number) => void
 }
 

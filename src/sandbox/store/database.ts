@@ -178,7 +178,6 @@ export function createActors(database: DatabaseSync) {
       return number
     },
     externalId: (number: number): string => ids[number - 1] ?? '',
-    /** Discards cached data of writes that were rolled back. */
     reload,
   }
 }
@@ -208,7 +207,6 @@ export function createPatches(database: DatabaseSync) {
     },
     /** Changes with every write, so that callers know when their caches are stale. */
     version: (): number => version,
-    /** Discards cached data of writes that were rolled back. */
     reload,
   }
 }

@@ -69,7 +69,6 @@ const readEffect = (row: Row): Effect => ({
 
 type WriteResult = { readonly mark: Mark } | { readonly conflict: 'marked' | 'idTaken' }
 
-/** A state of a mark, and the write that created or replaced it. */
 export interface MarkChange {
   readonly mark: Mark
   readonly changedBy: number
@@ -178,14 +177,13 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
   }
 
   return {
-    /** Applies a write and logs it in one transaction. */
     write,
-    /** The id is in lower case. */
+    /** Finds the mark with an id in lower case. */
     byId,
     /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    /** Excludes the seeded history. The marks are in order of writing. */
+    /** Returns the marks in order of writing, without the seeded history. */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
     /** Returns the states that writes at or after an instant created or replaced, in the order of those writes. */
     history: (ms: number): MarkChange[] => {
@@ -205,9 +203,8 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       return row === undefined ? undefined : readMark(ids, row)
     },
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /** Returns the last effect, or the last effect at an instant. 0 if there is none. */
+    /** Returns the number of the last effect, or of the last effect at an instant. 0 if there is none. */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
-    /** Discards cached data of writes that were rolled back. */
     reload: (): void => {
       seq = loadSeq()
     },
