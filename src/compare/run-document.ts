@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
-/** Has room for about 100,000 classes of differences. */
+/** The limit has room for about 100,000 classes of differences. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const MAX_CLASSES = 100_000
 const MAX_GROUPS = 20_000
@@ -161,7 +161,6 @@ export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcom
   return doubtsOf(document).some((doubt) => doubt !== 'expiredRules') ? 'inconclusive' : 'ready'
 }
 
-/** Counts the records that are not the same on both sides. */
 export const unlikeOf = ({ differs, onlyV2, onlyV3 }: RunDocument['verdicts']): number =>
   differs + onlyV2 + onlyV3
 

@@ -66,7 +66,6 @@ export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly str
   })
 }
 
-/** Returns the kept fields of a request by lower-case name. */
 export function headersOf(request: Pick<WireMessage, 'fields'>): Readonly<Record<string, string>> {
   return Object.fromEntries(pairsOf(request).map(([name, value]) => [name.toLowerCase(), value]))
 }

@@ -252,7 +252,6 @@ class ForwardedRequest implements ReplySink {
     })
   }
 
-  /** Aborts the call when its client disconnects. */
   follow(call: OpenCall): OpenCall {
     const { response } = this
     this.call = call

@@ -23,7 +23,6 @@ interface Rewritten {
 /** The maximum length of the name before the `@` of an annotation. */
 const MAX_NAME = 200
 const MAX_BLANKS = 16
-/** The maximum length of the scheme and authority of a link. */
 const MAX_ORIGIN = 280
 /** Matches the names of links in OData 4.0 and 4.01, in OData 3 JSON light, and the next link of OData V2. */
 const NAME = `(?:[^"\\\\]{0,${MAX_NAME}}@(?:odata\\.)?|odata\\.)(?:(nextLink|deltaLink)|context|metadata|id|(?:edit|read|navigation|association)Link)|(__next)`
@@ -34,7 +33,6 @@ const BEFORE_LINK = new RegExp(`^"(?:${NAME})"${COLON}"$`)
 const MAY_BEGIN = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}(?:"\\s{0,${MAX_BLANKS}}(?::\\s{0,${MAX_BLANKS}}(?:"[^"]*)?)?)?$`,
 )
-/** The number of characters before a link that must be inspected. */
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const LINK_START = 'http'
 /** The characters that may follow a replaced address. Any other character means that the address goes on. */

@@ -31,7 +31,6 @@ export function createBatchReply(
   let isEnding = false
   let isBlocked = false
   let timer: NodeJS.Timeout | undefined
-  /** Returns the text of the finished parts, up to the limit of one write. */
   const takeReady = (): string => {
     let text = ''
     const end = next + MAX_PARTS

@@ -10,7 +10,6 @@ import { LinkRewriter, type ReplyLinks, rewriteField } from './link-rewriter.ts'
 export interface ReplyOptions {
   /** The absolute links to rewrite in header fields and JSON bodies. If `undefined`, links stay unchanged. */
   readonly links: ReplyLinks | undefined
-  /** True if links in bodies are rewritten too. */
   readonly linksInBody: boolean
   /** True if the query differs from the client's, so that positions in the query are removed from the upstream's errors. */
   readonly queryRewritten: boolean
@@ -144,7 +143,6 @@ export class ReplyWriter {
     this.heldBack = bytes
   }
 
-  /** Adds bytes to the copy, within its size limit and the byte budget. */
   private keep(bytes: Buffer): void {
     if (this.copy === undefined) return
     this.copied += bytes.length
@@ -185,7 +183,6 @@ function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
 /** The header fields whose value is an address that a client may call (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
 const ADDRESS_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'odata-entityid'])
 
-/** Rewrites the addresses in a list of names and values, in place. */
 function rewriteFields(fields: string[], links: ReplyLinks): void {
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (ADDRESS_FIELDS.has(fields[at]?.toLowerCase() ?? ''))

@@ -35,7 +35,6 @@ export interface LinkMarker {
   readonly proof: string
 }
 
-/** The first path segment of a next link that V2 issued. */
 export const V2_LINK_SEGMENT = '/~v2'
 const V3_LINK_SEGMENT = '/~v3.'
 
@@ -65,7 +64,6 @@ export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined
   return proof === undefined ? { side: 'v2', proof: '' } : { side: 'v3', proof }
 }
 
-/** Returns the first 128 bits of the HMAC as base64url. */
 function proofOf(secret: Uint8Array, owner: string): string {
   const digest = createHmac('sha256', secret).update(`side of next links: v3 ${owner}`).digest()
   return digest.subarray(0, 16).toString('base64url')

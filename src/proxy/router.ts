@@ -34,7 +34,6 @@ import { handleWrite } from './write-handler.ts'
 /** Matches the path in any case and under any prefix (product contract: paths). */
 interface Route {
   readonly pattern: RegExp
-  /** The number of path segments that the pattern covers. */
   readonly segments: number
   /** A POST to the set of records has the kind `record` instead. */
   readonly kind: RequestKind

@@ -115,7 +115,6 @@ export class StreamedCall {
     return this.sent
   }
 
-  /** Aborts the call and reports the cause to the sink as a failure. */
   abort(cause: Error): void {
     if (this.done) return
     this.finish()

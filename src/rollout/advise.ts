@@ -20,7 +20,6 @@ export interface EvidenceThresholds {
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
-/** The minimum share of the sample that was compared. */
 const COMPARED_SHARE = 0.9
 
 /** The minimum unless `schoolShare` implies that the partner has fewer schools. */
@@ -87,7 +86,6 @@ export interface AdviceInput {
   readonly unacknowledged: readonly string[]
   /** Lost instances that may still send writes to V2. They block a step that moves units to V3. Empty for other steps. */
   readonly lost: readonly LostInstance[]
-  /** True if a step is waiting for its drain or for the approval of another operator. */
   readonly pending: boolean
   /** `undefined` if the step needs no comparison. */
   readonly comparison: ComparisonFigures | undefined

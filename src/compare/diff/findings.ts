@@ -80,7 +80,6 @@ interface PartnerRule {
   readonly when: RuleCondition
 }
 
-/** A rule, and whether it had expired when the rules were loaded. */
 export interface DatedRule extends PartnerRule {
   readonly expired: boolean
 }

@@ -132,7 +132,7 @@ export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDoc
   )
 }
 
-/** Counts are multiples of 5, as in reports. */
+/** All counts are multiples of 5, as in reports. */
 export interface TrendDay {
   readonly day: string
   /** The records for which both sides were known. */

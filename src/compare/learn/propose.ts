@@ -41,7 +41,6 @@ interface LearnedError {
 
 interface LearnedProposals {
   readonly exchanges: Readonly<Record<'batch' | 'record' | 'read', number>>
-  /** The number of replies in no known form. */
   readonly unreadable: number
   readonly proposals: readonly Proposal[]
   readonly errors: readonly LearnedError[]

@@ -20,7 +20,6 @@ import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
-/** The time limit for all calls of one check. */
 const CALLS_MS = 60_000
 /** Both sides are asked again after a difference, since data may have changed between the two answers. */
 const AGAIN_MS = 2_000

@@ -26,7 +26,6 @@ export interface ComparedRecord extends Comparison {
   readonly learner: string | undefined
   /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day: string | undefined
-  /** The id or the letter of the attendance code. */
   readonly code: string | undefined
   readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
   readonly traits: readonly RecordTrait[]
@@ -114,7 +113,7 @@ const MAX_RATIO = 64
 /** The size of the checksum and the length of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
-/** Includes the bytes that are needed to expand the reply. */
+/** Returns the memory of an exchange, including the bytes that are needed to expand the reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
@@ -161,7 +160,6 @@ export type SkipReason =
   /** An answer has no form that the interface defines. */
   | 'form'
   | 'refused'
-  /** The request has no record to compare. */
   | 'empty'
   /** Newer marks of the same learners and events replaced all marks meanwhile. */
   | 'superseded'

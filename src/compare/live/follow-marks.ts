@@ -55,7 +55,7 @@ interface JudgedMark {
 
 /** The maximum per call, so that gateways accept the length of the request line. */
 const MAX_LEARNERS = 25
-/** A batch with more events is sampled. */
+/** A batch whose events need more calls is sampled. */
 const MAX_CALLS = 20
 const FIRST_PAUSE_MS = 500
 /** The maximum difference between the clocks of the service and of the instances. */
@@ -136,7 +136,7 @@ const toJudged = ({ followed, comparison = verdictOnly('unknown') }: PendingMark
   comparison,
 })
 
-/** Returns the reason if no call left. */
+/** Reads marks of one event on the other side. Returns the reason if no call left. */
 async function readGroup(
   group: readonly PendingMark[],
   { ask, compare, clock, serving }: FollowOptions,

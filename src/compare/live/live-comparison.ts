@@ -55,7 +55,7 @@ export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason
 interface ExchangeEvents {
   /** Called when the comparison begins, which frees the place of the exchange in the queue. */
   readonly onBegun: () => void
-  /** Called if the comparison itself fails. The check then has no end. */
+  /** Called if the comparison itself fails, which leaves the check without an end. */
   readonly onFailure: (cause: unknown) => void
 }
 
@@ -77,7 +77,6 @@ interface Job {
   readonly run: () => Promise<CheckResult>
 }
 
-/** The jobs of one partner, and the memory of all jobs. */
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
 /** The measured memory of a followed mark on both sides, and of each state in its history. */

@@ -37,7 +37,7 @@ export function recordedOn({ RecordedOn: time }: Members): Moment | undefined {
   return typeof time === 'string' ? momentOf(time) : undefined
 }
 
-/** Returns NaN if the mark does not say when it was recorded. */
+/** Returns milliseconds since the epoch, or NaN if the mark does not say when it was recorded. */
 export function recordedMs(mark: Members): number {
   const moment = recordedOn(mark)
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000

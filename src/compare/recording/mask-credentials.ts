@@ -38,7 +38,6 @@ const TOKEN =
   /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
 /** Every token matches this cheaper expression, and most texts do not. */
 const TOKEN_HINT = /eyj|bearer|basic/i
-/** Finds the start of the token within such a run. */
 const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
@@ -117,7 +116,6 @@ const USER_INFO = /(\/\/|\\\/\\\/)([^\s/?#"'<>\\@]+)@/g
 /** The separator of options, which JSON may escape and XML does. */
 const OPTION_END = /(&(?:amp;)?|\\u0026)/i
 
-/** Masks texts that look like tokens, and credentials in links. */
 export function maskTokens(text: string): string {
   const links = text
     .replaceAll(LINK_QUERY, (found) => (found.includes('=') ? `?${maskQuery(found.slice(1))}` : found))

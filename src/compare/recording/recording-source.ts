@@ -119,7 +119,7 @@ async function compareRead(
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 429].includes(status)
 
-/** Returns 0 if the answer is not a list. */
+/** Returns the number of records, or 0 if the answer is not a list. */
 function countRows(text: string): number {
   try {
     return readSidePage(parseJson(text)).rows.length

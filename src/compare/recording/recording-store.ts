@@ -30,7 +30,6 @@ const DRAFT = '.draft-'
 const DRAFT_MS = 3_600_000
 /** The file system allocates at least one block per file. */
 const BLOCK = 4_096
-/** Recordings are deleted after 30 days. */
 const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
@@ -133,7 +132,7 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
     }
   }
   return {
-    /** Drops the exchange if the queue is full. */
+    /** Queues an exchange, or drops it if the queue is full. */
     offer: (exchange: WireExchange): void => {
       const bytes = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
       if (waiting >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {

@@ -30,7 +30,6 @@ export interface ListedRun {
 /** A run without a document, or one that was resumed since: it is in progress or was killed. */
 export interface UnfinishedRun {
   readonly run: string
-  /** The progress in days. */
   readonly progress: { readonly done: number; readonly total: number }
   readonly lastStepMs: number
   /** The results so far, as the document of a stopped run. */
@@ -78,7 +77,6 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
       const endOf = ({ summary }: ListedRun): number => Date.parse(summary?.endedAt ?? '1970-01-01')
       return found.sort((one, other) => endOf(other) - endOf(one))
     },
-    /** Lists the unfinished runs, newest first. */
     listUnfinished: async (): Promise<readonly UnfinishedRun[]> => {
       const found: UnfinishedRun[] = []
       for (const file of await namesOf()) {

@@ -30,7 +30,6 @@ export interface RunSource {
   steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd>
   /** Returns the position after the last step, or is `undefined` if the source cannot be resumed. */
   position?(): Pick<Checkpoint, 'position' | 'failed'>
-  /** Returns the progress in days or exchanges. */
   progress(): { readonly done: number; readonly total: number }
 }
 

@@ -31,7 +31,6 @@ const checkpointForm = z.object({
   /** The first and the last day, as `YYYY-MM-DD`. */
   from: z.string(),
   to: z.string(),
-  /** The progress in days. */
   progress: z.object({ done: count, total: count }),
   /** The SHA-256 of the options. A resumed run must select the same records. */
   options: z.string(),

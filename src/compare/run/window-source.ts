@@ -13,9 +13,7 @@ import { planWindows, type Window } from './windows.ts'
 
 interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly fromMs: number
-  /** The first moment after the last day. */
   readonly toMs: number
-  /** True to compare registrations after the marks. */
   readonly registrations: boolean
   /** `undefined` for a new run. */
   readonly resumed: Pick<Checkpoint, 'position' | 'failed'> | undefined

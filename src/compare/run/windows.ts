@@ -24,7 +24,6 @@ interface RunPosition {
 
 interface WindowPlanOptions {
   readonly fromMs: number
-  /** The first moment after the last day. */
   readonly toMs: number
   /** Lists are read one after another. 1 if all learners are read at once. */
   readonly lists: number
@@ -49,7 +48,7 @@ export function planWindows(options: WindowPlanOptions) {
   const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
   let { kind, list, fromMs: from, days } = start ?? first
   return {
-    /** Multiplied by the number of lists. */
+    /** The days of all windows of marks, multiplied by the number of lists. */
     days: daysOfList * lists,
     daysBefore: (before: RunPosition): number =>
       before.kind === 'registrations'

@@ -43,7 +43,7 @@ export function addCounts(target: Map<string, number>, added: Iterable<readonly 
   for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
 }
 
-/** Leaves out names that cannot be read. */
+/** Returns the counts of a group, without names that cannot be read. */
 export function countsOf(
   counts: Counts,
   group: CountGroup,

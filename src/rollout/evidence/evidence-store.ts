@@ -13,12 +13,12 @@ import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
   return {
-    /** Begins a period if there is none, or if the last one is 90 days old. */
+    /** Returns the current period of a scope, and begins one if there is none or the last one is 90 days old. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
     /** Returns false, and adds nothing, if the period has ended. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>
       database.ask(() => addEntries(database, rooms, period, entries)),
-    /** Returns the newest revision first. */
+    /** Returns the evidence of a partner, the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
     /** Returns the counts of a partner, or of all partners, the newest revision first. */
     counts: (partner?: string) => database.ask(() => readCounted(database, partner)),

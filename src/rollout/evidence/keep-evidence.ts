@@ -96,7 +96,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     await actOnEach(taken.values(), keepScope)
   }
   return {
-    /** Rejects with the errors of the store. */
+    /** Returns the key of the current period. Rejects with the errors of the store. */
     key: (scope: EvidenceScope): Promise<PeriodKey> => {
       const name = scopeName(scope)
       const known = keys.get(name) ?? store.key(scope)
@@ -112,7 +112,6 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
       size += entry.size
       waitingOf(scope).entries.push(entry)
     },
-    /** Counts an exchange that was not compared. */
     miss,
     duties: [
       { name: 'evidence', everyMs: EVERY_MS, atStop: true, act: keep },

@@ -14,7 +14,7 @@ const AHEAD_MS = 86_400_000
 
 interface PeriodRow {
   readonly id: number
-  /** 1, 2, 3, … within its scope. */
+  /** The number of the period within its scope: 1, 2, 3, … */
   readonly period: number
   readonly sinceMs: number
   /** The days of the records that the period counts, from `from` up to but not including `until`. Each day is in one period. */
