@@ -180,7 +180,7 @@ const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a day that no month has',
     ['--since', '2026-02-30', '--until', '2026-03-01'],
-    /A day is written YYYY-MM-DD/,
+    /must have the form YYYY-MM-DD/,
   ],
   [
     'days in the wrong order',
