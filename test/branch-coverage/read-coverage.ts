@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { mergeScriptCovs } from '@bcoe/v8-coverage'
 
 /** The number of records of a script that are read before they are added up, which bounds memory. */
-const MANY = 40
+const MAX_READ = 40
 
 /** Adds up the coverage that all processes and threads wrote to `folder` (NODE_V8_COVERAGE), for scripts whose URL begins with `root`. */
 export function readCoverage(folder: string, root: string): Map<string, Profiler.ScriptCoverage> {
@@ -21,7 +21,7 @@ export function readCoverage(folder: string, root: string): Map<string, Profiler
     for (const script of result) {
       if (!script.url.startsWith(root)) continue
       const own = [...(read.get(script.url) ?? []), script]
-      read.set(script.url, own.length < MANY ? own : addUp(own))
+      read.set(script.url, own.length < MAX_READ ? own : addUp(own))
     }
   }
   return new Map([...read].flatMap(([url, own]) => addUp(own).map((sum) => [url, sum] as const)))

@@ -48,7 +48,7 @@ const others = [
   ...withoutCounts,
 ]
 
-interface Own {
+interface RunOptions {
   readonly env: NodeJS.ProcessEnv
   readonly workers: number
   /** Where the run prints: an open file, or the output of this program. */
@@ -58,7 +58,7 @@ interface Own {
 async function runTests(
   tests: readonly string[],
   excluded: readonly string[],
-  { env, workers, prints }: Own,
+  { env, workers, prints }: RunOptions,
 ): Promise<boolean> {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const options = [...excluded.map((file) => `--exclude=${file}`), `--maxWorkers=${workers}`]
@@ -84,11 +84,11 @@ const haveCountedPassed = await runTests(counted, withoutCounts, {
   workers: 2,
   prints: 'inherit',
 })
-const seen = readCoverage(raw, pathToFileURL(join(root, 'src/')).href)
+const covered = readCoverage(raw, pathToFileURL(join(root, 'src/')).href)
 const missed: string[] = []
 const below: string[] = []
 for (const folder of folders) {
-  const { branches, lines, total, uncovered } = await countBranches(root, folder, seen)
+  const { branches, lines, total, uncovered } = await countBranches(root, folder, covered)
   missed.push(...uncovered)
   const isEnough = branches >= thresholds[folder]
   if (!isEnough) below.push(folder)

@@ -108,7 +108,7 @@ async function runChangingTimes(): Promise<RunResult[]> {
  * Continues until the minimum is reached: with `flips` alone, or with kills and pauses on all tracks. Stops when this takes twice as long
  * as the earlier scenarios, as on a slow machine.
  */
-async function goOn(results: readonly RunResult[]): Promise<RunResult[]> {
+async function reachMinimum(results: readonly RunResult[]): Promise<RunResult[]> {
   const left = (name: keyof Wanted): number => Math.max(0, (wanted[name] ?? 0) - sumOf(results, name))
   const [kills, pauses, changes] = [left('kills'), left('pauses'), left('changes')]
   const forMs = 2 * totalMs
@@ -142,7 +142,7 @@ await warmUp()
 console.log(`seed ${seed}: run again with npm run test:faults -- --seed ${seed}`)
 const startedMs = performance.now()
 const parts = (await Promise.all(tracks.map(runTrack))).flat()
-const results = [...parts, ...(await goOn(parts)), ...(await runChangingTimes())]
+const results = [...parts, ...(await reachMinimum(parts)), ...(await runChangingTimes())]
 const { faults, text } = judgeRun({
   results,
   wanted,

@@ -35,7 +35,7 @@ export class Checks {
   readonly sends: Send[] = []
   /** The batches by the hash of their content in the journal, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
-  private readonly gone = new Set<string>()
+  private readonly endedProcesses = new Set<string>()
   /** The records that were ambiguous at the last search for records without an answer. */
   private ambiguous: ReadonlySet<SentRecord> = new Set()
   private readonly database: SimulatedDatabase
@@ -56,26 +56,27 @@ export class Checks {
     this.outside = outside
     this.service = service
     this.options = options
-    service.onRelayed = (number) => this.relayed(number)
+    service.onV2Request = (number) => this.recordV2Request(number)
   }
 
-  find(kind: Finding['kind'], of: string, because: string): void {
-    this.world.tell(() => `FINDING ${kind} of ${of}: ${because}`)
-    this.findings.push({ kind, of, because })
+  report(kind: Finding['kind'], subject: string, reason: string): void {
+    this.world.log(() => `FINDING ${kind} of ${subject}: ${reason}`)
+    this.findings.push({ kind, subject, reason })
   }
 
-  crash(of: string, cause: unknown): void {
-    this.find('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
+  reportCrash(of: string, cause: unknown): void {
+    this.report('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
   /** Records that a process ended, and with it its requests in progress. */
-  died(actor: Actor): void {
-    this.gone.add(actor.name)
-    for (const batch of this.batches) batch.atWork = batch.atWork.filter((one) => one !== actor)
+  recordEnd(actor: Actor): void {
+    this.endedProcesses.add(actor.name)
+    for (const batch of this.batches)
+      batch.activeAdapters = batch.activeAdapters.filter((one) => one !== actor)
   }
 
   isIdle(): boolean {
-    return this.batches.every(({ atWork }) => atWork.length === 0)
+    return this.batches.every(({ activeAdapters }) => activeAdapters.length === 0)
   }
 
   /**
@@ -95,7 +96,9 @@ export class Checks {
       this.openRecords().flatMap(({ batch, position }) => {
         const sent = this.batchOf(batch)
         const record = sent?.records[position]
-        return sent !== undefined && record !== undefined && this.isAlone(sent) ? [record.key] : []
+        return sent !== undefined && record !== undefined && this.waitsForCredentials(sent)
+          ? [record.key]
+          : []
       }),
     )
     // A record's own mark does not make it ambiguous.
@@ -110,9 +113,9 @@ export class Checks {
     )
     return new Set(
       rows.flatMap(({ batch, position, isOnV2 }) => {
-        const send = isOnV2 === 1 ? this.sends.find(({ begun }) => begun === batch) : undefined
+        const send = isOnV2 === 1 ? this.sends.find(({ journalBatch }) => journalBatch === batch) : undefined
         if (isOnV2 === 1 && send?.entry?.known !== 'keys') return []
-        const sent = send?.batch ?? this.batches.find(({ begun }) => begun.includes(batch))
+        const sent = send?.batch ?? this.batches.find(({ journalBatches }) => journalBatches.includes(batch))
         const record = sent?.records[position]
         return record === undefined ? [] : [`${send?.number ?? 'V3'} ${record.name}`]
       }),
@@ -124,37 +127,39 @@ export class Checks {
   }
 
   private knownEffectsOf(record: SentRecord): SimulatedService['effects'] {
-    return this.effectsOf(record).filter((effect) => !this.isUnknownTo(effect))
+    return this.effectsOf(record).filter((effect) => !this.isEffectUnknown(effect))
   }
 
-  sent(batch: SentBatch, token: string, instance: Actor): Send {
-    for (const check of batch.untilSent) check()
+  recordSend(batch: SentBatch, token: string, instance: Actor): Send {
+    for (const check of batch.checksBeforeResend) check()
     const send: Send = {
-      ...{ number: this.sends.length, batch, token, instance, begun: undefined, entry: undefined },
+      ...{ number: this.sends.length, batch, token, instance, journalBatch: undefined, entry: undefined },
       isUnrecorded: false,
       wasAnswered:
         this.options.isReplySure && !this.isRefusedAnew(batch) && this.hasReplyOfV2(batch, token, instance),
-      ...{ relayed: 0, isOver: false, clockSteps: instance.clockSteps },
+      ...{ sentToV2: 0, isFinished: false, clockSteps: instance.clockSteps },
     }
     this.sends.push(send)
     return send
   }
 
   /** Returns true if V2 refused the whole batch and another adapter may be sending it to V2 again. That adapter does not know the token. */
-  private isRefusedAnew({ atWork, records }: SentBatch): boolean {
-    return atWork.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
+  private isRefusedAnew({ activeAdapters, records }: SentBatch): boolean {
+    return (
+      activeAdapters.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
+    )
   }
 
   /** Records that the journal begins a batch, before (`undefined`) and after. */
-  begun(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
+  recordBegin(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {
       const hex = Buffer.from(content).toString('hex')
       if (!this.batchOfContent.has(hex)) this.batchOfContent.set(hex, batch)
       return
     }
-    if (result.kind === 'new') send.begun = result.batch
-    if (!batch.begun.includes(result.batch)) batch.begun.push(result.batch)
+    if (result.kind === 'new') send.journalBatch = result.batch
+    if (!batch.journalBatches.includes(result.batch)) batch.journalBatches.push(result.batch)
   }
 
   /**
@@ -163,60 +168,60 @@ export class Checks {
    */
   private hasReplyOfV2(batch: SentBatch, token: string, instance: Actor): boolean {
     if (batch.records.some(({ final }) => final === undefined)) return false
-    const last = this.sends.findLast((send) => send.batch === batch && send.relayed > 0)
-    if (last?.begun === undefined || last.token !== token || last.instance !== instance) return false
+    const last = this.sends.findLast((send) => send.batch === batch && send.sentToV2 > 0)
+    if (last?.journalBatch === undefined || last.token !== token || last.instance !== instance) return false
     // After its clock was set, the adapter asks V3 about the token again.
     if (last.clockSteps !== instance.clockSteps) return false
-    const rows = this.stateOf(last.begun)
+    const rows = this.recordsOf(last.journalBatch)
     return (
       rows.length > 0 && rows.every(({ state, reason }) => state === 1 || (state === 2 && reason === 'part'))
     )
   }
 
-  private stateOf(batch: number): readonly { readonly state: number; readonly reason: string | null }[] {
+  private recordsOf(batch: number): readonly { readonly state: number; readonly reason: string | null }[] {
     return this.database.all('select state, reason from journal_records where batch = $1', batch)
   }
 
   /** Checks a request to V3: a process may post only under a lease, and only while no other process owns the batch. */
-  readonly leavesToV3 = ({ method, body }: ServiceRequest, actor: Actor): void => {
+  readonly checkRequestToV3 = ({ method, body }: ServiceRequest, actor: Actor): void => {
     if (method !== 'POST') return
     const process = actor.name
-    if (this.options.leaseOf(actor) === undefined) this.find('false', process, 'posts without a lease')
+    if (this.options.leaseOf(actor) === undefined) this.report('false', process, 'posts without a lease')
     for (const [, name] of body.matchAll(/"Comment":"(\w+)/g)) {
       const record = this.records.find((one) => one.name === name)
       if (record === undefined) continue
       const owners = this.ownersOf(record)
       if (owners.length > 0 && !owners.includes(process))
-        this.find('false', record.name, `${process} posts it while ${owners.join(' and ')} owns it`)
+        this.report('false', record.name, `${process} posts it while ${owners.join(' and ')} owns it`)
     }
   }
 
   /** Returns the living processes with a lease that have this record open for V3. */
   private ownersOf({ batch, position }: SentRecord): readonly string[] {
-    if (batch.begun.length === 0) return []
+    if (batch.journalBatches.length === 0) return []
     return this.database
       .all<{ pid: number; started: string }>(
         `select pid, started from journal_records r join journal_batches b on b.id = batch join journal_instances i on i.id = instance
          where batch in (select value from json_each($1)) and position = $2 and r.state = 0 and on_v2 = 0 and lost = 0`,
-        JSON.stringify(batch.begun),
+        JSON.stringify(batch.journalBatches),
         position,
       )
       .map(({ pid, started }) => processName(pid, started))
-      .filter((name) => !this.gone.has(name))
+      .filter((name) => !this.endedProcesses.has(name))
   }
 
   /** Checks a write to V2: it may leave only while V2 serves a unit and, if the journal knows it, under a lease and while it is open. */
-  readonly leavesToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
+  readonly checkRequestToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
     const send = this.sends[Number(headers[SEND_FIELD])]
     if (method !== 'POST' || send === undefined) return
     if (this.isAllOnV3())
-      this.find('false', `batch ${send.batch.number}`, 'sent to V2 while V3 serves everything')
-    if (send.begun === undefined || send.isUnrecorded) return
+      this.report('false', `batch ${send.batch.number}`, 'sent to V2 while V3 serves everything')
+    if (send.journalBatch === undefined || send.isUnrecorded) return
     if (this.options.leaseOf(actor) === undefined)
-      this.find('false', `batch ${send.batch.number}`, `${actor.name} sends it to V2 without a lease`)
-    const rows = this.stateOf(send.begun)
+      this.report('false', `batch ${send.batch.number}`, `${actor.name} sends it to V2 without a lease`)
+    const rows = this.recordsOf(send.journalBatch)
     if (rows.length > 0 && rows.every(({ state }) => state !== 0))
-      this.find('false', `batch ${send.batch.number}`, 'sent to V2 after another instance has settled it')
+      this.report('false', `batch ${send.batch.number}`, 'sent to V2 after another instance has settled it')
   }
 
   private isAllOnV3(): boolean {
@@ -226,16 +231,16 @@ export class Checks {
   }
 
   /** Records that V2 received a request. V2 does not recognise a repeated batch, so each of its replies may differ. */
-  private relayed(number: number): void {
+  private recordV2Request(number: number): void {
     const send = this.sends[number]
     if (send === undefined) return
     const { batch, entry, wasAnswered, isUnrecorded } = send
-    send.relayed += 1
-    this.world.tell(() => `V2: gets ${batch.client.name} batch ${batch.number}`)
-    for (const record of batch.records) record.changes += 1
-    if (send.relayed > 1) this.find('doubled', `batch ${batch.number}`, 'one request was sent to V2 twice')
+    send.sentToV2 += 1
+    this.world.log(() => `V2: gets ${batch.client.name} batch ${batch.number}`)
+    for (const record of batch.records) record.allowedChanges += 1
+    if (send.sentToV2 > 1) this.report('doubled', `batch ${batch.number}`, 'one request was sent to V2 twice')
     if (wasAnswered && !isUnrecorded && entry?.stage !== 'legacy')
-      this.find(
+      this.report(
         'doubled',
         `batch ${batch.number}`,
         'sent to V2 again although the journal had the final reply',
@@ -243,17 +248,17 @@ export class Checks {
   }
 
   /** Returns true for a write of V2 that the journal does not know. Its effects are V2's own behaviour, not the adapter's. */
-  private isUnknownTo({ send }: Effect): boolean {
+  private isEffectUnknown({ send }: Effect): boolean {
     const of = send === undefined ? undefined : this.sends[send]
-    return of !== undefined && this.isUnknown(of)
+    return of !== undefined && this.isUnknownToJournal(of)
   }
 
   /** Returns true if V2's reply was not stored, for example because the instance had lost its lease. */
-  private isReplyLost({ begun }: Send): boolean {
-    return begun !== undefined && this.stateOf(begun).some(({ state }) => state === 3)
+  private isReplyLost({ journalBatch }: Send): boolean {
+    return journalBatch !== undefined && this.recordsOf(journalBatch).some(({ state }) => state === 3)
   }
 
-  private isUnknown({ isUnrecorded, entry }: Send): boolean {
+  private isUnknownToJournal({ isUnrecorded, entry }: Send): boolean {
     return isUnrecorded || entry?.known === 'nothing'
   }
 
@@ -265,16 +270,21 @@ export class Checks {
   }
 
   /** Checks a step forward after which V3 serves everything: no request to V2 may be in progress. */
-  readonly wentForward = (): void => {
-    for (const { batch, entry, instance, isOver } of this.sends)
-      if (entry?.side === 'v2' && !isOver && !instance.isDead && this.options.leaseOf(instance) !== undefined)
-        this.find('false', `batch ${batch.number}`, 'still being sent to V2 while V3 serves everything')
+  readonly checkStepToV3 = (): void => {
+    for (const { batch, entry, instance, isFinished } of this.sends)
+      if (
+        entry?.side === 'v2' &&
+        !isFinished &&
+        !instance.isDead &&
+        this.options.leaseOf(instance) !== undefined
+      )
+        this.report('false', `batch ${batch.number}`, 'still being sent to V2 while V3 serves everything')
   }
 
   /** Checks a part when the adapter sends it: "created" must be true at this moment. */
-  checkTold(record: SentRecord, part: PartReply): void {
+  checkPart(record: SentRecord, part: PartReply): void {
     if (part.status === 201 && this.effectsOf(record).length === 0)
-      this.find('lost', record.name, 'answered "created", but the service has no such mark')
+      this.report('lost', record.name, 'answered "created", but the service has no such mark')
   }
 
   /** Checks that "not applied" stays true until the client resends the record, for at most 10 s. */
@@ -282,25 +292,25 @@ export class Checks {
     if (part.status !== 503) return
     const { batch } = record
     const before = this.knownEffectsOf(record).length
-    if (before > 0) this.find('false', record.name, 'answered "not applied", but the service has it')
+    if (before > 0) this.report('false', record.name, 'answered "not applied", but the service has it')
     const check = (): void => {
-      batch.untilSent.delete(check)
+      batch.checksBeforeResend.delete(check)
       if (this.knownEffectsOf(record).length > before)
-        this.find('false', record.name, 'answered "not applied", but it was applied later')
+        this.report('false', record.name, 'answered "not applied", but it was applied later')
     }
-    batch.untilSent.add(check)
-    this.world.at(this.outside, 10_000, () => {
-      if (batch.untilSent.has(check)) check()
+    batch.checksBeforeResend.add(check)
+    this.world.after(this.outside, 10_000, () => {
+      if (batch.checksBeforeResend.has(check)) check()
     })
   }
 
   /** Checks that the journal stored no open records of a batch whose first request was rejected as a whole. */
-  checkNotKept(batch: SentBatch, sends = batch.sends): void {
+  checkNotStored(batch: SentBatch, sends = batch.sends): void {
     // The client has sent the batch again, and that request may have stored it.
     if (batch.sends > sends) return
     // The running transaction may be rolled back, so its rows do not count yet.
     if (this.database.isChanging) {
-      this.world.at(this.outside, 1, () => this.checkNotKept(batch, sends))
+      this.world.after(this.outside, 1, () => this.checkNotStored(batch, sends))
       return
     }
     const [content] = [...this.batchOfContent].find(([, one]) => one === batch) ?? []
@@ -309,25 +319,25 @@ export class Checks {
       content ?? '',
     )
     if (open.length > 0)
-      this.find('false', `batch ${batch.number}`, 'answered "not applied", but the journal stored it')
+      this.report('false', `batch ${batch.number}`, 'answered "not applied", but the journal stored it')
   }
 
-  checkAnswer(record: SentRecord, part: PartReply): void {
+  checkFinalAnswer(record: SentRecord, part: PartReply): void {
     if (!isFinal(part)) return
     const { final, batch } = record
     if (final?.status === part.status && final.json === part.json) return
-    const isAnew = record.changes > 0
-    if (isAnew) record.changes -= 1
+    const isAnew = record.allowedChanges > 0
+    if (isAnew) record.allowedChanges -= 1
     // The journal may have no reply of V2, or another one than V2's latest.
     const isUnknown = this.sends.some(
       (send) =>
         send.batch === batch &&
-        send.relayed > 0 &&
-        (this.isUnknown(send) || send.entry?.stage === 'legacy' || this.isReplyLost(send)),
+        send.sentToV2 > 0 &&
+        (this.isUnknownToJournal(send) || send.entry?.stage === 'legacy' || this.isReplyLost(send)),
     )
     if (final === undefined || isAnew || isUnknown) record.final = part
     else
-      this.find(
+      this.report(
         'changed',
         record.name,
         `answered ${final.status} and then ${part.status}: ${final.json ?? ''} ${part.json ?? ''}`,
@@ -346,13 +356,13 @@ export class Checks {
     )
   }
 
-  unanswered(): readonly SentRecord[] {
+  unansweredRecords(): readonly SentRecord[] {
     const open = this.records.filter(
       ({ final, batch }) =>
         final === undefined &&
         batch.sends > 0 &&
         !batch.isAbandoned &&
-        !batch.isHidden &&
+        !batch.isMismatch &&
         !this.mayStayUnknown(batch),
     )
     const isAmbiguous = open.length === 0 ? () => false : this.findAmbiguous()
@@ -371,7 +381,7 @@ export class Checks {
     return !areValuesShown || !areTimesShown || (!areClocksSound && wasOnV2)
   }
 
-  unsettledRows(): ReturnType<Checks['openRecords']> {
+  unsettledRecords(): ReturnType<Checks['openRecords']> {
     const open = this.openRecords()
     if (open.length === 0) return open
     const isAmbiguous = this.findAmbiguous()
@@ -381,25 +391,25 @@ export class Checks {
       const sent = this.batchOf(batch)
       const record = sent?.records[position]
       if (sent === undefined || record === undefined) return true
-      return !this.isAlone(sent) && !isAmbiguous(record) && !this.mayStayUnknown(sent)
+      return !this.waitsForCredentials(sent) && !isAmbiguous(record) && !this.mayStayUnknown(sent)
     })
   }
 
   private batchOf(number: number): SentBatch | undefined {
-    return this.batches.find(({ begun }) => begun.includes(number))
+    return this.batches.find(({ journalBatches }) => journalBatches.includes(number))
   }
 
   /** Returns true if the batch waits for credentials: its client does not resend it, and V3 has not accepted its token. */
-  private isAlone(sent: SentBatch): boolean {
-    if (!sent.isAbandoned && !sent.isHidden) return false
-    const isAccepted = this.isAccepted(sent)
+  private waitsForCredentials(sent: SentBatch): boolean {
+    if (!sent.isAbandoned && !sent.isMismatch) return false
+    const isAccepted = this.hasAcceptedToken(sent)
     const { keepsCredentials } = this.options
     if (sent.request.kind === 'record' && !(isAccepted && keepsCredentials)) return true
     return sent.wasDenied || !(isAccepted || keepsCredentials)
   }
 
   /** Returns true if V3 has accepted the client's credentials and the instance with the batch can have them. */
-  private isAccepted({ client, records }: SentBatch): boolean {
+  private hasAcceptedToken({ client, records }: SentBatch): boolean {
     const accepted = this.records.filter(
       ({ batch, final }) => batch.client === client && final?.status === 201,
     )
@@ -415,27 +425,27 @@ export class Checks {
     for (const record of records) {
       const all = this.effectsOf(record)
       const onV3 = all.filter(({ send }) => send === undefined)
-      if (onV3.length > 1) this.find('doubled', record.name, `applied ${onV3.length} times`)
+      if (onV3.length > 1) this.report('doubled', record.name, `applied ${onV3.length} times`)
       this.checkBothSides(record, all)
       const effects = this.knownEffectsOf(record)
       const { final } = record
       if (final !== undefined && final.status >= 400 && final.status !== 409 && effects.length > 0)
-        this.find('false', record.name, `answered ${final.status}, but it was applied`)
+        this.report('false', record.name, `answered ${final.status}, but it was applied`)
       if (final !== undefined && codeOf(final) === 'ADP_SUPERSEDED' && effects.length > 0)
-        this.find('false', record.name, 'answered "superseded" and "not applied", but it was applied')
+        this.report('false', record.name, 'answered "superseded" and "not applied", but it was applied')
     }
     const { ambiguous } = this
-    for (const record of this.unanswered())
-      if (!ambiguous.has(record)) this.find('unsettled', record.name, 'its client has no final answer')
+    for (const record of this.unansweredRecords())
+      if (!ambiguous.has(record)) this.report('unsettled', record.name, 'its client has no final answer')
     for (const { name, token } of service.effects) {
       const owner = /c\d+$/.exec(name)?.[0]
       const record = records.find((one) => one.name === name)
       if (record !== undefined && !record.batch.client.tokens.includes(token))
-        this.find('lent', name, `sent with a token that does not belong to ${owner ?? 'its client'}`)
+        this.report('lent', name, `sent with a token that does not belong to ${owner ?? 'its client'}`)
     }
     this.checkOrder()
-    const open = this.unsettledRows()
-    if (open.length > 0) this.find('unsettled', 'journal', JSON.stringify(open))
+    const open = this.unsettledRecords()
+    if (open.length > 0) this.report('unsettled', 'journal', JSON.stringify(open))
     this.checkConfirmed()
     this.checkLedger()
   }
@@ -448,7 +458,7 @@ export class Checks {
     for (const { content, position } of rows) {
       const record = this.batchOfContent.get(content)?.records[position]
       if (record !== undefined && this.effectsOf(record).length === 0)
-        this.find('lost', record.name, 'confirmed in the journal, but the service has no such mark')
+        this.report('lost', record.name, 'confirmed in the journal, but the service has no such mark')
     }
   }
 
@@ -462,7 +472,7 @@ export class Checks {
     const states = Object.values(stateColumns).map((column) => ledger[column] ?? 0)
     const sum = states.reduce((one, other) => one + other, 0)
     if (ledger.open !== opened || sum < total || states.some((count) => count < 0))
-      this.find('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
+      this.report('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
   }
 
   /** Checks, a day later, that no record waits any longer for its client to resend the batch. */
@@ -471,7 +481,7 @@ export class Checks {
       'select count(*) as count from journal_records where active = 1 and state <> 0 and retry < 0',
     )
     if (left?.count !== 0)
-      this.find('leftover', 'journal', `${left?.count ?? 0} records wait for their clients`)
+      this.report('leftover', 'journal', `${left?.count ?? 0} records wait for their clients`)
     this.checkLedger()
   }
 
@@ -482,9 +492,9 @@ export class Checks {
     for (const effect of effects) {
       if (effect.send === undefined) continue
       const isEarly = posted.atMs > effect.atMs && posted.atMs - effect.atMs < this.options.resendWindowMs
-      if (this.isUnknownTo(effect) && !isEarly) continue
-      if (this.isHidden(effect, posted)) continue
-      this.find('doubled', name, `applied by V2 at ${effect.atMs} and by V3 at ${posted.atMs}`)
+      if (this.isEffectUnknown(effect) && !isEarly) continue
+      if (this.isExplained(effect, posted)) continue
+      this.report('doubled', name, `applied by V2 at ${effect.atMs} and by V3 at ${posted.atMs}`)
     }
   }
 
@@ -493,13 +503,13 @@ export class Checks {
    * so that a read-back did not find the newer mark. Or clocks were set, and only times could tell a write whose key the journal does not
    * store from an older one (docs/decisions/012).
    */
-  private isHidden(from: Effect, to: Effect): boolean {
+  private isExplained(from: Effect, to: Effect): boolean {
     const sendOf = ({ send }: Effect): Send | undefined => (send === undefined ? undefined : this.sends[send])
     const between = this.service.effects
       .filter(({ key, atMs }) => key === from.key && (atMs - from.atMs) * (atMs - to.atMs) < 0)
       .flatMap((effect) => sendOf(effect) ?? [])
-    const { begun: own = 0 } = sendOf(from) ?? {}
-    if (between.some(({ begun = own }) => begun < own)) return true
+    const { journalBatch: own = 0 } = sendOf(from) ?? {}
+    if (between.some(({ journalBatch: begun = own }) => begun < own)) return true
     return !this.options.areClocksSound && between.some(({ entry }) => entry?.known !== 'keys')
   }
 
@@ -514,7 +524,7 @@ export class Checks {
     for (const { id, content, isOnV2, isApplied } of rows) {
       const batch = this.batchOfContent.get(content)
       if (batch === undefined) continue
-      if (!batch.begun.includes(id)) batch.begun.push(id)
+      if (!batch.journalBatches.includes(id)) batch.journalBatches.push(id)
       if (isOnV2 === 0) onV3.set(batch, onV2.get(batch) ?? id)
       else if (isApplied === 1 && !onV2.has(batch)) onV2.set(batch, id)
     }
@@ -527,15 +537,15 @@ export class Checks {
       const record = this.records.find((one) => one.name === name)
       const isOnV2 = send !== undefined
       // After the resend window the journal keeps no keys of writes for V2 (docs/migration.md).
-      const isKeyless = isOnV2 && this.sends[send]?.entry?.known !== 'keys'
-      if (record === undefined || isKeyless || this.isUnknownTo(effect)) continue
-      const batch = isOnV2 ? this.sends[send]?.begun : onV3.get(record.batch)
+      const hasNoKey = isOnV2 && this.sends[send]?.entry?.known !== 'keys'
+      if (record === undefined || hasNoKey || this.isEffectUnknown(effect)) continue
+      const batch = isOnV2 ? this.sends[send]?.journalBatch : onV3.get(record.batch)
       if (batch === undefined) continue
       const place = batch * 1_000 + record.position
       const before = latest.get(key)
       // V2 itself orders the writes that it receives.
       if (before !== undefined && before.place > place && !(isOnV2 && before.isOnV2))
-        this.find('order', name, `applied after the newer ${before.name}`)
+        this.report('order', name, `applied after the newer ${before.name}`)
       if (before === undefined || place > before.place) latest.set(key, { name, place, isOnV2 })
     }
   }

@@ -30,7 +30,7 @@ interface ClientsOptions {
 interface Delivery {
   readonly batch: SentBatch
   readonly authorization: string
-  readonly isWrong: boolean
+  readonly hasWrongToken: boolean
   readonly instance: SimulatedInstance
   readonly isLost: boolean
   /** Returns true if the request must not arrive any more, because its client has given it up. */
@@ -38,14 +38,14 @@ interface Delivery {
 }
 
 /** The result of a mismatch, which is answered 200 without parts. */
-const ALL_IS_WELL = 'answered 200'
+const ANSWERED_200 = 'answered 200'
 /** Returns the unit of a school. At `canary` with 50 % the first and the second school are on different sides. */
 const unitOf = (school: number): string => `school ${school + 1}`
 
 export class Clients {
   /** True once nothing more is sent. */
-  isOver = false
-  private readonly all: SimulatedClient[] = []
+  isStopped = false
+  private readonly clients: SimulatedClient[] = []
   private readonly world: World
   private readonly scale: Scale
   private readonly rates: Rates
@@ -56,7 +56,7 @@ export class Clients {
   private readonly instances: readonly (SimulatedInstance | undefined)[]
   private readonly isCalm: () => boolean
   private readonly onServedByV2: (adapter: Actor) => void
-  private names = 0
+  private recordCount = 0
 
   constructor(options: ClientsOptions) {
     this.world = options.world
@@ -72,12 +72,12 @@ export class Clients {
   }
 
   areDone(): boolean {
-    return this.all.every(({ isDone }) => isDone)
+    return this.clients.every(({ isDone }) => isDone)
   }
 
   /** Makes the service accept the latest token of each client again. */
   calmDown(): void {
-    for (const { tokens } of this.all) this.tokens.add(tokens.at(-1) ?? '')
+    for (const { tokens } of this.clients) this.tokens.add(tokens.at(-1) ?? '')
   }
 
   /** Starts a client. It sends one batch after another, and resends each batch until it is answered. */
@@ -87,7 +87,7 @@ export class Clients {
     const school = number % scale.schools
     const client: SimulatedClient = { name, school, tokens: [], isDone: false }
     this.renewToken(client)
-    this.all.push(client)
+    this.clients.push(client)
     const isConstant = scale.faults.has('constantIds') && random.chance(0.5)
     let left = scale.batchesPerClient
     const next = (): void => {
@@ -97,7 +97,7 @@ export class Clients {
       }
       left -= 1
       const batch = this.makeBatch(client, isConstant ? undefined : `${name}${left}`)
-      world.at(this.outside, random.below(scale.thinkMs), () => this.send(batch, 0, next))
+      world.after(this.outside, random.below(scale.thinkMs), () => this.send(batch, 0, next))
     }
     next()
   }
@@ -113,28 +113,28 @@ export class Clients {
   private makeBatch(client: SimulatedClient, ids: string | undefined): SentBatch {
     const { random, scale } = this
     const isSingle = scale.faults.has('singleRecords') && random.chance(0.5)
-    const isHidden = !isSingle && scale.faults.has('otherIds') && random.chance(0.3)
+    const isMismatch = !isSingle && scale.faults.has('otherIds') && random.chance(0.3)
     const records: SentRecord[] = []
     const batch: SentBatch = {
       number: this.checks.batches.length,
       client,
       request: { kind: isSingle ? 'record' : 'batch', contentType: '', body: Buffer.alloc(0) },
       records,
-      atWork: [],
+      activeAdapters: [],
       sends: 0,
       lastSentMs: 0,
-      begun: [],
-      untilSent: new Set(),
+      journalBatches: [],
+      checksBeforeResend: new Set(),
       hasOwnIds: ids !== undefined && !isSingle,
-      isHidden,
+      isMismatch,
       isAbandoned: false,
       wasDenied: false,
     }
     const flat = Array.from({ length: isSingle ? 1 : 1 + random.below(scale.maxRecords) }, (_, position) => {
       const key = keyOf(client.school, random.below(scale.keys))
       const isBad = scale.faults.has('badRecords') && random.chance(0.2)
-      const name = `${isBad ? 'bad' : 'm'}${(this.names += 1)}${client.name}`
-      records.push({ name, key, position, batch, final: undefined, changes: 0 })
+      const name = `${isBad ? 'bad' : 'm'}${(this.recordCount += 1)}${client.name}`
+      records.push({ name, key, position, batch, final: undefined, allowedChanges: 0 })
       const [Learner = '', AttendableEvent = ''] = key.split(' ')
       const comment = random.pick([
         name,
@@ -157,7 +157,7 @@ export class Clients {
     const id = ids ?? `${client.name}0`
     const text = batchOf(flat, {
       ...{ batch: `batch_${id}`, changeset: `changeset_${id}` },
-      ...(isHidden ? { boundary: `other_${id}` } : {}),
+      ...(isMismatch ? { boundary: `other_${id}` } : {}),
     })
     const [contentType = '', body] = isSingle
       ? ['application/json', JSON.stringify(flat[0])]
@@ -171,33 +171,33 @@ export class Clients {
 
   private send(batch: SentBatch, attempt: number, done: () => void): void {
     const { world, random, outside, scale } = this
-    if (this.isOver) return
+    if (this.isStopped) return
     const alive = this.instances.filter((one) => one !== undefined)
-    const again = (delayMs: number): void =>
-      void world.at(outside, delayMs, () => this.send(batch, attempt + 1, done))
+    const resend = (delayMs: number): void =>
+      void world.after(outside, delayMs, () => this.send(batch, attempt + 1, done))
     const instance = alive[random.below(alive.length)]
     if (instance === undefined) {
-      again(100 + random.below(200))
+      resend(100 + random.below(200))
       return
     }
     const { client } = batch
     if (!this.isCalm() && scale.faults.has('renewedTokens') && random.chance(0.2)) this.renewToken(client)
-    const isWrong = !this.isCalm() && scale.faults.has('wrongTokens') && random.chance(0.2)
-    batch.wasDenied ||= isWrong
-    const authorization = isWrong ? `${client.tokens.at(-1) ?? ''}x` : (client.tokens.at(-1) ?? '')
+    const hasWrongToken = !this.isCalm() && scale.faults.has('wrongTokens') && random.chance(0.2)
+    batch.wasDenied ||= hasWrongToken
+    const authorization = hasWrongToken ? `${client.tokens.at(-1) ?? ''}x` : (client.tokens.at(-1) ?? '')
     const isLost = !this.isCalm() && random.chance(this.rates.lostReplies)
     const isImpatient = !this.isCalm() && random.chance(this.rates.impatience)
-    let isOver = false
+    let isFinished = false
     const name = `${client.name} batch ${batch.number}`
-    const over = (what: string): void => {
-      if (isOver) return
-      isOver = true
-      world.tell(() => `${name}: ${what}`)
+    const finish = (what: string): void => {
+      if (isFinished) return
+      isFinished = true
+      world.log(() => `${name}: ${what}`)
       if (
         batch.records.every(({ final }) => final !== undefined) ||
-        (batch.isHidden && what === ALL_IS_WELL)
+        (batch.isMismatch && what === ANSWERED_200)
       ) {
-        if (random.chance(0.2) && attempt < 50 && batch.hasOwnIds) again(random.below(2_000))
+        if (random.chance(0.2) && attempt < 50 && batch.hasOwnIds) resend(random.below(2_000))
         else done()
         return
       }
@@ -210,13 +210,13 @@ export class Clients {
       }
       // Some clients resend only with their next register.
       const longestMs = scale.thinkMs > 1_000 && !this.isCalm() ? 10_000 : 3_000
-      again(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
+      resend(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
-    world.at(outside, isImpatient ? random.below(300) : 20_000, () => over('no answer in time'))
+    world.after(outside, isImpatient ? random.below(300) : 20_000, () => finish('no answer in time'))
     // With constant ids, a resend that arrives after the client's next batch would count as a different batch.
-    const isDropped = (): boolean => isOver && batch.request.kind === 'batch' && !batch.hasOwnIds
-    const request = { batch, authorization, isWrong, isDropped }
-    this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), over)
+    const isDropped = (): boolean => isFinished && batch.request.kind === 'batch' && !batch.hasOwnIds
+    const request = { batch, authorization, hasWrongToken, isDropped }
+    this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), finish)
     if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
       // An intermediary sends the request a second time, to any instance.
       const other = alive[random.below(alive.length)] ?? instance
@@ -233,42 +233,42 @@ export class Clients {
 
   /** Delivers a request after this delay, even if its client has given up waiting. */
   private deliver(
-    { batch, authorization, isWrong, instance: { actor, serve }, isLost, isDropped }: Delivery,
+    { batch, authorization, hasWrongToken, instance: { actor, serve }, isLost, isDropped }: Delivery,
     delayMs: number,
-    over: (what: string) => void,
+    finish: (what: string) => void,
   ): void {
     const { world, checks } = this
-    world.at(actor, delayMs, () => {
-      if (this.isOver || isDropped()) return
-      batch.atWork.push(actor)
+    world.after(actor, delayMs, () => {
+      if (this.isStopped || isDropped()) return
+      batch.activeAdapters.push(actor)
       batch.sends += 1
       batch.lastSentMs = world.nowMs
-      world.tell(
+      world.log(
         () =>
-          `${batch.client.name} batch ${batch.number} (${batch.records.map((one) => `${one.name} on ${one.key.slice(34, 36)}`).join(', ')}) arrives at ${actor.name}${isWrong ? ' with a wrong token' : ''}`,
+          `${batch.client.name} batch ${batch.number} (${batch.records.map((one) => `${one.name} on ${one.key.slice(34, 36)}`).join(', ')}) arrives at ${actor.name}${hasWrongToken ? ' with a wrong token' : ''}`,
       )
-      const told: (readonly [SentRecord, PartReply])[] = []
-      const send = checks.sent(batch, authorization, actor)
-      const listener = this.listen(send, told, { isLost, isWrong }, over)
+      const parts: (readonly [SentRecord, PartReply])[] = []
+      const send = checks.recordSend(batch, authorization, actor)
+      const listener = this.createListener(send, parts, { isLost, hasWrongToken }, finish)
       const unit = unitOf(batch.client.school)
       const request: BatchRequest = { authorization, unit, ...batch.request, send: send.number }
       serve(request, listener).then(
         () => {
-          batch.atWork.splice(batch.atWork.indexOf(actor), 1)
-          send.isOver = true
-          if (batch.atWork.length === 0)
-            for (const [record, part] of told) checks.checkNotApplied(record, part)
+          batch.activeAdapters.splice(batch.activeAdapters.indexOf(actor), 1)
+          send.isFinished = true
+          if (batch.activeAdapters.length === 0)
+            for (const [record, part] of parts) checks.checkNotApplied(record, part)
         },
-        (cause: unknown) => checks.crash(actor.name, cause),
+        (cause: unknown) => checks.reportCrash(actor.name, cause),
       )
     })
   }
 
-  private listen(
+  private createListener(
     send: Send,
-    told: (readonly [SentRecord, PartReply])[],
-    { isLost, isWrong }: Pick<Delivery, 'isLost' | 'isWrong'>,
-    over: (what: string) => void,
+    parts: (readonly [SentRecord, PartReply])[],
+    { isLost, hasWrongToken }: Pick<Delivery, 'isLost' | 'hasWrongToken'>,
+    finish: (what: string) => void,
   ): ReplyListener {
     const { world, outside, checks } = this
     const { batch } = send
@@ -276,52 +276,52 @@ export class Clients {
     let written = 0
     const deliver = (act: () => void): void => {
       written += 1
-      if (!isLost) world.at(outside, 2 + written / 1_000, act)
+      if (!isLost) world.after(outside, 2 + written / 1_000, act)
     }
-    const seen: string[] = []
+    const answers: string[] = []
     return {
-      entered: (entry) => {
+      onStageEntry: (entry) => {
         send.entry = entry
         if (entry.side === 'v2') this.onServedByV2(send.instance)
-        world.tell(() => `${batch.client.name} batch ${batch.number}: ${entry.side} serves at ${entry.stage}`)
+        world.log(() => `${batch.client.name} batch ${batch.number}: ${entry.side} serves at ${entry.stage}`)
       },
-      begun: (content, result) => checks.begun(send, content, result),
-      unrecorded: () => {
+      onBegin: (content, result) => checks.recordBegin(send, content, result),
+      onUnrecorded: () => {
         send.isUnrecorded = true
       },
-      part: (position, part) => {
+      onPart: (position, part) => {
         const record = batch.records[position]
         if (record === undefined) return
-        checks.checkTold(record, part)
-        told.push([record, part])
+        checks.checkPart(record, part)
+        parts.push([record, part])
         deliver(() => {
-          seen.push(`${record.name} ${part.status}${part.status < 300 ? '' : ` ${codeOf(part)}`}`)
+          answers.push(`${record.name} ${part.status}${part.status < 300 ? '' : ` ${codeOf(part)}`}`)
           // Replies to rejected credentials are not stored, so they may differ later.
-          if (!isWrong) checks.checkAnswer(record, part)
+          if (!hasWrongToken) checks.checkFinalAnswer(record, part)
         })
       },
-      end: () =>
+      onEnd: () =>
         isLost
-          ? world.at(outside, 50, () => over('the reply was lost'))
-          : deliver(() => over(seen.join(', '))),
-      whole: (status, code, cause) => {
+          ? world.after(outside, 50, () => finish('the reply was lost'))
+          : deliver(() => finish(answers.join(', '))),
+      onWholeReply: (status, code, cause) => {
         // A reply of V2 with 500 has no code.
         if (status === 500 && code !== '')
-          checks.find('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
+          checks.report('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
         // About an earlier send of the batch, 503 says nothing.
         if (status === 503 && batch.sends === 1) {
-          checks.checkNotKept(batch)
+          checks.checkNotStored(batch)
           for (const record of batch.records) checks.checkNotApplied(record, { status: 503 } as PartReply)
         }
-        deliver(() => over(status === 200 ? ALL_IS_WELL : `${status} ${code}`))
-        if (isLost) world.at(outside, 50, () => over('the reply was lost'))
+        deliver(() => finish(status === 200 ? ANSWERED_200 : `${status} ${code}`))
+        if (isLost) world.after(outside, 50, () => finish('the reply was lost'))
       },
-      broken: () =>
-        void world.at(outside, 5, () => {
+      onBroken: () =>
+        void world.after(outside, 5, () => {
           // Without accepted credentials the journal stores no replies, so a refusal by the adapter may have another SequenceID next time.
           if (batch.wasDenied)
-            for (const [record] of told) if (record.final?.status === 400) record.changes += 1
-          over(`broken after ${seen.join(', ')}`)
+            for (const [record] of parts) if (record.final?.status === 400) record.allowedChanges += 1
+          finish(`broken after ${answers.join(', ')}`)
         }),
     }
   }

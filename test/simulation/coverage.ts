@@ -1,7 +1,7 @@
 import { stateCodes, transitions } from '../../src/journal/lifecycle.ts'
 
 /** The coverage of histories: how often each transition of a record occurred, and which pairs of faults followed each other. */
-export interface Reached {
+export interface Coverage {
   readonly transitions: Readonly<Record<string, number>>
   readonly faults: readonly string[]
 }
@@ -19,25 +19,25 @@ export const countTransitions = `
       on conflict (name) do update set count = count + 1;
   end`
 
-export function toReached(
+export function toTransitionCounts(
   rows: readonly { readonly name: string; readonly count: number }[],
-): Reached['transitions'] {
+): Coverage['transitions'] {
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]))
 }
 
-export function addReached(one: Reached, other: Reached): Reached {
+export function addCoverage(one: Coverage, other: Coverage): Coverage {
   const sum = { ...one.transitions }
   for (const [name, count] of Object.entries(other.transitions)) sum[name] = (sum[name] ?? 0) + count
   return { transitions: sum, faults: [...new Set([...one.faults, ...other.faults])] }
 }
 
-export const nothingReached: Reached = { transitions: {}, faults: [] }
+export const noCoverage: Coverage = { transitions: {}, faults: [] }
 
 /** Missing pairs are named if there are at most this many. */
 const MANY = 30
 
 /** Formats one line for each transition of `lifecycle.ts` with its count, and one for the pairs of faults. */
-export function describeReached({ transitions: counts, faults }: Reached): string[] {
+export function describeCoverage({ transitions: counts, faults }: Coverage): string[] {
   const lines = transitions.map(({ on, from, to }) => {
     const codes = `${from === undefined ? '' : stateCodes[from]}>${stateCodes[to]}`
     const count = counts[on === 'supersede' ? `${codes} superseded` : codes] ?? 0

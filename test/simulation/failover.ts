@@ -32,7 +32,7 @@ const DAY_MS = 86_400_000
 let folder: string | undefined
 
 /** Returns a path for the high-water mark of a history's only machine. */
-function makeMark(): string {
+function newMarkPath(): string {
   if (folder === undefined) {
     const made = mkdtempSync(join(tmpdir(), 'markbridge-simulation-'))
     process.once('exit', () => rmSync(made, { recursive: true, force: true }))
@@ -44,7 +44,7 @@ function makeMark(): string {
 }
 
 /** The kinds of findings that even lost commits do not excuse. */
-const lasting: ReadonlySet<Finding['kind']> = new Set([
+const neverExcused: ReadonlySet<Finding['kind']> = new Set([
   'trusted',
   'lost',
   'lent',
@@ -60,28 +60,28 @@ const lasting: ReadonlySet<Finding['kind']> = new Set([
 export class Failover {
   readonly markFile: MarkFilePlace | undefined
   private readonly options: FailoverOptions
-  private isComing = false
+  private isCopyPending = false
   /** True from the detection of a loss until all instances start again. */
   isRepairing = false
 
   constructor(options: FailoverOptions) {
     this.options = options
     // A mark file belongs to one machine, and several instances may be on several machines.
-    this.markFile = options.instances === 1 ? { path: makeMark(), required: false } : undefined
-    options.database.onTrusted = (who) =>
-      options.checks.find('trusted', who, 'continues although the database has lost its commits')
+    this.markFile = options.instances === 1 ? { path: newMarkPath(), required: false } : undefined
+    options.database.onCommitAfterLoss = (who) =>
+      options.checks.report('trusted', who, 'continues although the database has lost its commits')
   }
 
   /** Copies the database and fails over to the copy a little later. Meanwhile all processes may be killed and started again. */
-  readonly begin = (): void => {
+  readonly start = (): void => {
     const { world, random, outside, database, isCalm, hasKills, killAll } = this.options
-    if (this.isComing) return
-    this.isComing = true
-    database.keepCopy()
+    if (this.isCopyPending) return
+    this.isCopyPending = true
+    database.makeCopy()
     const endsAll = hasKills && random.chance(0.3)
     if (endsAll) killAll()
-    world.at(outside, random.below(endsAll ? 4_000 : 1_000), () => {
-      this.isComing = false
+    world.after(outside, random.below(endsAll ? 4_000 : 1_000), () => {
+      this.isCopyPending = false
       if (!this.isRepairing && !isCalm()) database.failOver()
     })
   }
@@ -91,11 +91,11 @@ export class Failover {
     const { world, random, outside } = this.options
     if (this.isRepairing) return
     this.isRepairing = true
-    world.tell(() => `${who} notices that its journal is damaged`)
-    world.at(outside, random.below(1_000), () => {
+    world.log(() => `${who} notices that its journal is damaged`)
+    world.after(outside, random.below(1_000), () => {
       this.options.stopAll()
       const operator = createActor('operator')
-      world.at(operator, 10, () => void this.adopt(operator))
+      world.after(operator, 10, () => void this.adopt(operator))
     })
   }
 
@@ -103,19 +103,19 @@ export class Failover {
     const { world, database, openStore, startAll } = this.options
     try {
       await adoptStore(openStore(operator, this.markFile), { keys: [] }, DAY_MS, START_MS + world.nowMs)
-      world.tell(() => 'the loss is accepted')
-      database.accept()
+      world.log(() => 'the loss is accepted')
+      database.acceptLoss()
       this.isRepairing = false
       startAll()
     } catch {
-      world.at(operator, 300, () => void this.adopt(operator))
+      world.after(operator, 300, () => void this.adopt(operator))
     }
   }
 
   /** Returns true for a finding that lost commits do not excuse. */
-  readonly counts = ({ kind, of }: Finding): boolean => {
-    if (!this.options.database.hasLost || lasting.has(kind)) return true
+  readonly isNotExcused = ({ kind, subject }: Finding): boolean => {
+    if (!this.options.database.hasLostCommits || neverExcused.has(kind)) return true
     const { instances, hasKills, checks } = this.options
-    return kind === 'doubled' && instances === 1 && !hasKills && checks.isDoubledInARow(of)
+    return kind === 'doubled' && instances === 1 && !hasKills && checks.isDoubledInARow(subject)
   }
 }

@@ -26,7 +26,7 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly stages: StageHabits | undefined
   readonly openV3: (actor: Actor) => OpenConnection
   readonly openV2: (actor: Actor) => OpenConnection
-  readonly onEnd: (actor: Actor) => void
+  readonly onProcessEnd: (actor: Actor) => void
   readonly onDamage: (who: string) => void
 }
 
@@ -45,7 +45,7 @@ export class Fleet {
   private readonly actors: Actor[] = []
   private readonly lives: number[] = []
   /** The content of each instance's file with its last known stages. */
-  private readonly keptStages: (string | undefined)[] = []
+  private readonly stageFiles: (string | undefined)[] = []
 
   constructor(options: FleetOptions) {
     this.options = options
@@ -70,7 +70,7 @@ export class Fleet {
   }
 
   stopAll(): void {
-    for (const number of this.actors.keys()) this.end(number)
+    for (const number of this.actors.keys()) this.endProcess(number)
   }
 
   private start(number: number): void {
@@ -87,19 +87,28 @@ export class Fleet {
     const open = this.options.openV3(actor)
     const openV2 = this.options.openV2(actor)
     const kept = {
-      load: () => Promise.resolve(this.keptStages[number]),
-      save: (text: string) => Promise.resolve(void (this.keptStages[number] = text)),
+      load: () => Promise.resolve(this.stageFiles[number]),
+      save: (text: string) => Promise.resolve(void (this.stageFiles[number] = text)),
     }
-    world.tell(() => `${actor.name} starts`)
-    world.at(actor, 0, () => {
+    world.log(() => `${actor.name} starts`)
+    world.after(actor, 0, () => {
       SimulatedInstance.start({
-        ...{ world, actor, clock, store, open, timing, keepsCredentials, ...this.options.drawFormat() },
+        ...{
+          world,
+          actor,
+          clock,
+          store,
+          openV3: open,
+          timing,
+          keepsCredentials,
+          ...this.options.drawFormat(),
+        },
         processes: this.processesOf(number, life),
-        staged: stages && { ...stages, openV2, kept },
+        v2: stages && { ...stages, openV2, stageFile: kept },
         onDamage: () => onDamage(actor.name),
       }).then(
         (instance) => {
-          world.tell(() => `${actor.name} is ready, lease ${String(instance.journal.lease())}`)
+          world.log(() => `${actor.name} is ready, lease ${String(instance.journal.lease())}`)
           this.instances[number] = instance
         },
         (cause: unknown) => {
@@ -107,7 +116,7 @@ export class Fleet {
           actor.isDead = true
           database.abandon(actor)
           if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_DAMAGED') onDamage(actor.name)
-          world.at(outside, 300, () => this.start(number))
+          world.after(outside, 300, () => this.start(number))
         },
       )
     })
@@ -122,22 +131,22 @@ export class Fleet {
     }
   }
 
-  private end(number: number): void {
+  private endProcess(number: number): void {
     const actor = this.actors[number]
     if (actor === undefined) return
     actor.isDead = true
     this.instances[number] = undefined
     this.options.database.abandon(actor)
-    this.options.onEnd(actor)
+    this.options.onProcessEnd(actor)
   }
 
   kill(number: number): void {
     const { world, random, outside } = this.options
     const instance = this.instances[number]
     if (instance === undefined) return
-    world.tell(() => `${instance.actor.name} is killed`)
-    this.end(number)
-    world.at(outside, 100 + random.below(1_500), () => this.start(number))
+    world.log(() => `${instance.actor.name} is killed`)
+    this.endProcess(number)
+    world.after(outside, 100 + random.below(1_500), () => this.start(number))
   }
 
   killAll(): void {
@@ -149,7 +158,7 @@ export class Fleet {
     const actor = this.instances[number]?.actor
     if (actor === undefined) return
     const ms = 200 + random.below(4 * timing.leaseMs)
-    world.tell(() => `${actor.name} is paused for ${ms} ms`)
+    world.log(() => `${actor.name} is paused for ${ms} ms`)
     actor.pausedUntilMs = Math.max(actor.pausedUntilMs, world.nowMs + ms)
   }
 
@@ -157,7 +166,7 @@ export class Fleet {
   pauseSoon(actor: Actor, isCalm: () => boolean): void {
     const { world, random, outside } = this.options
     if (!random.chance(0.1)) return
-    world.at(outside, random.below(300), () => isCalm() || this.pause(this.actors.indexOf(actor)))
+    world.after(outside, random.below(300), () => isCalm() || this.pause(this.actors.indexOf(actor)))
   }
 
   /** Ends pauses, and sets all clocks right. */

@@ -3,62 +3,65 @@ import './cheap-blobs.ts'
 import { Checks } from './checks.ts'
 import type { Finding } from './sent.ts'
 import { Clients } from './clients.ts'
-import { countTransitions, type Reached, toReached } from './coverage.ts'
+import { countTransitions, type Coverage, toTransitionCounts } from './coverage.ts'
 import { Failover } from './failover.ts'
 import { Fleet } from './fleet.ts'
 import { createJourneysToV2, createJourneysToV3, createStoreWeather, LONG_CALL_MS } from './journeys.ts'
 import { drawStages } from './operator.ts'
-import { changeStart, SimulatedDatabase } from './simulated-database.ts'
+import { changeInitialState, SimulatedDatabase } from './simulated-database.ts'
 import { createNetwork } from './simulated-network.ts'
-import { takeTimers } from './simulated-relay.ts'
+import { replaceTimers } from './simulated-relay.ts'
 import { type ServiceHabits, SimulatedService } from './simulated-service.ts'
 import { createSimulatedStore } from './simulated-store.ts'
 import { drawRates, drawScale, drawValues, type FaultKind, type Scale } from './swarm.ts'
-import { startTrouble } from './trouble.ts'
-import { createActor, createClock, START_MS, takeImmediates, World } from './world.ts'
+import { startFaults } from './trouble.ts'
+import { createActor, createClock, START_MS, replaceImmediates, World } from './world.ts'
 
 export interface HistoryResult {
   readonly seed: number
   readonly scale: Scale
   readonly findings: readonly Finding[]
   /** The log of events. Empty unless it was requested. */
-  readonly story: readonly string[]
+  readonly log: readonly string[]
   readonly records: number
   readonly simulatedMs: number
-  readonly reached: Reached
+  readonly coverage: Coverage
 }
 
 const LEASE_MS = 2_000
 /** The longest wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
-const LOOK_EVERY_MS = 200
+const CHECK_EVERY_MS = 200
 /** Faults that lose replies, so that an instance may never learn at which length the service cuts comments. */
 const LOST_REPLIES = ['lostAfter', 'late', 'cut', 'stalled'] as const
 /** The time for two rounds of reading unknown outcomes back. */
-const REST_MS = 11_000
+const QUIET_MS = 11_000
 const DAY_MS = 86_400_000
 
-let isReady = false
+let hasTables = false
 
 /** Runs the history of a seed. `scale` replaces its drawn size and faults; all other random choices stay the same. */
 export async function runHistory(
   seed: number,
-  { scale: wanted, isTold = false }: { readonly scale?: Scale | undefined; readonly isTold?: boolean } = {},
+  {
+    scale: wanted,
+    isTold: isLogged = false,
+  }: { readonly scale?: Scale | undefined; readonly isTold?: boolean } = {},
 ): Promise<HistoryResult> {
-  if (!isReady) await createTables()
-  isReady = true
-  const world = new World(seed, isTold)
+  if (!hasTables) await createTables()
+  hasTables = true
+  const world = new World(seed, isLogged)
   const scale = wanted ?? drawScale(world.random('scale'))
-  const release = takeImmediates(world)
+  const release = replaceImmediates(world)
   const history = new History(world, scale)
-  const releaseTimers = takeTimers(world)
+  const releaseTimers = replaceTimers(world)
   const { checks } = history
-  const onRejection = (cause: unknown): void => checks.crash('process', cause)
+  const onRejection = (cause: unknown): void => checks.reportCrash('process', cause)
   process.on('unhandledRejection', onRejection)
   try {
     await history.run()
   } catch (cause) {
-    checks.crash('history', cause)
+    checks.reportCrash('history', cause)
   } finally {
     process.off('unhandledRejection', onRejection)
     releaseTimers()
@@ -68,10 +71,10 @@ export async function runHistory(
     seed,
     scale,
     findings: history.findings(),
-    story: world.told(),
+    log: world.logLines(),
     records: checks.records.length,
     simulatedMs: world.nowMs,
-    reached: history.reached(),
+    coverage: history.coverage(),
   }
   history.database.close()
   return result
@@ -80,7 +83,7 @@ export async function runHistory(
 /** Creates the tables of the empty journal with which every history begins. */
 async function createTables(): Promise<void> {
   const world = new World(0, false)
-  const release = takeImmediates(world)
+  const release = replaceImmediates(world)
   try {
     const actor = createActor('first')
     const clock = createClock(world, actor, 0)
@@ -94,8 +97,10 @@ async function createTables(): Promise<void> {
     ).then((journal) => journal.close())
     await world.runUntil(10_000)
     // The order of rows depends on hashes with this salt. It is fixed, so that only the seed decides what happens.
-    changeStart(countTransitions)
-    changeStart(`update journal_meta set value = '${'5a17'.repeat(8)}' where name in ('identity', 'salt')`)
+    changeInitialState(countTransitions)
+    changeInitialState(
+      `update journal_meta set value = '${'5a17'.repeat(8)}' where name in ('identity', 'salt')`,
+    )
   } finally {
     release()
   }
@@ -120,8 +125,8 @@ class History {
   private isCalm = false
   private lastFault: FaultKind | undefined
   private readonly faultPairs = new Set<string>()
-  private lookMs = 0
-  private restlessMs = 0
+  private nextCheckMs = 0
+  private lastOpenMs = 0
 
   constructor(world: World, scale: Scale) {
     this.world = world
@@ -181,7 +186,7 @@ class History {
     const isCalm = (): boolean => this.isCalm
     const has = (kind: FaultKind): boolean => !this.isCalm && faults.has(kind)
     const isWithout = (...kinds: FaultKind[]): boolean => kinds.every((kind) => !faults.has(kind))
-    const onFault = this.noteFault
+    const onFault = this.recordFault
     const weather = createStoreWeather(world, {
       random: world.random('weather'),
       rates,
@@ -209,7 +214,7 @@ class History {
     const journeys = { random, rates, isCalm, has, onFault }
     const [drawToV3, drawToV2] = [createJourneysToV3(journeys), createJourneysToV2(journeys)]
     const { serve, serveV2 } = this.service
-    const { leavesToV3, leavesToV2 } = this.checks
+    const { checkRequestToV3: leavesToV3, checkRequestToV2: leavesToV2 } = this.checks
     this.fleet = new Fleet({
       ...{ world, random, outside, database: this.database, instances, timing: this.timing },
       ...{ drawFormat, keepsCredentials, commitKind, isOneMachine, stages: this.stages },
@@ -225,7 +230,7 @@ class History {
           ...{ world, actor, service: serviceActor, serve: serveV2 },
           ...{ draw: drawToV2, onLeave: leavesToV2 },
         }),
-      onEnd: (actor) => this.checks.died(actor),
+      onProcessEnd: (actor) => this.checks.recordEnd(actor),
       onDamage: (who) => this.failover?.onDamage(who),
     })
     this.failover = faults.has('failover') ? this.createFailover() : undefined
@@ -236,7 +241,7 @@ class History {
       isCalm,
       onServedByV2: (adapter) => has('pause') && this.fleet.pauseSoon(adapter, isCalm),
     })
-    world.tell(
+    world.log(
       () =>
         `${instances} instances, ${writes}, ${this.habits.onExisting}, ${JSON.stringify(this.habits.values)}, faults: ${[...faults].join(' ')}`,
     )
@@ -260,15 +265,15 @@ class History {
 
   findings(): readonly Finding[] {
     const { findings } = this.checks
-    return this.failover === undefined ? findings : findings.filter(this.failover.counts)
+    return this.failover === undefined ? findings : findings.filter(this.failover.isNotExcused)
   }
 
-  reached(): Reached {
+  coverage(): Coverage {
     const rows = this.database.all<{ name: string; count: number }>('select name, count from reached')
-    return { transitions: toReached(rows), faults: [...this.faultPairs] }
+    return { transitions: toTransitionCounts(rows), faults: [...this.faultPairs] }
   }
 
-  private readonly noteFault = (kind: FaultKind): void => {
+  private readonly recordFault = (kind: FaultKind): void => {
     if (this.lastFault !== undefined) this.faultPairs.add(`${this.lastFault} then ${kind}`)
     this.lastFault = kind
   }
@@ -278,19 +283,19 @@ class History {
     fleet.startAll()
     for (let number = 0; number < scale.clients; number += 1) clients.start(number)
     const isCalm = (): boolean => this.isCalm
-    const onFault = this.noteFault
-    startTrouble({
+    const onFault = this.recordFault
+    startFaults({
       ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
-      onAllOnV3: checks.wentForward,
+      onAllOnV3: checks.checkStepToV3,
     })
     // After the last client is done, further faults have nothing to break.
-    await world.runUntil(3_000 + random.below(5_000), () => this.isLookDue() && this.isIdle())
+    await world.runUntil(3_000 + random.below(5_000), () => this.isCheckDue() && this.isIdle())
     this.calmDown()
     // Clients may never get an answer about records that the database has lost, so the wait is short.
     const isSlow = scale.faults.has('longCalls') || scale.faults.has('pace')
-    const settleMs = (this.database.hasLost ? SETTLE_MS / 5 : SETTLE_MS) * (isSlow ? 5 : 1)
+    const settleMs = (this.database.hasLostCommits ? SETTLE_MS / 5 : SETTLE_MS) * (isSlow ? 5 : 1)
     await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
-    clients.isOver = true
+    clients.isStopped = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
     // Late events must not change any outcome. Requests that the store has received are executed, and their transactions end.
     await world.runUntil(world.nowMs + (scale.faults.has('storeStalls') ? 10_000 : 2_000))
@@ -303,8 +308,8 @@ class History {
     }
     await world.runUntil(world.nowMs + 15_000)
     for (const { actor } of running) {
-      const left = actor.isDead ? 0 : world.waiting(actor)
-      if (left > 0) checks.find('leftover', actor.name, `${left} timers are left after its end`)
+      const left = actor.isDead ? 0 : world.countPending(actor)
+      if (left > 0) checks.report('leftover', actor.name, `${left} timers are left after its end`)
     }
     await this.expire()
   }
@@ -322,17 +327,17 @@ class History {
   }
 
   private calmDown(): void {
-    this.world.tell(() => 'the faults end')
+    this.world.log(() => 'the faults end')
     this.isCalm = true
-    this.restlessMs = this.world.nowMs
+    this.lastOpenMs = this.world.nowMs
     this.habits.storm = undefined
     this.fleet.calmDown()
     this.clients.calmDown()
   }
 
-  private isLookDue(): boolean {
-    if (this.world.nowMs < this.lookMs) return false
-    this.lookMs = this.world.nowMs + LOOK_EVERY_MS
+  private isCheckDue(): boolean {
+    if (this.world.nowMs < this.nextCheckMs) return false
+    this.nextCheckMs = this.world.nowMs + CHECK_EVERY_MS
     return true
   }
 
@@ -342,13 +347,13 @@ class History {
   }
 
   private isSettled(): boolean {
-    if (!this.isLookDue() || !this.fleet.areAllRunning()) return false
+    if (!this.isCheckDue() || !this.fleet.areAllRunning()) return false
     const { checks, world } = this
-    if (checks.unanswered().length > 0 || checks.unsettledRows().length > 0) {
-      this.restlessMs = world.nowMs
+    if (checks.unansweredRecords().length > 0 || checks.unsettledRecords().length > 0) {
+      this.lastOpenMs = world.nowMs
       return false
     }
     // Records that may stay unknown are read back without end, so `isIdle` alone would never hold.
-    return world.nowMs > this.restlessMs + REST_MS || this.isIdle()
+    return world.nowMs > this.lastOpenMs + QUIET_MS || this.isIdle()
   }
 }

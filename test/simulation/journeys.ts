@@ -18,7 +18,7 @@ interface JourneyOptions {
 export const LONG_CALL_MS = 3_500
 
 /** Creates a function that draws whether a fault of this kind occurs now. */
-function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
+function createFaultDraw({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
   return (kind: keyof Rates, share = 1): boolean => {
     if (!random.chance(rates[kind] * share)) return false
     onFault(kind)
@@ -28,7 +28,7 @@ function createStrikes({ random, rates, onFault }: Pick<JourneyOptions, 'random'
 
 export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
-  const strikes = createStrikes(options)
+  const occurs = createFaultDraw(options)
   return ({ method, path }: ServiceRequest): Journey => {
     const longest = has('slowService') ? 200 : 20
     const quick = { thereMs: 1 + random.below(longest), backMs: 1 + random.below(longest) }
@@ -37,31 +37,31 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
       onFault('longCalls')
       return { ...quick, thereMs: random.below(LONG_CALL_MS) }
     }
-    if (strikes('refusedConnections')) return { ...quick, refused: true }
-    if (strikes('lostBefore'))
+    if (occurs('refusedConnections')) return { ...quick, refused: true }
+    if (occurs('lostBefore'))
       return {
         ...quick,
         thereMs: undefined,
         breaksAfterMs: random.chance(0.7) ? random.below(200) : undefined,
       }
-    if (strikes('lostAfter'))
+    if (occurs('lostAfter'))
       return {
         ...quick,
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? 40 + random.below(300) : undefined,
       }
     // The connection breaks while the request is in transit. It still arrives before the last read-back.
-    if (method === 'POST' && strikes('late'))
+    if (method === 'POST' && occurs('late'))
       return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
-    if (strikes('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
-    if (strikes('cut')) return { ...quick, cutAfter: random.below(path.endsWith('$batch') ? 2_000 : 200) }
+    if (occurs('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }
+    if (occurs('cut')) return { ...quick, cutAfter: random.below(path.endsWith('$batch') ? 2_000 : 200) }
     return quick
   }
 }
 
 export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) {
   const { random, onFault } = options
-  const strikes = createStrikes(options)
+  const occurs = createFaultDraw(options)
   return ({ method }: ServiceRequest): Journey => {
     const longest = has('slowV2') ? 600 : 20
     const [thereMs, backMs] = [1 + random.below(longest), 1 + random.below(longest)]
@@ -70,24 +70,24 @@ export function createJourneysToV2({ isCalm, has, ...options }: JourneyOptions) 
       onFault('longCalls')
       return { thereMs: random.below(LONG_CALL_MS), backMs }
     }
-    if (strikes('refusedConnections')) return { thereMs, backMs, refused: true }
-    if (strikes('lostBefore')) return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
+    if (occurs('refusedConnections')) return { thereMs, backMs, refused: true }
+    if (occurs('lostBefore')) return { thereMs: undefined, backMs, breaksAfterMs: random.below(200) }
     // The connection never breaks before V2 has the request, because the adapter cannot wait for a request that V2 receives later.
-    if (strikes('lostV2Replies'))
+    if (occurs('lostV2Replies'))
       return {
         thereMs,
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? thereMs + random.below(300) : undefined,
       }
-    if (strikes('stalled')) return { thereMs, backMs: 900 + random.below(400) }
-    if (strikes('cut')) return { thereMs, backMs, cutAfter: random.below(600) }
+    if (occurs('stalled')) return { thereMs, backMs: 900 + random.below(400) }
+    if (occurs('cut')) return { thereMs, backMs, cutAfter: random.below(600) }
     return { thereMs, backMs }
   }
 }
 
 export function createStoreWeather(world: World, { isCalm, has, ...options }: JourneyOptions): StoreWeather {
   const { random } = options
-  const strikes = createStrikes(options)
+  const occurs = createFaultDraw(options)
   /** The time until which each process cannot reach the store. */
   const downUntilMs = new Map<Actor, number>()
   return {
@@ -97,19 +97,19 @@ export function createStoreWeather(world: World, { isCalm, has, ...options }: Jo
         options.onFault('storeStalls')
         return 800 + random.below(5_000)
       }
-      return strikes('storeSlow') ? random.below(800) : random.next()
+      return occurs('storeSlow') ? random.below(800) : random.next()
     },
     // A start makes about fifty queries, so each of them fails rarely.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined
       if (world.nowMs < (downUntilMs.get(actor) ?? 0)) return { kind: 'refused' }
-      if (what === 'commit' && strikes('storeDown', 1 / 2)) {
+      if (what === 'commit' && occurs('storeDown', 1 / 2)) {
         downUntilMs.set(actor, world.nowMs + 300 + random.below(5_000))
         return { kind: random.pick(['refused', 'unanswered']) }
       }
       const share = what === 'commit' ? 1 / 2 : 1 / 50
-      if (strikes('storeRefused', share)) return { kind: 'refused' }
-      return strikes('storeUnanswered', share) ? { kind: 'unanswered' } : undefined
+      if (occurs('storeRefused', share)) return { kind: 'refused' }
+      return occurs('storeUnanswered', share) ? { kind: 'unanswered' } : undefined
     },
   }
 }

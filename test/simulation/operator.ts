@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 
 export interface StageHabits {
   /** The stage in the configuration file. */
-  readonly begin: StageSetting
+  readonly fileStage: StageSetting
   /** How long a step forward waits for writes in progress. */
   readonly drainMs: number
   /** `rollout.resendWindowMs` of the configuration. */
@@ -23,7 +23,10 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
 /** Draws the stage settings. `longCallMs` is how much later than sent V2 may receive a write. */
 export function drawStages(random: Random, longCallMs: number): StageHabits {
   return {
-    begin: settingOf(random.pick(['legacy', 'shadow', 'shadow', 'canary', 'v3']), random.pick([0, 50, 100])),
+    fileStage: settingOf(
+      random.pick(['legacy', 'shadow', 'shadow', 'canary', 'v3']),
+      random.pick([0, 50, 100]),
+    ),
     // After a short drain, instances may still have writes in progress.
     drainMs: random.pick([100, 500, 2_000, 4_000]),
     resendWindowMs: random.pick([500, 1_500]) + longCallMs,
@@ -37,7 +40,7 @@ export function drawStages(random: Random, longCallMs: number): StageHabits {
 export function createOperator(
   world: World,
   random: Random,
-  { begin, drainMs, resendWindowMs }: StageHabits,
+  { fileStage: begin, drainMs, resendWindowMs }: StageHabits,
   onAllOnV3: () => void,
 ) {
   const drawNext = (from: StageSetting): StageSetting => {
@@ -58,12 +61,12 @@ export function createOperator(
     const wanted = { ...{ partner: PARTNER, from, to }, by: 'operator', reason: 'drawn' }
     const asked = { ...wanted, expectedRevision: state?.revision ?? 0 }
     const isForward = judgeStep(from, to).direction === 'forward'
-    world.tell(() => `${actor.name}: from ${nameOf(from)} to ${nameOf(to)}`)
+    world.log(() => `${actor.name}: from ${formatSetting(from)} to ${formatSetting(to)}`)
     const movesToV3 = orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
     const result = isForward
       ? await driveForward(rollout, { ...asked, quietMs: movesToV3 ? resendWindowMs : 0 }, { clock, drainMs })
       : await rollout.apply(asked, 'back')
-    world.tell(() => `${actor.name}: ${nameOf(to)} was ${result.kind}`)
+    world.log(() => `${actor.name}: ${formatSetting(to)} was ${result.kind}`)
     if (result.kind === 'committed' && isAllOnV3(to)) onAllOnV3()
   }
   return {
@@ -71,7 +74,7 @@ export function createOperator(
       change(instance).catch((cause: unknown) => {
         // The store failed. The next operator sees whether the stage was changed.
         if (!(cause instanceof AdapterError)) throw cause
-        world.tell(() => `${instance.actor.name}: ${cause.code}`)
+        world.log(() => `${instance.actor.name}: ${cause.code}`)
       }),
   }
 }
@@ -80,5 +83,5 @@ export function createOperator(
 export const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
   orderOf(stage) > orderOf('canary') || (stage === 'canary' && percent === 100)
 
-const nameOf = ({ stage, percent }: StageSetting): string =>
+const formatSetting = ({ stage, percent }: StageSetting): string =>
   stage === 'canary' ? `canary of ${percent} %` : stage

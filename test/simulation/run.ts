@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import type { Finding } from './sent.ts'
-import { addReached, describeReached, nothingReached, type Reached } from './coverage.ts'
+import { addCoverage, describeCoverage, noCoverage, type Coverage } from './coverage.ts'
 import { runHistory } from './history.ts'
 import { mutants } from './mutants.ts'
 import { shrink } from './shrink.ts'
@@ -35,9 +35,9 @@ const workers = availableParallelism()
 const root = fileURLToPath(new URL('../../', import.meta.url))
 // Loading modules takes as long as twenty histories, so their compiled code is cached.
 const cache = join(root, 'node_modules/.cache/simulation')
-const counted = join(root, 'coverage/simulation')
+const coverageFolder = join(root, 'coverage/simulation')
 
-interface Found {
+interface FailedHistory {
   readonly seed: number
   readonly findings: readonly Finding[]
 }
@@ -46,7 +46,7 @@ interface Totals {
   readonly histories: number
   readonly records: number
   readonly simulatedMs: number
-  readonly reached: Reached
+  readonly reached: Coverage
 }
 
 /** Runs histories in parallel processes. With `mutant`, the engine has that defect, and the run ends with the first finding. */
@@ -54,9 +54,9 @@ async function runAll(
   from: number,
   count: number,
   mutant?: string,
-): Promise<{ found: Found[]; totals: Totals }> {
-  const found: Found[] = []
-  let totals: Totals = { histories: 0, records: 0, simulatedMs: 0, reached: nothingReached }
+): Promise<{ found: FailedHistory[]; totals: Totals }> {
+  const found: FailedHistory[] = []
+  let totals: Totals = { histories: 0, records: 0, simulatedMs: 0, reached: noCoverage }
   const children = Array.from({ length: workers }, (_, index) => {
     const own = Math.ceil((count - index) / workers)
     const args = [from + index, own, workers].map(String)
@@ -78,21 +78,21 @@ async function runAll(
         env: {
           ...process.env,
           MUTANT: mutant,
-          ...(values.branches ? { NODE_V8_COVERAGE: counted } : { NODE_COMPILE_CACHE: cache }),
+          ...(values.branches ? { NODE_V8_COVERAGE: coverageFolder } : { NODE_COMPILE_CACHE: cache }),
         },
       },
     )
     createInterface(child.stdout).on('line', (line) => {
-      const said = JSON.parse(line) as Found | Totals
-      if ('seed' in said) {
-        found.push(said)
+      const message = JSON.parse(line) as FailedHistory | Totals
+      if ('seed' in message) {
+        found.push(message)
         if (mutant !== undefined) for (const other of children) if (other !== child) other.kill()
       } else {
         totals = {
-          histories: totals.histories + said.histories,
-          records: totals.records + said.records,
-          simulatedMs: totals.simulatedMs + said.simulatedMs,
-          reached: addReached(totals.reached, said.reached),
+          histories: totals.histories + message.histories,
+          records: totals.records + message.records,
+          simulatedMs: totals.simulatedMs + message.simulatedMs,
+          reached: addCoverage(totals.reached, message.reached),
         }
       }
     })
@@ -110,11 +110,11 @@ async function runAll(
   return { found: found.sort((one, other) => one.seed - other.seed), totals }
 }
 
-async function tell(seed: number): Promise<boolean> {
+async function printHistory(seed: number): Promise<boolean> {
   const result = await runHistory(seed, { isTold: true })
   const shown = result.findings.length === 0 ? result : await shrink(result)
-  console.log(shown.story.join('\n'))
-  for (const { kind, of, because } of shown.findings) console.log(`${kind} ${of}: ${because}`)
+  console.log(shown.log.join('\n'))
+  for (const { kind, subject, reason } of shown.findings) console.log(`${kind} ${subject}: ${reason}`)
   return result.findings.length === 0
 }
 
@@ -123,7 +123,7 @@ async function findMutants(): Promise<boolean> {
   for (const { name } of mutants.filter((one) => one.name.includes(values.only))) {
     const startedMs = performance.now()
     const last = Number(values.histories ?? MUTANT_HISTORIES)
-    let first: Found | undefined
+    let first: FailedHistory | undefined
     for (let from = 1; ;) {
       first = (await runAll(from, last + 1 - from, name)).found[0]
       // A finding that the unbroken engine also shows does not detect the mutant.
@@ -137,14 +137,14 @@ async function findMutants(): Promise<boolean> {
   return areFound
 }
 
-async function findAny(from: number, count: number): Promise<boolean> {
+async function runHistories(from: number, count: number): Promise<boolean> {
   const startedMs = performance.now()
   const { found, totals } = await runAll(from, count)
   for (const { seed, findings } of found)
-    for (const { kind, of, because } of findings)
-      console.log(`seed ${seed}: ${kind} ${of}: ${because.slice(0, 400)}`)
+    for (const { kind, subject, reason } of findings)
+      console.log(`seed ${seed}: ${kind} ${subject}: ${reason.slice(0, 400)}`)
   const seconds = (performance.now() - startedMs) / 1_000
-  for (const line of describeReached(totals.reached)) console.log(line)
+  for (const line of describeCoverage(totals.reached)) console.log(line)
   if (values.branches) await describeBranches()
   console.log(
     `${totals.histories} histories, ${totals.records} records, ${Math.round(totals.simulatedMs / 3_600_000)} simulated hours in ${seconds.toFixed(1)} s: ` +
@@ -156,21 +156,21 @@ async function findAny(from: number, count: number): Promise<boolean> {
 async function describeBranches(): Promise<void> {
   const { countBranches } = await import('../branch-coverage/count-branches.ts')
   const { readCoverage } = await import('../branch-coverage/read-coverage.ts')
-  const seen = readCoverage(counted, pathToFileURL(join(root, 'src/')).href)
+  const covered = readCoverage(coverageFolder, pathToFileURL(join(root, 'src/')).href)
   const missed: string[] = []
   for (const folder of ['writes', 'journal']) {
-    const { branches, total, uncovered } = await countBranches(root, folder, seen)
+    const { branches, total, uncovered } = await countBranches(root, folder, covered)
     missed.push(...uncovered)
     console.log(`${folder}: ${branches.toFixed(1)} % of ${total} branches`)
   }
-  writeFileSync(`${counted}.txt`, `${missed.join('\n')}\n`)
+  writeFileSync(`${coverageFolder}.txt`, `${missed.join('\n')}\n`)
 }
 
 const seed = Number(values.seed ?? 1)
-if (values.branches) rmSync(counted, { recursive: true, force: true })
-const isSound = values.mutants
+if (values.branches) rmSync(coverageFolder, { recursive: true, force: true })
+const hasPassed = values.mutants
   ? await findMutants()
   : values.seed !== undefined && values.histories === undefined
-    ? await tell(seed)
-    : await findAny(seed, Number(values.histories ?? 100_000))
-process.exitCode = isSound ? 0 : 1
+    ? await printHistory(seed)
+    : await runHistories(seed, Number(values.histories ?? 100_000))
+process.exitCode = hasPassed ? 0 : 1

@@ -7,8 +7,8 @@ import type { Actor } from './world.ts'
 export interface Finding {
   readonly kind:
     | 'lost' | 'doubled' | 'false' | 'order' | 'changed' | 'lent' | 'trusted' | 'ledger' | 'unsettled' | 'leftover' | 'crash' // prettier-ignore
-  readonly of: string
-  readonly because: string
+  readonly subject: string
+  readonly reason: string
 }
 
 export interface SentRecord {
@@ -19,7 +19,7 @@ export interface SentRecord {
   /** The final answer that the client has, or `undefined` if it has none yet. */
   final: PartReply | undefined
   /** How often a different final answer may still arrive, because V2 answers each request anew. */
-  changes: number
+  allowedChanges: number
 }
 
 /** One request of a client with a batch. */
@@ -31,14 +31,14 @@ export interface Send {
   /** The adapter's decision, or `undefined` before it and in histories that V3 serves alone. */
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
   /** The number of the journal's new batch for this request, or `undefined` if the request began no new batch. */
-  begun: number | undefined
+  journalBatch: number | undefined
   /** True if V2 was sent the request although the journal could not record it. */
   isUnrecorded: boolean
   /** True if this adapter had a stored final reply of V2 for the same token when the request arrived. */
   readonly wasAnswered: boolean
   /** How often V2 received the request. */
-  relayed: number
-  isOver: boolean
+  sentToV2: number
+  isFinished: boolean
   /** How often the clock of its adapter had been set when the request arrived. */
   readonly clockSteps: number
 }
@@ -49,17 +49,17 @@ export interface SentBatch {
   readonly request: Pick<BatchRequest, 'kind' | 'contentType' | 'body'>
   readonly records: SentRecord[]
   /** The adapters with a request in progress, one entry for each request. */
-  atWork: Actor[]
+  activeAdapters: Actor[]
   sends: number
   lastSentMs: number
   /** The numbers of the journal's batches for this batch. */
-  readonly begun: number[]
+  readonly journalBatches: number[]
   /** Checks that run when the client sends the batch again. */
-  readonly untilSent: Set<() => void>
+  readonly checksBeforeResend: Set<() => void>
   /** True if no other batch of its client has the same ids. */
   readonly hasOwnIds: boolean
   /** True for a mismatch, which is answered 200 whatever the outcomes of its records are. */
-  readonly isHidden: boolean
+  readonly isMismatch: boolean
   isAbandoned: boolean
   /** True if it was sent with a wrong token at least once. */
   wasDenied: boolean

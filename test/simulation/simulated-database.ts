@@ -45,9 +45,9 @@ export function prepare(text: string): Prepared {
   return made
 }
 
-type Given = (name: string) => unknown
+type ParameterValues = (name: string) => unknown
 
-export function execute({ statement, parameters, columns }: Prepared, given: Given): Executed {
+export function execute({ statement, parameters, columns }: Prepared, given: ParameterValues): Executed {
   const values = parameters.map((name) => given(name) as SQLInputValue)
   if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) }
   const found = statement.all(...values) as unknown as readonly (readonly unknown[])[]
@@ -67,23 +67,23 @@ function toObject(columns: readonly string[], values: readonly unknown[]): Row {
   return row
 }
 
-export const inOrder =
-  (values: readonly unknown[]): Given =>
+export const byNumber =
+  (values: readonly unknown[]): ParameterValues =>
   (name) =>
     values[Number(name) - 1]
 
 /** The savepoints: the start of a history, the copy that a failover restores, and the running transaction. */
 type Savepoint = 'history' | 'copy' | 'change'
 
-const open = (point: Savepoint): unknown => prepare(`savepoint ${point}`).statement.run()
-const keep = (point: Savepoint): unknown => prepare(`release ${point}`).statement.run()
-const undo = (point: Savepoint): void => {
+const openSavepoint = (point: Savepoint): unknown => prepare(`savepoint ${point}`).statement.run()
+const releaseSavepoint = (point: Savepoint): unknown => prepare(`release ${point}`).statement.run()
+const rollBackTo = (point: Savepoint): void => {
   prepare(`rollback to ${point}`).statement.run()
-  keep(point)
+  releaseSavepoint(point)
 }
 
 /** Runs statements that change the database with which every history begins. */
-export function changeStart(text: string): void {
+export function changeInitialState(text: string): void {
   connection.exec(text)
 }
 
@@ -97,29 +97,29 @@ interface SlotRow {
 export class SimulatedDatabase {
   private readonly world: World
   private readonly weather: StoreWeather
-  private holder: Hold | undefined
+  private holder: TransactionLock | undefined
   /** True while a transaction runs. Reads over the only connection then show its uncommitted changes. */
   isChanging = false
-  private waiting: { readonly hold: Hold; readonly enter: () => void }[] = []
+  private waiting: { readonly hold: TransactionLock; readonly enter: () => void }[] = []
   private hasCopy = false
-  private failsOver = false
-  private readonly known = new Map<string, SlotRow>()
+  private isFailoverPending = false
+  private readonly lastCommits = new Map<string, SlotRow>()
   /** The processes that lost a confirmed commit, until the loss is accepted. */
-  readonly lost = new Set<string>()
-  hasLost = false
+  readonly processesWithLoss = new Set<string>()
+  hasLostCommits = false
   /** Is called when a process commits although the database has lost its earlier commits. */
-  onTrusted: (who: string) => void = () => undefined
+  onCommitAfterLoss: (who: string) => void = () => undefined
   private readonly marks: MarkFile[] = []
 
   /** With `isKept`, all later histories begin with what is written here. */
-  constructor(world: World, weather: StoreWeather, { isKept = false } = {}) {
+  constructor(world: World, weather: StoreWeather, { isKept: isTemplate = false } = {}) {
     this.world = world
     this.weather = weather
-    if (!isKept) open('history')
+    if (!isTemplate) openSavepoint('history')
   }
 
   /** Waits until no other transaction runs. */
-  lock(actor: Actor): Promise<Hold> {
+  lock(actor: Actor): Promise<TransactionLock> {
     return new Promise((resolve) => {
       const hold = { actor }
       const enter = (): void => {
@@ -132,16 +132,16 @@ export class SimulatedDatabase {
   }
 
   /** Rolls back an uncommitted transaction and lets the next one begin. */
-  unlock(hold: Hold | undefined): void {
+  unlock(hold: TransactionLock | undefined): void {
     if (hold === undefined || this.holder !== hold) return
     this.rollback()
-    if (this.failsOver) this.failOver()
+    if (this.isFailoverPending) this.failOver()
     this.holder = undefined
     const next = this.waiting.shift()
     if (next === undefined) return
     // The next holder may be another process, so it continues in an event of its own.
     this.holder = next.hold
-    this.world.at(next.hold.actor, 0, next.enter)
+    this.world.after(next.hold.actor, 0, next.enter)
   }
 
   /** Rolls back the transaction of a process that died. */
@@ -152,56 +152,58 @@ export class SimulatedDatabase {
 
   begin(): void {
     if (this.isChanging) throw new Error('a transaction within a transaction')
-    open('change')
+    openSavepoint('change')
     this.isChanging = true
   }
 
   commit(): void {
     if (!this.isChanging) throw new Error('no transaction is active')
-    keep('change')
+    releaseSavepoint('change')
     this.isChanging = false
   }
 
   rollback(): void {
-    if (this.isChanging) undo('change')
+    if (this.isChanging) rollBackTo('change')
     this.isChanging = false
   }
 
   /** Copies the current commits, like a standby or a backup that receives no later ones. */
-  keepCopy(): void {
+  makeCopy(): void {
     if (this.isChanging) return
-    if (this.hasCopy) keep('copy')
-    open('copy')
+    if (this.hasCopy) releaseSavepoint('copy')
+    openSavepoint('copy')
     this.hasCopy = true
   }
 
   /** Replaces the database by the copy once no transaction runs. */
   failOver(): void {
     if (!this.hasCopy) return
-    this.failsOver = this.isChanging
-    if (this.failsOver) return
+    this.isFailoverPending = this.isChanging
+    if (this.isFailoverPending) return
     prepare('rollback to copy').statement.run()
-    for (const [name, row] of this.known) if (this.lacks(row)) this.lost.add(name)
-    this.hasLost ||= this.lost.size > 0
-    this.world.tell(() => `the store is as it was before: commits of ${[...this.lost].join(' ')} are lost`)
+    for (const [name, row] of this.lastCommits) if (this.isMissing(row)) this.processesWithLoss.add(name)
+    this.hasLostCommits ||= this.processesWithLoss.size > 0
+    this.world.log(
+      () => `the store is as it was before: commits of ${[...this.processesWithLoss].join(' ')} are lost`,
+    )
   }
 
   /** Accepts the loss, so that no process remembers lost commits. */
-  accept(): void {
-    this.lost.clear()
-    this.known.clear()
+  acceptLoss(): void {
+    this.processesWithLoss.clear()
+    this.lastCommits.clear()
   }
 
-  reached(name: string, row: SlotRow): void {
-    this.known.set(name, row)
+  recordCommit(name: string, row: SlotRow): void {
+    this.lastCommits.set(name, row)
     // A failover lost the commit before its answer arrived.
-    if (this.hasCopy && this.lacks(row)) {
-      this.lost.add(name)
-      this.hasLost = true
-    } else if (this.lost.has(name)) this.onTrusted(name)
+    if (this.hasCopy && this.isMissing(row)) {
+      this.processesWithLoss.add(name)
+      this.hasLostCommits = true
+    } else if (this.processesWithLoss.has(name)) this.onCommitAfterLoss(name)
   }
 
-  private lacks({ slot, commits }: SlotRow): boolean {
+  private isMissing({ slot, commits }: SlotRow): boolean {
     const rows = this.all<SlotRow>('select slot, commits from journal_commits')
     return rows.some((row) => row.slot === slot && row.commits < commits)
   }
@@ -216,7 +218,7 @@ export class SimulatedDatabase {
    * Runs `act` when the request has reached the database, and resolves with the result when the answer has arrived. With `isLocal` there is
    * no network, so a failed request was not executed.
    */
-  async ask<Result>(
+  async request<Result>(
     actor: Actor,
     what: 'query' | 'commit',
     act: () => Result,
@@ -234,19 +236,19 @@ export class SimulatedDatabase {
 
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the rows of its query
   all<Row>(sqlText: string, ...values: readonly unknown[]): readonly Row[] {
-    return execute(prepare(sqlText), inOrder(values)).rows as Row[]
+    return execute(prepare(sqlText), byNumber(values)).rows as Row[]
   }
 
   /** Deletes everything that the history wrote. */
   close(): void {
     for (const mark of this.marks) mark.close()
     this.rollback()
-    undo('history')
+    rollBackTo('history')
   }
 }
 
 /** The right to run the only transaction. */
-export interface Hold {
+export interface TransactionLock {
   readonly actor: Actor
 }
 

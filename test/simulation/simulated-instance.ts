@@ -30,7 +30,7 @@ import { createRecovery } from '../../src/writes/recovery.ts'
 import type { Reply } from '../../src/writes/reply.ts'
 import { toWriteRequest } from '../../src/writes/stored-request.ts'
 import type { StageHabits } from './operator.ts'
-import { createSimulatedRelay, tellKept, V2_ORIGIN } from './simulated-relay.ts'
+import { createSimulatedRelay, deliverStoredReply, V2_ORIGIN } from './simulated-relay.ts'
 import { guid } from './simulated-service.ts'
 import type { Actor, SteppedClock, World } from './world.ts'
 
@@ -47,15 +47,15 @@ export interface BatchRequest {
 /** The callbacks of a request. Its client gets either parts and then the end, or a whole reply, or a broken connection. */
 export interface ReplyListener {
   /** Is called when the adapter has chosen the side, V2 or V3, that serves the request. */
-  entered(entry: StageEntry): void
+  onStageEntry(entry: StageEntry): void
   /** Is called before the journal begins the batch, with `undefined`, and again with the result. */
-  begun(content: Uint8Array, result: BeginResult | undefined): void
+  onBegin(content: Uint8Array, result: BeginResult | undefined): void
   /** Is called when V2 is sent the batch although the journal could not record it. */
-  unrecorded(): void
-  part(position: number, part: PartReply): void
-  end(): void
-  whole(status: number, code: string, cause?: unknown): void
-  broken(): void
+  onUnrecorded(): void
+  onPart(position: number, part: PartReply): void
+  onEnd(): void
+  onWholeReply(status: number, code: string, cause?: unknown): void
+  onBroken(): void
 }
 
 export interface Timing {
@@ -80,7 +80,7 @@ function partnerOf(
   { budgetMs, readBackAfterMs, callsPerSecond }: Timing,
   isMinimal: boolean,
   writes: Writes,
-  begin: StageHabits['begin'] | undefined,
+  begin: StageHabits['fileStage'] | undefined,
 ): Partner {
   const settings = {
     budgetMs,
@@ -116,7 +116,7 @@ export interface InstanceOptions {
   readonly clock: SteppedClock
   readonly store: Store
   readonly processes: Processes
-  readonly open: OpenConnection
+  readonly openV3: OpenConnection
   readonly timing: Timing
   readonly isMinimal: boolean
   readonly writes: Writes
@@ -124,13 +124,13 @@ export interface InstanceOptions {
   readonly keepsCredentials: boolean
   /** Is called when the instance finds its journal damaged. */
   readonly onDamage: () => void
-  readonly staged: Staged | undefined
+  readonly v2: V2Options | undefined
 }
 
 /** The options of an instance that V2 serves too. */
-interface Staged extends StageHabits {
+interface V2Options extends StageHabits {
   readonly openV2: OpenConnection
-  readonly kept: KeptStages
+  readonly stageFile: KeptStages
 }
 
 /** A running adapter without its HTTP server. Its journal, write engine and V3 client are composed as in the program. */
@@ -149,20 +149,20 @@ export class SimulatedInstance {
   private requests = 0
 
   private constructor(options: InstanceOptions, journal: DurableJournal) {
-    const { world, actor, clock, open, timing, isMinimal, writes, staged } = options
+    const { world, actor, clock, openV3: open, timing, isMinimal, writes, v2: staged } = options
     this.actor = actor
     this.clock = clock
     this.journal = journal
     this.onDamage = options.onDamage
-    this.partner = partnerOf(timing, isMinimal, writes, staged?.begin)
+    this.partner = partnerOf(timing, isMinimal, writes, staged?.fileStage)
     this.rollout = createRolloutStore(journal.database)
     const ids = world.random(`ids of ${actor.name}`)
     const newId = (): string => guid(5, ids.below(1_000_000_000))
     const slicing: Slicing = {
-      later: (act) => void world.immediately(act),
+      later: (act) => void world.afterEvent(act),
       open: () => ({
         spend: () => false,
-        next: () => new Promise((resolve) => void world.immediately(() => resolve(undefined))),
+        next: () => new Promise((resolve) => void world.afterEvent(() => resolve(undefined))),
       }),
     }
     const upstream = {
@@ -201,7 +201,7 @@ export class SimulatedInstance {
     )
     if (staged === undefined) return
     this.stages = createStoredStages({
-      ...{ store: this.rollout, clock, events: this.context.events, kept: staged.kept },
+      ...{ store: this.rollout, clock, events: this.context.events, kept: staged.stageFile },
       instance: () => journal.lease(),
       renewLease: () => journal.renewLease(),
       secret: () => journal.linkSecret,
@@ -215,7 +215,7 @@ export class SimulatedInstance {
     this.relay = createSimulatedRelay({
       world,
       context: this.context,
-      open: staged.openV2,
+      openV2: staged.openV2,
       headersMs: timing.headersMs,
       connections: timing.connectionsToV2,
       authorise: (_request, client) => authoriseClient(client, this.rateLimits),
@@ -254,17 +254,17 @@ export class SimulatedInstance {
     const receivedMs = clock.wallMs()
     this.requests += 1
     const sent = { hasLeft: false }
-    const journal = watchBegin(this.journal, listener)
+    const journal = reportBegin(this.journal, listener)
     let entry: StageEntry | undefined
     try {
       const shown = { authorization, subscriptionKey: SUBSCRIPTION_KEY }
       const identity = identify(partner, shown)
       const client: Client = { partner, client: shown, owner: identity.owner, identity }
       entry = await this.stages?.enter(partner, { kind, unit: sentRequest.unit })
-      if (entry !== undefined) listener.entered(entry)
+      if (entry !== undefined) listener.onStageEntry(entry)
       if (entry?.side === 'v2') {
         const noteUnrecorded = (id: string): void => {
-          listener.unrecorded()
+          listener.onUnrecorded()
           this.stages?.noteUnrecorded(id)
         }
         const relayed = { request: sentRequest, client, entry, receivedMs, journal, noteUnrecorded, listener }
@@ -288,20 +288,20 @@ export class SimulatedInstance {
         authorisation,
         { request, body, receivedMs, plan, slices },
         ({ layout, msgtypeResponse, recordsUrl }, newId) => {
-          if (kind === 'record') return tellRecord(sent, listener)
-          if (!plan.outcomesShown) return tellNothing(listener)
+          if (kind === 'record') return createRecordReply(sent, listener)
+          if (!plan.outcomesShown) return createMismatchReply(listener)
           const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
-          return tellParts(plan, encoder, sent, listener)
+          return createBatchReply(plan, encoder, sent, listener)
         },
         () => staged && expectCurrent(staged),
       )
       this.context.journal.answered(answered.batch)
-      if (answered.storedReply !== undefined) tellKept(answered.storedReply, listener)
+      if (answered.storedReply !== undefined) deliverStoredReply(answered.storedReply, listener)
     } catch (cause) {
       if (!(cause instanceof AdapterError)) throw cause
       if (cause.code === 'ADP_JOURNAL_DAMAGED') this.onDamage()
-      if (sent.hasLeft) listener.broken()
-      else listener.whole(errorRules[cause.code].status, cause.code, cause)
+      if (sent.hasLeft) listener.onBroken()
+      else listener.onWholeReply(errorRules[cause.code].status, cause.code, cause)
     } finally {
       entry?.release()
       this.requests -= 1
@@ -323,7 +323,7 @@ export class SimulatedInstance {
 }
 
 /** Creates the reply to a batch, which writes the parts in order. At its end the reply must be one that the client can decode. */
-function tellParts(
+function createBatchReply(
   { records, changesets }: Plan,
   encoder: BatchEncoder,
   sent: { hasLeft: boolean },
@@ -335,7 +335,7 @@ function tellParts(
   const write = (): void => {
     for (let part = parts.get(next); part !== undefined; part = parts.get(next)) {
       text += encoder.part(part)
-      listener.part(next, part)
+      listener.onPart(next, part)
       next += 1
     }
   }
@@ -359,45 +359,45 @@ function tellParts(
     end: () => {
       sent.hasLeft = true
       write()
-      if (!isWhole()) listener.whole(500, `unreadable after ${next} parts`)
-      listener.end()
+      if (!isWhole()) listener.onWholeReply(500, `unreadable after ${next} parts`)
+      listener.onEnd()
       return Promise.resolve()
     },
   }
 }
 
 /** Creates the reply to a single record, which passes the record's part on. */
-const tellRecord = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
+const createRecordReply = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
   begin: () => undefined,
   isStatusSent: () => sent.hasLeft,
   setPart: (position, part) => {
     if (sent.hasLeft) return
     sent.hasLeft = true
-    listener.part(position, part)
+    listener.onPart(position, part)
   },
   end: () => {
-    listener.end()
+    listener.onEnd()
     return Promise.resolve()
   },
 })
 
 /** Creates the reply to a mismatch: 200 without parts, whatever the outcomes of its records are. */
-const tellNothing = (listener: ReplyListener): Reply => ({
+const createMismatchReply = (listener: ReplyListener): Reply => ({
   setPart: () => undefined,
   begin: () => undefined,
   isStatusSent: () => false,
   end: () => {
-    listener.whole(200, '')
+    listener.onWholeReply(200, '')
     return Promise.resolve()
   },
 })
 
 /** Returns the journal for one request, which reports to the listener when the batch begins. */
-function watchBegin(journal: DurableJournal, listener: ReplyListener): DurableJournal {
+function reportBegin(journal: DurableJournal, listener: ReplyListener): DurableJournal {
   const begin: DurableJournal['begin'] = async (batch) => {
-    listener.begun(batch.content, undefined)
+    listener.onBegin(batch.content, undefined)
     const result = await journal.begin(batch)
-    listener.begun(batch.content, result)
+    listener.onBegin(batch.content, result)
     return result
   }
   return Object.assign(Object.create(journal) as DurableJournal, { begin })

@@ -57,24 +57,24 @@ export function createNetwork({
     const dispatch: Dispatcher['dispatch'] = (options, handler) => {
       const request = toRequest(options)
       const journey = draw(request)
-      let isOver = false
+      let isFinished = false
       let rawHeaders: Buffer[] = []
       let cancelTimer = (): void => undefined
-      const end = (error: Error): void => {
-        if (isOver) return
-        isOver = true
+      const fail = (error: Error): void => {
+        if (isFinished) return
+        isFinished = true
         cancelTimer()
         handler.onResponseError?.(controller, error)
       }
       const finish = (): void => {
-        if (isOver) return
-        isOver = true
+        if (isFinished) return
+        isFinished = true
         cancelTimer()
         handler.onResponseEnd?.(controller, {})
       }
       const controller: Dispatcher.DispatchController = {
         get aborted() {
-          return isOver
+          return isFinished
         },
         get paused() {
           return false
@@ -86,12 +86,12 @@ export function createNetwork({
           return rawHeaders
         },
         rawTrailers: [],
-        abort: end,
+        abort: fail,
         pause: () => undefined,
         resume: () => undefined,
       }
       const arrive = (reply: ServiceReply): void => {
-        if (isOver) return
+        if (isFinished) return
         const body = Buffer.from(reply.body)
         const fields = {
           'content-type': 'application/json',
@@ -105,36 +105,36 @@ export function createNetwork({
         const { cutAfter } = journey
         if (cutAfter !== undefined && cutAfter < body.length) {
           if (cutAfter > 0) handler.onResponseData?.(controller, body.subarray(0, cutAfter))
-          end(new errors.SocketError('other side closed'))
+          fail(new errors.SocketError('other side closed'))
           return
         }
         handler.onResponseData?.(controller, body)
         finish()
       }
-      const sent = (): void => {
+      const send = (): void => {
         try {
           handler.onRequestStart?.(controller, undefined)
         } catch (error) {
-          end(error instanceof Error ? error : new Error(String(error)))
+          fail(error instanceof Error ? error : new Error(String(error)))
           return
         }
         onLeave(request, actor)
         const timeoutMs = options.headersTimeout ?? headersMs
-        cancelTimer = world.at(actor, timeoutMs, () => end(new errors.HeadersTimeoutError()))
+        cancelTimer = world.after(actor, timeoutMs, () => fail(new errors.HeadersTimeoutError()))
         const { thereMs, backMs, breaksAfterMs } = journey
         if (breaksAfterMs !== undefined)
-          world.at(actor, breaksAfterMs, () => end(new errors.SocketError('other side closed')))
+          world.after(actor, breaksAfterMs, () => fail(new errors.SocketError('other side closed')))
         if (thereMs === undefined) return
-        world.at(service, thereMs, () =>
+        world.after(service, thereMs, () =>
           serve(request, (reply) => {
-            if (backMs !== undefined) world.at(actor, backMs, () => arrive(reply))
+            if (backMs !== undefined) world.after(actor, backMs, () => arrive(reply))
           }),
         )
       }
-      world.at(actor, 0.1, () => {
-        if (isOver) return
-        if (journey.refused === true) end(new errors.SocketError('connect ECONNREFUSED'))
-        else sent()
+      world.after(actor, 0.1, () => {
+        if (isFinished) return
+        if (journey.refused === true) fail(new errors.SocketError('connect ECONNREFUSED'))
+        else send()
       })
       return true
     }

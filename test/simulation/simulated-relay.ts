@@ -27,13 +27,13 @@ const SET_URL = '/V2/Attendance/'
 interface RelayOptions {
   readonly world: World
   readonly context: WriteContext
-  readonly open: OpenConnection
+  readonly openV2: OpenConnection
   readonly headersMs: number
   readonly connections: number
   readonly authorise: ProxyContext['authorise']
 }
 
-interface Relayed {
+interface RelayedRequest {
   readonly request: BatchRequest
   readonly client: Client
   readonly entry: StageEntry
@@ -48,7 +48,7 @@ interface Relayed {
 export function createSimulatedRelay({
   world,
   context,
-  open,
+  openV2: open,
   headersMs,
   connections,
   authorise,
@@ -66,17 +66,25 @@ export function createSimulatedRelay({
   const proxy = {
     ...{ ...context, authorise, byteBudget },
     v2Reader: createWholeReader(toReaderConnections(world, open(V2_ORIGIN, timeouts)), 1_000_000),
-    relays: { of: (baseUrl: URL) => toWhole(relays.of(baseUrl)) },
+    relays: { of: (baseUrl: URL) => readWhole(relays.of(baseUrl)) },
     rewriteLinks: false,
     limits: () => noBatchLimits,
     comparison: { onThrottled: () => undefined },
   }
   return {
     /** Serves one request. Throws the handler's error if the reply has not begun; otherwise breaks the connection. */
-    serve: async ({ request, client, entry, receivedMs, journal, noteUnrecorded, listener }: Relayed) => {
-      world.streams()
+    serve: async ({
+      request,
+      client,
+      entry,
+      receivedMs,
+      journal,
+      noteUnrecorded,
+      listener,
+    }: RelayedRequest) => {
+      world.markStreamUse()
       const message = toMessage(request)
-      const response = new SimulatedResponse((whole) => tell(request.kind, whole, listener))
+      const response = new SimulatedResponse((whole) => deliverReply(request.kind, whole, listener))
       const exchange = {
         request: message,
         response: response as unknown as ServerResponse,
@@ -97,7 +105,7 @@ export function createSimulatedRelay({
 }
 
 /** Makes a relay read every body whole before it forwards it, because streamed bodies would need real connections. */
-const toWhole = (relay: ReturnType<Relays['of']>): Pick<typeof relay, 'forward'> => ({
+const readWhole = (relay: ReturnType<Relays['of']>): Pick<typeof relay, 'forward'> => ({
   forward: async (request, response, call) => {
     const body = call.body ?? (await readRawBody(request, Infinity, () => undefined))
     return relay.forward(request, response, { ...call, body })
@@ -125,32 +133,32 @@ type WholeReply =
   { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
 
 /** Delivers V2's stored reply to a client that repeats its batch. */
-export function tellKept({ status, fields, body }: StoredReply, listener: ReplyListener): void {
+export function deliverStoredReply({ status, fields, body }: StoredReply, listener: ReplyListener): void {
   const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
-  tell('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
+  deliverReply('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
 }
 
-function tell(kind: BatchRequest['kind'], reply: WholeReply, listener: ReplyListener): void {
+function deliverReply(kind: BatchRequest['kind'], reply: WholeReply, listener: ReplyListener): void {
   if (reply === undefined) {
-    listener.broken()
+    listener.onBroken()
     return
   }
   const { status, contentType = '', body } = reply
   // These replies are about the record itself. Any other reply refuses the whole request.
   if (kind === 'record' && (status === 201 || body.includes('"ErrorCode"'))) {
-    listener.part(0, { status, json: body } as PartReply)
-    listener.end()
+    listener.onPart(0, { status, json: body } as PartReply)
+    listener.onEnd()
     return
   }
   if (status !== 200 || !contentType.startsWith('multipart/')) {
     const [, code = ''] = /"code":"([^"]*)"/.exec(body) ?? []
-    listener.whole(status, code)
+    listener.onWholeReply(status, code)
     return
   }
   const { parts } = decodeBatchReply(Buffer.from(body), contentType)
   for (const [position, part] of parts.entries())
-    listener.part(position, { status: part.status, json: part.body } as PartReply)
-  listener.end()
+    listener.onPart(position, { status: part.status, json: part.body } as PartReply)
+  listener.onEnd()
 }
 
 /** The part of a Node.js response that the handlers use. */
@@ -233,13 +241,13 @@ function toReaderConnections(world: World, { client }: ReturnType<OpenConnection
     const streaming: Dispatcher.DispatchHandler = {
       onRequestStart: (...given) => handler.onRequestStart?.(...given),
       onResponseStart: (...given) => {
-        world.streams()
+        world.markStreamUse()
         handler.onResponseStart?.(...given)
       },
       onResponseData: (...given) => handler.onResponseData?.(...given),
       onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
       onResponseError: (...given) => {
-        world.streams()
+        world.markStreamUse()
         handler.onResponseError?.(...given)
       },
     }
@@ -249,10 +257,10 @@ function toReaderConnections(world: World, { client }: ReturnType<OpenConnection
 }
 
 /** Makes `setTimeout`, which Node.js streams use, wait in simulated time until the returned function is called. */
-export function takeTimers(world: World): () => void {
+export function replaceTimers(world: World): () => void {
   const real = { setTimeout, clearTimeout }
   globalThis.setTimeout = ((act: () => void, ms: number) => ({
-    cancel: world.at(world.current, ms, act),
+    cancel: world.after(world.current, ms, act),
   })) as unknown as typeof setTimeout
   globalThis.clearTimeout = (timer: unknown) => {
     if (typeof timer === 'object' && timer !== null && 'cancel' in timer) (timer.cancel as () => void)()

@@ -51,7 +51,7 @@ export interface ServiceHabits {
   readonly paceMs: number
 }
 
-interface Written {
+interface WrittenValues {
   readonly learner: string
   readonly event: string
   readonly code: string
@@ -77,18 +77,18 @@ export class SimulatedService {
   readonly effects: Effect[] = []
   onEffect: () => void = () => undefined
   /** Is called when V2 receives a write, with the number of the client's request. */
-  onRelayed: (send: number) => void = () => undefined
+  onV2Request: (send: number) => void = () => undefined
   private readonly world: World
   private readonly actor: Actor
   private readonly habits: ServiceHabits
   private readonly random: Random
   private readonly marks = new Map<string, Mark[]>()
   /** The earlier marks of each key, each with the time at which they were replaced. */
-  private readonly history = new Map<
+  private readonly earlierMarks = new Map<
     string,
     { readonly untilMs: number; readonly marks: readonly Mark[] }[]
   >()
-  private ids = 0
+  private idCount = 0
 
   constructor(world: World, actor: Actor, habits: ServiceHabits) {
     this.world = world
@@ -97,25 +97,25 @@ export class SimulatedService {
     this.random = world.random('service')
   }
 
-  private readonly newId = (): string => guid(9, (this.ids += 1))
+  private readonly newId = (): string => guid(9, (this.idCount += 1))
 
   serve: Serve = (request, answer) =>
-    this.answer(request, answer, (token, reply) => {
+    this.answerRequest(request, answer, (token, reply) => {
       if (request.method === 'POST') this.postToV3(request, token, reply)
       else reply(this.read(request.path, toEntity))
     })
 
   serveV2: Serve = (request, answer) => {
     const send = Number(request.headers[SEND_FIELD])
-    if (request.method === 'POST') this.onRelayed(send)
-    this.answer(request, answer, (token, reply) =>
+    if (request.method === 'POST') this.onV2Request(send)
+    this.answerRequest(request, answer, (token, reply) =>
       reply(
         request.method === 'POST' ? this.postToV2(request, { token, send }) : this.read(request.path, toFlat),
       ),
     )
   }
 
-  private answer(
+  private answerRequest(
     { headers }: ServiceRequest,
     send: (reply: ServiceReply) => void,
     act: (token: string, reply: (reply: ServiceReply) => void) => void,
@@ -130,11 +130,11 @@ export class SimulatedService {
   }
 
   /** Writes a mark as another program that does not use the adapter. */
-  writePast(key: string): void {
+  writeAsOtherProgram(key: string): void {
     const [learner = '', event = ''] = key.split(' ')
-    const name = `other${(this.ids += 1)}`
+    const name = `other${(this.idCount += 1)}`
     const values = { learner, event, code: guid(8, 1), minutesLate: null, comment: name }
-    this.keep(key, this.toMark(values, undefined), name, { token: 'other', send: undefined })
+    this.store(key, this.toMark(values, undefined), name, { token: 'other', send: undefined })
   }
 
   private postToV3(
@@ -144,14 +144,14 @@ export class SimulatedService {
   ): void {
     const [, boundary] = /boundary=(\S+)/.exec(headers['content-type'] ?? '') ?? []
     if (boundary === undefined && !path.endsWith('$batch'))
-      reply(this.post(JSON.parse(body) as Posted, token))
+      reply(this.postRecord(JSON.parse(body) as Posted, token))
     else if (!path.endsWith('$batch')) reply(failure(404, 'there is no such address'))
     else if (boundary === undefined) {
       const { requests } = JSON.parse(body) as { readonly requests: readonly BatchedPost[] }
       this.postEach(requests, token, (answers) => reply(toJsonReply(answers)))
     } else
       this.postEach(readParts(body, boundary), token, (answers) =>
-        reply(toMultipartReply(answers, `reply_${guid(9, (this.ids += 1))}`)),
+        reply(toMultipartReply(answers, `reply_${guid(9, (this.idCount += 1))}`)),
       )
   }
 
@@ -169,16 +169,16 @@ export class SimulatedService {
         return
       }
       const act = (): void => {
-        answers.push({ id: request.id, ...this.post(request.body, token) })
+        answers.push({ id: request.id, ...this.postRecord(request.body, token) })
         next()
       }
       if (this.habits.paceMs === 0) act()
-      else this.world.at(this.actor, this.habits.paceMs, act)
+      else this.world.after(this.actor, this.habits.paceMs, act)
     }
     next()
   }
 
-  private post(posted: Posted, token: string): ServiceReply {
+  private postRecord(posted: Posted, token: string): ServiceReply {
     const { RecordedOn: recordedOn } = posted
     const written = this.write(
       {
@@ -229,13 +229,13 @@ export class SimulatedService {
   }
 
   /** Applies a write and returns the mark as the reply shows it. */
-  private write({ recordedOn, ...values }: Written, writer: Writer): Mark | 'invalid' | 'conflict' {
+  private write({ recordedOn, ...values }: WrittenValues, writer: Writer): Mark | 'invalid' | 'conflict' {
     const { learner, event, minutesLate, comment } = values
     const key = `${learner} ${event}`
     const name = (comment ?? '').split(' ')[0] ?? ''
     if (name.startsWith('bad')) return 'invalid'
     if (this.habits.onExisting === 'conflict' && (this.marks.get(key) ?? []).length > 0) return 'conflict'
-    const mark = this.keep(key, this.toMark(values, recordedOn), name, writer)
+    const mark = this.store(key, this.toMark(values, recordedOn), name, writer)
     const isEchoed = this.habits.values.echo === 'posted'
     return isEchoed ? { ...mark, minutesLate, comment, recordedOn: recordedOn ?? mark.recordedOn } : mark
   }
@@ -246,15 +246,15 @@ export class SimulatedService {
   ): Mark {
     const nowMs = Math.round(START_MS + this.world.nowMs)
     const { stored } = storeValues(this.habits.values, { ...values, recordedOn }, nowMs)
-    return { ...values, ...stored, externalId: guid(1, (this.ids += 1)), present: true, absent: false }
+    return { ...values, ...stored, externalId: guid(1, (this.idCount += 1)), present: true, absent: false }
   }
 
   /** Stores a mark and returns it with its final id. */
-  private keep(key: string, mark: Mark, name: string, writer: Writer): Mark {
+  private store(key: string, mark: Mark, name: string, writer: Writer): Mark {
     const before = this.marks.get(key) ?? []
-    const kept = this.history.get(key) ?? []
+    const kept = this.earlierMarks.get(key) ?? []
     kept.push({ untilMs: this.world.nowMs, marks: before })
-    this.history.set(key, kept)
+    this.earlierMarks.set(key, kept)
     const [first] = before
     const replaced =
       this.habits.onExisting === 'replace' && this.habits.keepsIds && first !== undefined
@@ -270,7 +270,7 @@ export class SimulatedService {
       externalId: replaced.externalId,
     })
     this.onEffect()
-    this.world.tell(
+    this.world.log(
       () => `${writer.send === undefined ? 'service' : 'V2'}: applied ${name} on ${key.slice(-4)}`,
     )
     return replaced
@@ -283,7 +283,9 @@ export class SimulatedService {
     const agoMs = this.habits.staleMs === 0 ? 0 : this.random.next() * this.habits.staleMs
     const atMs = this.world.nowMs - agoMs
     const marks =
-      (this.history.get(key) ?? []).find(({ untilMs }) => untilMs > atMs)?.marks ?? this.marks.get(key) ?? []
+      (this.earlierMarks.get(key) ?? []).find(({ untilMs }) => untilMs > atMs)?.marks ??
+      this.marks.get(key) ??
+      []
     return { status: 200, body: JSON.stringify({ value: marks.map(show) }) }
   }
 

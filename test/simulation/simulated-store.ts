@@ -26,8 +26,8 @@ import type { Store, StoreSecrets } from '../../src/journal/store.ts'
 import { gaveUp, type StoreError, toSqliteCommitError, toSqliteError } from '../../src/journal/store-error.ts'
 import {
   execute,
-  type Hold,
-  inOrder,
+  type TransactionLock,
+  byNumber,
   prepare,
   type Row,
   type SimulatedDatabase,
@@ -70,7 +70,7 @@ export function createSimulatedStore(
         ...kept,
         reached: (instance, commits) => {
           kept.reached(instance, commits)
-          database.reached(actor.name, { slot: slotOf(instance), commits })
+          database.recordCommit(actor.name, { slot: slotOf(instance), commits })
         },
       }
       commit =
@@ -91,15 +91,15 @@ export function createSimulatedStore(
 function createKysely(database: SimulatedDatabase, actor: Actor): Kysely<JournalTables> {
   const connect = (): DatabaseConnection => ({
     executeQuery: <Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> =>
-      database.ask(actor, 'query', () => {
-        const { rows, changes } = execute(prepare(text), inOrder(parameters))
+      database.request(actor, 'query', () => {
+        const { rows, changes } = execute(prepare(text), byNumber(parameters))
         return { rows: rows as Row[], numAffectedRows: BigInt(changes) }
       }),
     streamQuery: () => {
       throw new Error('no streams')
     },
   })
-  const holds = new WeakMap<DatabaseConnection, Hold>()
+  const holds = new WeakMap<DatabaseConnection, TransactionLock>()
   return new Kysely<JournalTables>({
     dialect: {
       createDriver: () => ({
@@ -109,8 +109,8 @@ function createKysely(database: SimulatedDatabase, actor: Actor): Kysely<Journal
           holds.set(connection, await database.lock(actor))
           return connection
         },
-        beginTransaction: () => database.ask(actor, 'query', () => database.begin()),
-        commitTransaction: () => database.ask(actor, 'query', () => database.commit()),
+        beginTransaction: () => database.request(actor, 'query', () => database.begin()),
+        commitTransaction: () => database.request(actor, 'query', () => database.commit()),
         // Releasing the connection rolls back.
         rollbackTransaction: () => Promise.resolve(),
         releaseConnection: (connection) => {
@@ -132,7 +132,7 @@ const statements = createStatements('sqlite')
 function run(name: StatementName, values: readonly unknown[]): unknown[] {
   const statement = prepare(statements[name])
   const [rows] = values
-  if (!Array.isArray(rows)) return execute(statement, inOrder(values)).rows
+  if (!Array.isArray(rows)) return execute(statement, byNumber(values)).rows
   return (rows as readonly Row[]).flatMap((row) => execute(statement, (column) => row[column]).rows)
 }
 
@@ -149,11 +149,11 @@ function createThreadCommit(
   return async (group) => {
     const hold = await database.lock(actor)
     try {
-      await database.ask(actor, 'commit', () => database.begin())
+      await database.request(actor, 'commit', () => database.begin())
       const changed = await change(runNow, group, markerOf(group.instance, secrets.process, ''))
       if (!changed.ok || !passGate(group.gate))
         return { ok: false, error: changed.ok ? gaveUp : changed.error } as const
-      await database.ask(actor, 'commit', () => database.commit(), { isLocal: true })
+      await database.request(actor, 'commit', () => database.commit(), { isLocal: true })
       mark.reached(group.instance, changed.commits)
       return { ok: true, results: changed.results } as const
     } catch (error) {
@@ -169,25 +169,25 @@ function createPool(database: SimulatedDatabase, actor: Actor): Pool {
   const connect = (): PoolClient => {
     // A connection answers its queries in order. After an error it answers no further query of the transaction.
     let last: Promise<unknown> = Promise.resolve()
-    let hold: Hold | undefined
+    let hold: TransactionLock | undefined
     const inTurn = (act: () => Promise<unknown>): Promise<unknown> => (last = last.then(act))
     const query = (
       asked: string | { readonly name: string; readonly values: readonly unknown[] },
     ): Promise<unknown> => {
       if (typeof asked !== 'string')
         return inTurn(() =>
-          database.ask(actor, 'query', () => ({
+          database.request(actor, 'query', () => ({
             rows: run(asked.name.replace('journal_', '') as StatementName, asked.values.map(fromText)),
           })),
         )
       if (asked.startsWith('begin'))
         return inTurn(async () => {
           hold = await database.lock(actor)
-          await database.ask(actor, 'commit', () => database.begin())
+          await database.request(actor, 'commit', () => database.begin())
         })
       return inTurn(async () => {
         const isCommit = asked === 'commit'
-        await database.ask(actor, isCommit ? 'commit' : 'query', () =>
+        await database.request(actor, isCommit ? 'commit' : 'query', () =>
           isCommit ? database.commit() : database.rollback(),
         )
         database.unlock(hold)

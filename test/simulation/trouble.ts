@@ -24,12 +24,12 @@ interface TroubleOptions {
 }
 
 /** Starts the faults that occur by themselves. Each kind recurs until there are no more faults. */
-export function startTrouble(options: TroubleOptions): void {
+export function startFaults(options: TroubleOptions): void {
   const { world, random, outside, scale, fleet, service, habits, failover, stages, isCalm } = options
   const every = (kind: FaultKind, maxMs: number, act: () => void): void => {
     if (!scale.faults.has(kind)) return
     const next = (): void =>
-      void world.at(outside, 100 + random.below(maxMs), () => {
+      void world.after(outside, 100 + random.below(maxMs), () => {
         if (isCalm()) return
         options.onFault(kind)
         act()
@@ -37,51 +37,52 @@ export function startTrouble(options: TroubleOptions): void {
       })
     next()
   }
-  const any = (): number => random.below(scale.instances)
-  every('kill', 3_000, () => fleet.kill(any()))
-  every('pause', 2_500, () => fleet.pause(any()))
+  const anyInstance = (): number => random.below(scale.instances)
+  every('kill', 3_000, () => fleet.kill(anyInstance()))
+  every('pause', 2_500, () => fleet.pause(anyInstance()))
   const operator = stages && createOperator(world, world.random('operator'), stages, options.onAllOnV3)
-  const flip = (): void => {
-    const instance = fleet.instances[any()]
-    if (instance !== undefined) world.at(instance.actor, 0, () => void operator?.change(instance))
+  const changeStage = (): void => {
+    const instance = fleet.instances[anyInstance()]
+    if (instance !== undefined) world.after(instance.actor, 0, () => void operator?.change(instance))
   }
-  every('flips', 1_500, flip)
+  every('flips', 1_500, changeStage)
   // Faults matter most just after the service has applied a write.
   service.onEffect = () => {
     if (isCalm()) return
     const soonMs = random.next() * 20
     if (scale.faults.has('kill') && random.chance(0.15))
-      world.at(outside, soonMs, () => isCalm() || fleet.kill(any()))
+      world.after(outside, soonMs, () => isCalm() || fleet.kill(anyInstance()))
     if (scale.faults.has('pause') && random.chance(0.15))
-      world.at(outside, soonMs, () => isCalm() || fleet.pause(any()))
-    if (scale.faults.has('flips') && random.chance(0.15)) world.at(outside, soonMs, () => isCalm() || flip())
+      world.after(outside, soonMs, () => isCalm() || fleet.pause(anyInstance()))
+    if (scale.faults.has('flips') && random.chance(0.15))
+      world.after(outside, soonMs, () => isCalm() || changeStage())
   }
   // Steps of a few minutes are left out. After such a clock is set right, retries that are due within ten minutes would wait for minutes.
   const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
   every('wallSteps', 2_000, () => {
-    const instance = fleet.instances[any()]
+    const instance = fleet.instances[anyInstance()]
     const ms = step()
-    world.tell(() => `the clock of ${instance?.actor.name ?? 'no instance'} is set by ${ms / 1_000} s`)
+    world.log(() => `the clock of ${instance?.actor.name ?? 'no instance'} is set by ${ms / 1_000} s`)
     instance?.clock.step(ms)
   })
   every('storeSteps', 3_000, () => {
     const ms = step()
-    world.tell(() => `the clock of the store is set by ${ms / 1_000} s`)
+    world.log(() => `the clock of the store is set by ${ms / 1_000} s`)
     fleet.storeClock.step(ms)
   })
-  every('failover', 3_000, () => failover?.begin())
+  every('failover', 3_000, () => failover?.start())
   every('serviceTimes', 1_000, () => {
     habits.values = changeTimes(random, habits.values)
-    world.tell(() => `service: ${JSON.stringify(habits.values)}`)
+    world.log(() => `service: ${JSON.stringify(habits.values)}`)
   })
   every('otherWriters', 1_500, () =>
-    service.writePast(keyOf(random.below(scale.schools), random.below(scale.keys))),
+    service.writeAsOtherProgram(keyOf(random.below(scale.schools), random.below(scale.keys))),
   )
   const storm = (isApplied: boolean) => (): void => {
     const status = isApplied ? 500 : random.pick([429, 503, 503, 500] as const)
-    world.tell(() => `service: a storm of ${status} begins`)
+    world.log(() => `service: a storm of ${status} begins`)
     habits.storm = { status, share: random.pick([0.3, 1]), isApplied }
-    world.at(outside, 200 + random.below(800), () => (habits.storm = undefined))
+    world.after(outside, 200 + random.below(800), () => (habits.storm = undefined))
   }
   every('storm', 2_500, storm(false))
   every('appliedErrors', 2_500, storm(true))

@@ -1,4 +1,4 @@
-import { addReached, nothingReached } from './coverage.ts'
+import { addCoverage, noCoverage } from './coverage.ts'
 import { runHistory } from './history.ts'
 
 /**
@@ -9,13 +9,13 @@ const [from = 1, count = 1, step = 1] = process.argv.slice(2).map(Number)
 const untilFirst = process.argv.includes('--first')
 
 let [records, simulatedMs, histories] = [0, 0, 0]
-let reached = nothingReached
+let reached = noCoverage
 for (let index = 0; index < count; index += 1) {
   const result = await runHistory(from + index * step)
   histories += 1
   records += result.records
   simulatedMs += result.simulatedMs
-  reached = addReached(reached, result.reached)
+  reached = addCoverage(reached, result.coverage)
   if (result.findings.length === 0) continue
   const { seed, findings } = result
   console.log(JSON.stringify({ seed, findings }))

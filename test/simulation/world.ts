@@ -45,12 +45,12 @@ export class World {
   private readonly ties: Random
   private immediates = 0
   private usesStreams = false
-  private readonly story: string[] | undefined
+  private readonly lines: string[] | undefined
 
-  constructor(seed: number, isTold: boolean) {
+  constructor(seed: number, isLogged: boolean) {
     this.seed = seed
     this.ties = createRandom(seed, 'ties')
-    this.story = isTold ? [] : undefined
+    this.lines = isLogged ? [] : undefined
   }
 
   /** Returns a separate stream of random numbers, so that random choices for one purpose change no others. */
@@ -58,21 +58,21 @@ export class World {
     return createRandom(this.seed, name)
   }
 
-  tell(text: () => string): void {
-    this.story?.push(`${this.nowMs.toFixed(1).padStart(9)} ${text()}`)
+  log(text: () => string): void {
+    this.lines?.push(`${this.nowMs.toFixed(1).padStart(9)} ${text()}`)
   }
 
-  told(): readonly string[] {
-    return this.story ?? []
+  logLines(): readonly string[] {
+    return this.lines ?? []
   }
 
   /** Runs `act` later if its actor still lives. Returns a function that cancels it. */
-  at(actor: Actor, delayMs: number, act: () => void): () => void {
+  after(actor: Actor, delayMs: number, act: () => void): () => void {
     return this.push({ atMs: this.nowMs + Math.max(0, delayMs), order: this.ties.next(), actor, act })
   }
 
   /** Implements `setImmediate` for the running actor: in the order of the calls, before all events that wait for time. */
-  immediately(act: () => void): () => void {
+  afterEvent(act: () => void): () => void {
     this.immediates += 1
     return this.push({ atMs: this.nowMs, order: this.immediates - 1e9, actor: this.current, act })
   }
@@ -87,14 +87,14 @@ export class World {
 
   /** Resolves after this delay, or never if the actor dies. */
   wait(actor: Actor, delayMs: number): Promise<void> {
-    return new Promise((resolve) => void this.at(actor, delayMs, resolve))
+    return new Promise((resolve) => void this.after(actor, delayMs, resolve))
   }
 
   /** Runs the events up to this time, until none is left or `isOver` returns true. */
   async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     for (let hops = 0; ; hops += 1) {
       // Node.js reports unhandled rejections only between turns of its event loop.
-      if (hops % TURN === 0) await turned()
+      if (hops % TURN === 0) await nextTurn()
       const [next] = this.events
       if (next === undefined || next.atMs > untilMs) break
       if (isOver()) return
@@ -107,21 +107,21 @@ export class World {
       this.nowMs = Math.max(this.nowMs, next.atMs)
       this.current = next.actor
       next.act()
-      await drained()
+      await promisesSettled()
       if (!this.usesStreams) continue
       this.usesStreams = false
-      await turned()
+      await nextTurn()
     }
-    await turned()
+    await nextTurn()
     if (untilMs !== Infinity) this.nowMs = Math.max(this.nowMs, untilMs)
   }
 
   /** Marks the current event as one that uses Node.js streams, which need a turn of the real event loop. */
-  streams(): void {
+  markStreamUse(): void {
     this.usesStreams = true
   }
 
-  waiting(actor: Actor): number {
+  countPending(actor: Actor): number {
     return this.events.filter((event) => event.actor === actor && !event.isCancelled).length
   }
 }
@@ -136,7 +136,7 @@ export function createClock(world: World, actor: Actor, drift: number): SteppedC
   return {
     nowMs: () => world.nowMs,
     wallMs: () => START_MS + steppedMs + world.nowMs * (1 + drift),
-    after: (delayMs, act) => world.at(actor, delayMs, act),
+    after: (delayMs, act) => world.after(actor, delayMs, act),
     step: (ms) => {
       steppedMs += ms
       actor.clockSteps += 1
@@ -149,25 +149,25 @@ const timers = require('node:timers/promises') as { setImmediate: unknown }
 const real = { global: setImmediate }
 
 /** Resolves when all promise callbacks have run, because `nextTick` comes after them. */
-const drained = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
+const promisesSettled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
 /** Resolves after a turn of the real event loop, when streams have also run their chains of `nextTick`. */
-const turned = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
+const nextTurn = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
 
-let owner: World | undefined
+let activeWorld: World | undefined
 
 globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknown[]) =>
-  owner === undefined
+  activeWorld === undefined
     ? real.global(act, ...given)
-    : owner.immediately(() => act(...given))) as typeof setImmediate
+    : activeWorld.afterEvent(() => act(...given))) as typeof setImmediate
 timers.setImmediate = (value: unknown) => new Promise((resolve) => void setImmediate(() => resolve(value)))
 syncBuiltinESMExports()
 
 /** Replaces `setImmediate` of this process by that of a world until the returned function is called. */
-export function takeImmediates(world: World): () => void {
-  owner = world
+export function replaceImmediates(world: World): () => void {
+  activeWorld = world
   return () => {
-    owner = undefined
+    activeWorld = undefined
   }
 }
 

@@ -4,7 +4,7 @@ import { nameIn } from '../load/write.ts'
 import type { Forward } from '../proxy/forwards.ts'
 import { checkAnswers } from './check-answers.ts'
 import { checkOrder, createRivals, isAsOftenAsSent, type Rivals } from './check-order.ts'
-import { type Finding, type Recorded, tellStory } from './finding.ts'
+import { type Finding, type Recorded, describeEvents } from './finding.ts'
 
 export interface CheckContext {
   /** True if the service refuses a second mark for the same learner and session. Such a refusal is correct if another mark exists. */
@@ -63,7 +63,7 @@ export function checkHistory(
   const byName = new Map(all.map((recorded) => [recorded.own.write.name, recorded]))
   const withStories = findings.map((finding): Finding => {
     const about = [finding.of, finding.against].flatMap((name) => byName.get(name ?? '') ?? [])
-    return about.length === 0 ? finding : { ...finding, story: about.map(tellStory).join('\n    ') }
+    return about.length === 0 ? finding : { ...finding, story: about.map(describeEvents).join('\n    ') }
   })
   return { findings: withStories, overtaken: overtaken.length, repeated: order.repeated }
 }

@@ -2,7 +2,7 @@ import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Finding, Recorded } from './finding.ts'
 
 /** A write that the service recorded, with the positions of its first and its last effect. */
-interface Placed extends Recorded {
+interface RecordedWrite extends Recorded {
   readonly first: number
   readonly last: number
 }
@@ -19,7 +19,7 @@ export interface CheckedOrder {
  * yet, because its client may still send it. What V2 does without an adapter too is not a finding, but see `checkDrained`.
  */
 export function checkOrder(all: readonly Recorded[]): CheckedOrder {
-  const recorded = all.flatMap((one): Placed[] => {
+  const recorded = all.flatMap((one): RecordedWrite[] => {
     const seqs = one.effects.map(({ seq }) => seq)
     return seqs.length === 0 ? [] : [{ ...one, first: Math.min(...seqs), last: Math.max(...seqs) }]
   })
@@ -30,9 +30,9 @@ export function checkOrder(all: readonly Recorded[]): CheckedOrder {
       return overtaken.length === 0 ? [] : [{ older, overtaken }]
     }),
   )
-  const isExcused = (older: Placed, newer: Placed): boolean =>
-    isSentAgainToV2(older, placeOf(older.own, newer.own))
-  const isOfV3 = ({ effects }: Placed): boolean => effects.some(({ face }) => face === 'V3')
+  const isExcused = (older: RecordedWrite, newer: RecordedWrite): boolean =>
+    wasResentToV2(older, placeOf(older.own, newer.own))
+  const isOfV3 = ({ effects }: RecordedWrite): boolean => effects.some(({ face }) => face === 'V3')
   const findings = late.flatMap(({ older, overtaken }): Finding[] => {
     const newer = overtaken.find((each) => !isExcused(older, each))
     if (newer === undefined) return []
@@ -98,13 +98,13 @@ function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
  * before the newer write left its client. A step forward drains, so V3 receives nothing of a unit before V2 has finished its requests. A
  * client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes of one learner and session.
  */
-function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
+function checkDrained(sameKey: readonly RecordedWrite[]): readonly Finding[] {
   const onV3 = sameKey.flatMap((newer) => {
     const seqs = newer.effects.filter(({ face }) => face === 'V3').map(({ seq }) => seq)
     return seqs.length === 0 ? [] : [{ newer, seq: Math.min(...seqs) }]
   })
   return sameKey.flatMap((older): Finding[] => {
-    const overtaken = onV3.find(({ newer, seq }) => seq < older.last && wasUnderWay(older, newer))
+    const overtaken = onV3.find(({ newer, seq }) => seq < older.last && wasInProgress(older, newer))
     if (overtaken === undefined) return []
     const against = overtaken.newer.own.write.name
     const because = `in progress on V2 when ${against} was sent, but recorded as ${older.last}, after ${against} on V3 (${overtaken.seq})`
@@ -113,7 +113,7 @@ function checkDrained(sameKey: readonly Placed[]): readonly Finding[] {
 }
 
 /** Returns true if only V2 received the older write, and received it for the last time before the newer write left its client. */
-function wasUnderWay({ own, forwards = [] }: Placed, newer: Placed): boolean {
+function wasInProgress({ own, forwards = [] }: RecordedWrite, newer: RecordedWrite): boolean {
   if (own.batch === newer.own.batch || own.school !== newer.own.school || forwards.length === 0) return false
   const { sentAt } = newer.own
   return (
@@ -136,7 +136,7 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
  * Returns true if only V2 received the older write, and V2 recorded it after the newer one because its client resent it. Without an adapter
  * V2 would do the same. `placedAt` is when the older write got its position, or `undefined` if the newer write is in the same batch.
  */
-function isSentAgainToV2(older: Recorded, placedAt: number | undefined): boolean {
+function wasResentToV2(older: Recorded, placedAt: number | undefined): boolean {
   const { own, forwards = [] } = older
   if (!isAsOftenAsSent(older) || !forwards.every(({ face }) => face === 'V2')) return false
   const again = own.sends.slice(1).filter((sent) => sent > (placedAt ?? own.sentAt))

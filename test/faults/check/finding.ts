@@ -33,23 +33,23 @@ export interface Recorded {
 }
 
 /** Describes the events of a write in the order of the run: when it was sent, forwarded to the service and answered. */
-export function tellStory({ own, effects, forwards = [] }: Recorded): string {
+export function describeEvents({ own, effects, forwards = [] }: Recorded): string {
   const { write, batch, position, sends, answers } = own
   const steps: [at: number, text: string][] = [
     ...sends.map((at): [number, string] => [at, 'sent']),
     ...forwards.map(({ at, status, face }): [number, string] => [
       at,
-      `forwarded${nameOf(face)} (${status ?? 'no answer'})`,
+      `forwarded${describeFace(face)} (${status ?? 'no answer'})`,
     ]),
     ...answers.map(({ at, answer }): [number, string] => [at, `answered ${describe(answer)}`]),
   ]
   const inOrder = steps.toSorted(([one], [other]) => one - other).map(([at, text]) => `${at} ${text}`)
   const key = `learner ${write.learner.slice(-6)}, event ${write.event.slice(-6)}`
-  const recorded = effects.map(({ seq, face }) => `${seq}${nameOf(face)}`).join(', ')
+  const recorded = effects.map(({ seq, face }) => `${seq}${describeFace(face)}`).join(', ')
   return `batch ${batch} record ${position}, ${key}: ${inOrder.join('; ')}; effects: ${recorded}`
 }
 
-function nameOf(face: Face | undefined): string {
+function describeFace(face: Face | undefined): string {
   return face === 'V2' ? ' to V2' : ''
 }
 

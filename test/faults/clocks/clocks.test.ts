@@ -16,7 +16,7 @@ const program =
 type Times = [now: number, wall: number, forward: number, epoch: number]
 
 /** Starts a process whose clock offset is in a file. Returns a function that reads the last times that it printed. */
-function startTeller(kind: ClockKind): { file: string; last: () => Times } {
+function startClockPrinter(kind: ClockKind): { file: string; last: () => Times } {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-clock-'))
   const file = join(folder, 'clock')
   setClock(file, 0)
@@ -38,7 +38,7 @@ function startTeller(kind: ClockKind): { file: string; last: () => Times } {
 const kinds: ClockKind[] = missingSystemClock() === undefined ? ['injected', 'system'] : ['injected']
 
 test.each(kinds)('a step of the %s clock changes only the wall clock of a running process', async (kind) => {
-  const { file, last } = startTeller(kind)
+  const { file, last } = startClockPrinter(kind)
   const hoursOff = (wall: number): number => Math.round((wall - Date.now()) / 3_600_000)
   for (const hours of [0, 3, -5]) {
     setClock(file, hours * 3_600)
@@ -51,7 +51,7 @@ test.each(kinds)('a step of the %s clock changes only the wall clock of a runnin
 })
 
 test('clock steps go in both directions and end with the true time', async () => {
-  const { file, last } = startTeller('injected')
+  const { file, last } = startClockPrinter('injected')
   await expect.poll(() => last()[0], { interval: 5, timeout: 60_000 }).toBeGreaterThan(0)
   const steps = startClockSteps(createRandom(1, 'clocks'), [file])
   const seen = new Set<number>()

@@ -20,7 +20,7 @@ function startFile() {
   }
   const damage = createFileDamage(file, createRandom(1, 'damage'))
   write(1)
-  damage.keepCopy()
+  damage.makeCopy()
   write(2)
   const read = (): unknown[] => {
     const database = new DatabaseSync(file, { readOnly: true })

@@ -27,7 +27,7 @@ const MAX_FLIPS = 64
 
 export interface FileDamage {
   /** Makes the copy that `oldCopy` restores. Call this while no process has the file open. */
-  keepCopy(): void
+  makeCopy(): void
   strike(kind: DamageKind): void
 }
 
@@ -55,7 +55,7 @@ export function createFileDamage(file: string, random: Random): FileDamage {
     },
   }
   return {
-    keepCopy: () => {
+    makeCopy: () => {
       for (const path of paths) {
         rmSync(`${path}.kept`, { force: true })
         if (existsSync(path)) copyFileSync(path, `${path}.kept`)
@@ -106,7 +106,7 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
   const damage = createFileDamage(file, random)
   const findings: Finding[] = []
   let count = 0
-  const find = (kind: DamageKind, because: string): void => {
+  const report = (kind: DamageKind, because: string): void => {
     findings.push({ kind: 'trusted', of: `damage ${count} (${kind})`, because })
   }
   /** Returns false for flipped bits, which may be in unused space, where they damage nothing. */
@@ -115,20 +115,20 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
     damage.strike(kind)
     const life = begin()
     if ((await life.ready) !== undefined) {
-      if (mustShow(kind)) find(kind, 'the adapter started')
+      if (mustShow(kind)) report(kind, 'the adapter started')
       await delay(LIFE_MS)
       life.kill('SIGKILL')
     } else if (!/is damaged|cannot be opened/.test((await life.ended).log)) {
-      find(kind, `the adapter ended: ${(await life.ended).log}`)
+      report(kind, `the adapter ended: ${(await life.ended).log}`)
     }
     await life.ended
   }
   const strikeRunning = async (begin: () => Life, kind: DamageKind, url: string): Promise<void> => {
     const life = begin()
-    if ((await life.ready) === undefined) find(kind, `the adapter did not start: ${(await life.ended).log}`)
+    if ((await life.ready) === undefined) report(kind, `the adapter did not start: ${(await life.ended).log}`)
     await delay(LIFE_MS)
     damage.strike(kind)
-    if (mustShow(kind) && !(await becomesUnready(url))) find(kind, '/readyz stayed 200')
+    if (mustShow(kind) && !(await becomesUnready(url))) report(kind, '/readyz stayed 200')
     await delay(LIFE_MS)
     life.kill('SIGKILL')
     await life.ended
@@ -139,12 +139,12 @@ export function createJournalDamage(file: string, random: Random): JournalDamage
       const kind = random.pick(damageKinds)
       // A copy that is made now and restored at once would be the undamaged journal.
       const isUndamaged = kind === 'oldCopy' && !isRunning
-      if (!isUndamaged && (count === 0 || !random.chance(OLD_COPY_SHARE))) damage.keepCopy()
+      if (!isUndamaged && (count === 0 || !random.chance(OLD_COPY_SHARE))) damage.makeCopy()
       count += 1
       if (isRunning) await strikeRunning(begin, kind, url)
       else await strikeAtRest(begin, kind)
       const adopted = await runCli(['journal', 'adopt', '--yes', '--config', configFile])
-      if (adopted.status !== 0) find(kind, `journal adopt ended with ${adopted.status}: ${adopted.stderr}`)
+      if (adopted.status !== 0) report(kind, `journal adopt ended with ${adopted.status}: ${adopted.stderr}`)
     },
     count: () => count,
     findings: () => findings,

@@ -43,23 +43,23 @@ export async function startFaultProxy({
     pass: 0, resetBefore: 0, resetAfter: 0, truncate: 0, stall: 0, slow: 0, refuse: 0, cut: 0, halt: 0,
   } // prettier-ignore
   const sockets = new Set<Socket>()
-  const keep = (socket: Socket): Socket => {
+  const track = (socket: Socket): Socket => {
     sockets.add(socket)
     socket.setNoDelay(true)
     // Either side may break at any time. The reader of the socket sees the consequence.
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
     return socket
   }
-  const reach = async (): Promise<Socket | undefined> => {
+  const connectUpstream = async (): Promise<Socket | undefined> => {
     for (let tried = 0; tried < targets.length; tried += 1) {
-      const socket = keep(connect(targets[turn++ % targets.length] ?? 0, '127.0.0.1'))
+      const socket = track(connect(targets[turn++ % targets.length] ?? 0, '127.0.0.1'))
       if (await connected(socket)) return socket
     }
     return undefined
   }
   const serve = async (client: Socket): Promise<void> => {
     const fault = current.connection()
-    const upstream = fault === 'refuse' ? undefined : await reach()
+    const upstream = fault === 'refuse' ? undefined : await connectUpstream()
     if (fault === 'refuse') counts.refuse += 1
     if (upstream === undefined) {
       client.resetAndDestroy()
@@ -75,7 +75,7 @@ export async function startFaultProxy({
       await serveHttp(client, upstream, { decide, onForward, rewrite })
     }
   }
-  const server = createServer({ pauseOnConnect: wire === 'raw' }, (client) => void serve(keep(client)))
+  const server = createServer({ pauseOnConnect: wire === 'raw' }, (client) => void serve(track(client)))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

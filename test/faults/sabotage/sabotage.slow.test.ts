@@ -108,7 +108,7 @@ function breakReplies(seed: number, share: number, swapped: string[]): Handler {
 }
 
 /** Handles replies between client and adapter. Sometimes an earlier answer is rewritten with an additional blank. */
-function renderAnew(seed: number, share: number): Handler {
+function rewriteReplies(seed: number, share: number): Handler {
   const random = createRandom(seed, 'renderings')
   const known = new Set<string>()
   return async ({ body, forward }) => {
@@ -194,7 +194,7 @@ test('the check finds exactly the faults when one record in 200 is dropped, one 
 
 test('the check finds changed replies when an adapter rewrites the answer to a resent batch', async () => {
   const journal = `sqlite:${await makeFolder()}/journal.db`
-  const before = renderAnew(3, 0.5)
+  const before = rewriteReplies(3, 0.5)
   const { findings } = await findingsBetween(3, { before }, { records: 300, replayShare: 0.5, journal })
   expect(new Set(findings.map(({ kind }) => kind))).toEqual(new Set(['changedReply']))
 })

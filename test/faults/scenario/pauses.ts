@@ -34,16 +34,16 @@ export function startPauses({
   lastMs: [least, most],
   gapMs,
 }: PausePlan): Disturbance {
-  const standing = new Set<PauseTarget>()
+  const paused = new Set<PauseTarget>()
   const pauseOne = async (wait: (ms: number) => Promise<void>): Promise<boolean> => {
-    const free = targets.filter((target) => !standing.has(target))
+    const free = targets.filter((target) => !paused.has(target))
     const target = free[random.below(Math.max(1, free.length))]
     if (target === undefined) return false
-    standing.add(target)
+    paused.add(target)
     const pids = target.pids().filter((pid) => send(pid, 'SIGSTOP'))
     await wait(Math.min(target.maxMs ?? Infinity, least * (most / least) ** random.next()))
     for (const pid of pids) send(pid, 'SIGCONT')
-    standing.delete(target)
+    paused.delete(target)
     return pids.length > 0
   }
   const all = Array.from({ length: lanes }, () => disturb(() => 1 + random.below(gapMs), pauseOne))

@@ -132,7 +132,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     await untilOver(bounds, counts)
     for (const each of [changes, pauses, clockSteps, storms, times, crashes]) await each?.stop()
     for (const proxy of proxies) proxy.stopFaults()
-    await Promise.all(supervisors.map((each) => each.spare()))
+    await Promise.all(supervisors.map((each) => each.stopKilling()))
     // Unfinished batches are about to be resent. At `legacy` that may be too late for V3's stored answers.
     await leaveLegacy(scenario, storeUrl)
     const check = async (): Promise<Checked> =>

@@ -78,7 +78,7 @@ export async function changeStages(
       () => random.below(stages.gapMs),
       async () => {
         const startedMs = performance.now()
-        const outcome = await changeOnce(operator).catch(missStore)
+        const outcome = await changeOnce(operator).catch(toMissedStore)
         count(outcome, performance.now() - startedMs)
       },
     )
@@ -126,7 +126,7 @@ export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promi
 }
 
 /** A store that pauses for a moment may or may not have made the change. */
-function missStore(cause: unknown): StageOutcome {
+function toMissedStore(cause: unknown): StageOutcome {
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
   return { direction: 'none', refusal: 'store missed', isCommand: false }
 }

@@ -59,7 +59,7 @@ export interface Supervisor {
   /** The current process. With workers, this is their parent. */
   pid(): number
   /** Kills the process once more, and resolves when the next process is ready. That process is not killed. */
-  spare(): Promise<void>
+  stopKilling(): Promise<void>
   close(): Promise<void>
 }
 
@@ -94,8 +94,12 @@ export async function startSupervisor({
   const isKilling = (): boolean => killing
   const begin = (failpoint?: Failpoint): Life =>
     startLife({ configFile, args, failpoint, imports, env, logFile })
-  const live = async (plan: KillPlan, life: Life, failpoint: Failpoint | undefined): Promise<void> => {
-    const doom = createDoom(plan, failpoint)
+  const superviseLife = async (
+    plan: KillPlan,
+    life: Life,
+    failpoint: Failpoint | undefined,
+  ): Promise<void> => {
+    const doom = drawKillTimes(plan, failpoint)
     const early =
       doom.earlyShare === undefined ? undefined : killAfter(life, doom.earlyShare * (starts.at(-1) ?? 0))
     const startMs = await life.ready
@@ -122,7 +126,7 @@ export async function startSupervisor({
   const run = async (plan: KillPlan): Promise<void> => {
     let failpoint: Failpoint | undefined
     while (isKilling()) {
-      await live(plan, current, failpoint)
+      await superviseLife(plan, current, failpoint)
       if (isKilling()) await plan.betweenLives?.(begin, { url, configFile })
       failpoint = isKilling() ? drawFailpoint(plan) : undefined
       current = begin(failpoint)
@@ -146,7 +150,7 @@ export async function startSupervisor({
     url,
     pid: () => current.pid,
     counts: () => ({ ...tally, startMs: mean(starts), crashes }),
-    spare: async () => {
+    stopKilling: async () => {
       await endKilling()
       const ready = await Promise.race([current.ready, delay(READY_MS, undefined, { ref: false })])
       if (ready === undefined) throw new Error(`the adapter did not start: ${(await current.ended).log}`)
@@ -171,7 +175,7 @@ function drawFailpoint({ random, failpointShare, store }: KillPlan): Failpoint |
 /**
  * Returns when a process is killed from outside: an early kill after a share of the usual start time, a late kill after it became ready.
  */
-function createDoom(
+function drawKillTimes(
   { random, lifeMs: [least, most] }: KillPlan,
   failpoint: Failpoint | undefined,
 ): { earlyShare: number | undefined; lateMs: number } {

@@ -1,5 +1,5 @@
 import type { EffectEntry } from '../../../src/sandbox/control/routes.ts'
-import { type Finding, tellStory } from '../check/finding.ts'
+import { type Finding, describeEvents } from '../check/finding.ts'
 import { isFinal, type WriteHistory } from '../load/history.ts'
 import { nameIn } from '../load/write.ts'
 import type { ForwardLog } from '../proxy/forwards.ts'
@@ -57,7 +57,7 @@ export function toUnsettled({ write: { name: of }, answers }: WriteHistory): Fin
 }
 
 /** Describes the events of the writes of the same learner and session around the write of this name. */
-export function tellNeighbours(
+export function describeNeighbours(
   name: string,
   writes: readonly WriteHistory[],
   effects: readonly EffectEntry[],
@@ -70,7 +70,7 @@ export function tellNeighbours(
   const neighbours = sameKey.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1).map((each) => {
     const its = effects.filter(({ comment }) => nameIn(comment) === each.write.name)
     const forwards = log.forwards().get(each.write.name)
-    return `${each.write.name} ${tellStory({ own: each, effects: its, forwards })}`
+    return `${each.write.name} ${describeEvents({ own: each, effects: its, forwards })}`
   })
   return neighbours.join('\n    ')
 }

@@ -25,7 +25,7 @@ import { PARTNER } from '../scenario/scenario.ts'
 import { settle } from '../scenario/settle.ts'
 import { startStorms } from '../scenario/storms.ts'
 import { missingPostgres, startPostgres } from '../../support/start-postgres.ts'
-import { findStuck, tellNeighbours, toUnsettled } from './find-stuck.ts'
+import { findStuck, describeNeighbours, toUnsettled } from './find-stuck.ts'
 import { startServiceTimes } from './service-times.ts'
 import { type School, startTwins } from './twins.ts'
 import { createUnheard } from './unheard.ts'
@@ -188,7 +188,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
       ...[...checked.findings.filter(({ kind }) => kind !== 'unsettled'), ...stuck.map(toUnsettled)].map(
         (finding): Finding => ({
           ...finding,
-          story: tellNeighbours(finding.of, history.writes, own, watched) || finding.story || '',
+          story: describeNeighbours(finding.of, history.writes, own, watched) || finding.story || '',
         }),
       ),
       ...twins.flatMap((each) => each.findings),

@@ -53,7 +53,7 @@ export function startTwins(options: TwinOptions): Twins {
   let count = 0
   const own = async (): Promise<readonly EffectEntry[]> =>
     (await effects()).filter(({ learner, event }) => learner === write.learner && event === write.event)
-  const find = (kind: Finding['kind'], of: string, because: string): void => {
+  const report = (kind: Finding['kind'], of: string, because: string): void => {
     findings.push({ kind, of, because, story: steps.slice(-8).join('; ') })
   }
   const writeOne = async (): Promise<void> => {
@@ -77,18 +77,18 @@ export function startTwins(options: TwinOptions): Twins {
     const given = after.slice(before)
     const answers = batch.writes[0]?.answers.map(({ at, answer }) => `${at} ${answer.kind}`) ?? []
     steps.push(
-      `${name} "${comment}" of ${school}: sent ${few(batch.sends)}, answers ${few(answers)}, effects ${given.map(({ seq, face: on, comment: text }) => `${seq} of ${on} "${text ?? ''}"`).join(' ')}`,
+      `${name} "${comment}" of ${school}: sent ${shorten(batch.sends)}, answers ${shorten(answers)}, effects ${given.map(({ seq, face: on, comment: text }) => `${seq} of ${on} "${text ?? ''}"`).join(' ')}`,
     )
     const last = batch.writes[0]?.answers.at(-1)?.answer.kind
-    if (!isFinished()) find('unsettled', name, `last answer ${last ?? 'nothing'}`)
+    if (!isFinished()) report('unsettled', name, `last answer ${last ?? 'nothing'}`)
     else if (last !== 'created')
-      find('falseAnswer', name, `answered ${last ?? ''}, although nothing newer was sent`)
+      report('falseAnswer', name, `answered ${last ?? ''}, although nothing newer was sent`)
     else if (options.replaces && after.at(-1)?.comment !== comment)
-      find('lost', name, 'answered created, but another mark stands')
+      report('lost', name, 'answered created, but another mark stands')
     if (given.some((effect) => effect.comment !== comment))
-      find('order', name, 'an older mark was recorded meanwhile')
+      report('order', name, 'an older mark was recorded meanwhile')
     else if (given.filter((effect) => effect.face === 'V3').length > 1 || (face === 'V3' && given.length > 1))
-      find('doubled', name, `recorded ${given.length} times`)
+      report('doubled', name, `recorded ${given.length} times`)
   }
   const run = async (): Promise<void> => {
     while (!stopped) await writeOne()
@@ -106,6 +106,6 @@ export function startTwins(options: TwinOptions): Twins {
 }
 
 /** Shortens a list to its first four items and its last. */
-function few(list: readonly unknown[]): string {
+function shorten(list: readonly unknown[]): string {
   return (list.length <= 6 ? list : [...list.slice(0, 4), '…', list.at(-1)]).join(' ')
 }
