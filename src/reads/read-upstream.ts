@@ -21,7 +21,7 @@ export interface ReadSession {
 }
 
 /**
- * Reads from V3 within the rate limit. Repeats the GET after 429, after 503 with `Retry-After` and after a lost connection, by the schedule
+ * Reads from V3 within the rate limit. Repeats the GET after 429, 503 and a lost connection, by the schedule
  * of writes and within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and
  * `ADP_UPSTREAM_REFUSED` with V3's own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and
  * `ADP_UPSTREAM_PROTOCOL`.

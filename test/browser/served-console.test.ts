@@ -22,7 +22,7 @@ async function serveFilled(): Promise<ServedConsole & { readonly learners: reado
   const learners = register.map(({ Learner }) => String(Learner))
   const { headers, body } = batchOf([...register, mark({ SchoolAttendanceCode: guid(5) }), '{"Learner":"'])
   const first = await post({ headers, body: body.replace('Content-ID: 29', `Content-ID: ${MARKUP}`) })
-  await setFaults({ kind: 'reset', apply: true, method: 'POST', face: 'V3' }, { kind: 'status', status: 503, method: 'GET', face: 'V3' }) // prettier-ignore
+  await setFaults({ kind: 'reset', apply: true, method: 'POST', face: 'V3' }, { kind: 'status', status: 503, headers: { 'Retry-After': '100' }, method: 'GET', face: 'V3' }) // prettier-ignore
   const second = await postMarks([mark(), mark()])
   expect([first.status, second.status, second.text]).toEqual([200, 200, expect.stringContaining('504')])
   await served.leaveBehind()

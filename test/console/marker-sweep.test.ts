@@ -37,7 +37,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     const register = [mark(), mark(), mark(), mark({ SchoolAttendanceCode: guid(5) })]
     const reply = await postMarks([...register, `{"Learner":"${HUSH}`])
     const ids = readBatchReply(reply).flatMap(({ status, json }) => (status === 201 ? String((json as { ExternalID: unknown }).ExternalID) : [])) // prettier-ignore
-    await setFaults({ kind: 'reset', apply: true, method: 'POST', face: 'V3' }, { kind: 'status', status: 503, method: 'GET', face: 'V3' }) // prettier-ignore
+    await setFaults({ kind: 'reset', apply: true, method: 'POST', face: 'V3' }, { kind: 'status', status: 503, headers: { 'Retry-After': '100' }, method: 'GET', face: 'V3' }) // prettier-ignore
     const lost = mark()
     await postMarks([lost])
     await served.leaveBehind()

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, vi } from 'vitest'
 
 import { batchOf, created, flatRecords, guid, outcomesOf, postBatch } from '../support/batch-request.ts'
-import { echoRecord, replyWith, startUpstream } from '../support/scripted-upstream.ts'
+import { echoRecord, replyWith, startUpstream, unavailable } from '../support/scripted-upstream.ts'
 import { type Adapter, onePartner, startAdapter } from '../support/start-adapter.ts'
 import { journalFile, type JournalSection, rowsOf } from './support/journal-file.ts'
 import { leave, payloadOf } from './support/leave.ts'
@@ -46,7 +46,7 @@ describe('batch-wire 3: a batch whose client was told 200', () => {
   it('has its records retried in the background until V3 accepts them', async () => {
     let open = false
     const upstream = await startUpstream((seen, response) =>
-      (open || !seen.body.includes(guid(2)) ? echoRecord : replyWith(503))(seen, response),
+      (open || !seen.body.includes(guid(2)) ? echoRecord : unavailable)(seen, response),
     )
     const journal = journalFile()
     let ahead = 0
@@ -66,7 +66,7 @@ describe('batch-wire 3: a batch whose client was told 200', () => {
     let now = 0
     const upstream = await startUpstream((seen, response) => {
       if (now > 0 && seen.headers.authorization !== newest) return replyWith(401)(seen, response)
-      return (now === 0 && seen.body.includes(guid(2)) ? replyWith(503) : echoRecord)(seen, response)
+      return (now === 0 && seen.body.includes(guid(2)) ? unavailable : echoRecord)(seen, response)
     })
     const journal = journalFile({ encrypted: true })
     const adapter = await startAdapter(upstream.url, { journal }, { nowMs: () => Date.now() + now })
