@@ -21,10 +21,9 @@ export interface ReadSession {
 }
 
 /**
- * Reads from V3 within the rate limit. Repeats the GET after 429, 503 and a lost connection, by the schedule
- * of writes and within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and
- * `ADP_UPSTREAM_REFUSED` with V3's own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and
- * `ADP_UPSTREAM_PROTOCOL`.
+ * Reads from V3 within the rate limit. Repeats the GET after 429, 503 and a lost connection, by the schedule of writes and within the
+ * budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's
+ * own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, budget, signal } = session

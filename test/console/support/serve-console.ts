@@ -131,7 +131,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     leaveBehind: async (): Promise<void> => {
       await setFaults()
       await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], true)
-      await setFaults({ kind: 'status', status: 503, face: 'V3' })
+      await setFaults({ kind: 'status', status: 503, headers: { 'Retry-After': '100' }, face: 'V3' })
       await postMarks([mark()], true)
     },
     /** Waits until the console has counted and indexed this many batches. */
