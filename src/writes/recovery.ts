@@ -63,9 +63,10 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     running.set(batch, job)
   }
   const fill = (): void => {
-    while (!stopping && running.size < BATCHES_AT_A_TIME) {
-      const next = queue.pop()
-      if (next === undefined) return
+    for (let at = queue.length - 1; at >= 0 && !stopping && running.size < BATCHES_AT_A_TIME; at -= 1) {
+      const next = queue[at]
+      if (next === undefined || isBehindOrphans(context, next)) continue
+      queue.splice(at, 1)
       if (!running.has(next.batch)) run(next)
     }
   }
@@ -98,7 +99,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     await letNewerPass(context, resting, isBusy, readBackMs)
     const due = clock.nowMs() < dueFromMs ? queue.filter(isDue).reverse() : await readDue()
     const left = [...orphans.keys()]
-      .filter((batch) => !active.has(batch) && !isBehindOrphans(context, batch))
+      .filter((batch) => !active.has(batch))
       .map((batch): Work => ({ batch, positions: undefined }))
     queue = [...left, ...due].filter(({ batch }) => !running.has(batch) && !resting.has(batch)).reverse()
     fill()
@@ -127,12 +128,17 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   }
 }
 
-/** Returns true if each orphan of a batch waits for an older orphan that no run has: finishing this batch now would only block a place. */
-function isBehindOrphans({ orphans, active }: WriteContext, batch: number): boolean {
+/**
+ * Returns true if each orphan of a batch waits for an older orphan that no run has: finishing this batch now would only block a place. The
+ * end of each run may let such a batch go on.
+ */
+function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }: Work): boolean {
+  const after = orphans.get(batch)?.after
+  if (positions !== undefined || after === undefined) return false
   const isLeft = (ref: RecordRef): boolean =>
     !active.has(ref.batch) && orphans.get(ref.batch)?.after.has(ref.position) === true
-  const waits = [...(orphans.get(batch)?.after.values() ?? [])]
-  return waits.length > 0 && waits.every((older) => older.some(isLeft))
+  for (const older of after.values()) if (!older.some(isLeft)) return false
+  return after.size > 0
 }
 
 /** How long a batch rests after a failure, in milliseconds. After each repeated failure of its calls to V3, the rest doubles. */

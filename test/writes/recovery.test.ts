@@ -263,6 +263,18 @@ describe('recovery', () => {
     expect([loaded, [...context.orphans.keys()]]).toEqual([[1, 1_000], []])
   })
 
+  it('begins a batch as soon as the older orphan that it waits for has ended', async () => {
+    const { clock, context } = startRecovery({})
+    for (const batch of numbers(64).reverse()) {
+      const older = batch === 1 ? [] : [{ batch: 999 + batch, position: 0 }]
+      context.orphans.set(1_000 + batch, { lease: 1, after: new Map([[0, older]]), sinceMs: 0 })
+    }
+    await clock.pass(1_001)
+    // The next search for work is at 2 s.
+    for (let at = 0; at < 90; at += 1) await clock.pass(10)
+    expect([...context.orphans.keys()]).toEqual([])
+  })
+
   it('begins no batch while another run of this process holds records of the batch', async () => {
     const { clock, context, loaded } = startRecovery({})
     const claim = context.active.claim(1_000, [0], 1)
