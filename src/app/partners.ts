@@ -180,7 +180,7 @@ interface ReloadedParts {
   readonly onApplied: (config: Config) => void
 }
 
-/** Creates the function that applies new configurations in this process. `first` is the configuration of the start. */
+/** Creates the function that applies new configurations in this process. `first` is the configuration at the start of the process. */
 export function createApplyConfig(
   first: ConfiguredPartners,
   { registry, rateLimits, journal, onApplied }: ReloadedParts,

@@ -25,7 +25,7 @@ import { readUpload } from './upload.ts'
 
 export interface ConsoleOptions {
   readonly settings: Omit<ConsoleConfig, 'port' | 'runs'>
-  /** Returns the operators in the present configuration. If there are none, the user of the system signs in with a link. */
+  /** Returns the operators in the present configuration. If there are none, the user of the operating system signs in with a link. */
   readonly operators: () => readonly ListedOperator[]
   readonly systemUser: string
   readonly ports: ConsolePorts
@@ -54,7 +54,7 @@ export function createConsole(options: ConsoleOptions) {
   })
   return {
     server,
-    /** Returns the path of a link that signs in the user of the system once, or `undefined` if operators sign in with tokens. */
+    /** Returns the path of a link that signs in the user of the operating system once, or `undefined` if operators sign in with tokens. */
     createLink: (): string | undefined => {
       const token = sessions.createLink()
       return token && `/enter?link=${token}`

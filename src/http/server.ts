@@ -38,7 +38,7 @@ interface Stopping {
   readonly idle: () => Promise<void>
   /** Time for clients to read their replies, in milliseconds. */
   readonly drainMs: number
-  /** Called if that time ends before all replies were read. */
+  /** Called if `drainMs` passes before clients have read all replies. */
   readonly onExpired: () => void
 }
 

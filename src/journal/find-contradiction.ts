@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
 import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
 
-/** Returns how the journal contradicts its mark, or `undefined`. A mark may lag, because it is written after the commit and not synced. */
+/** Returns how the journal contradicts its mark, or `undefined` if the two agree. A mark may lag, because it is written after the commit and not synced. */
 export async function findContradiction({
   db,
   dialect,
@@ -38,7 +38,7 @@ async function compareMark(
   if (stored.identity !== mark.identity) return `it is another journal than the one of its mark file ${path}`
   const missing = missingOf(stored.commits, mark.commits)
   if (missing === 0) return undefined
-  return `it is an old copy with ${totalOf(stored.commits)} commit(s), and ${count}, ${missing} of which it lacks`
+  return `it is an old copy: it contains ${totalOf(stored.commits)} commit(s), and ${count}, so ${missing} are missing`
 }
 
 /** Returns the high-water mark of the tables, or `undefined` if there are no tables. */

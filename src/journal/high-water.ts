@@ -62,9 +62,9 @@ export interface HighWater {
   /** Returns the slot of the last commit of this process, or `undefined` if it has made none. */
   lastSlot(): number | undefined
   /**
-   * Checks that the journal is the same one and has all commits of the instance. In `before` it checks the commits that this process made
-   * under an earlier number, and that no other process has had that number: a database that forgot an instance assigns its number again.
-   * Throws `ADP_JOURNAL_DAMAGED`.
+   * Checks that the database is the journal that was opened and contains all commits of the instance. `before` must contain the commits
+   * that this process made under its earlier instance number, and no other process may have used that number, because a database that
+   * forgot an instance assigns its number again. Throws `ADP_JOURNAL_DAMAGED`.
    */
   check(found: FoundCommits, instance: number): void
   /** Records that a transaction that found this count is durable. */

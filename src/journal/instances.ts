@@ -41,7 +41,7 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/** Returns when a dead instance was last found, or `undefined`. Until that time the instance may have served without the journal. */
+/** Returns when a dead instance was last found, or `undefined` if none was found. Until that time the instance may have served without the journal. */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,

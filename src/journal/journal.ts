@@ -260,7 +260,7 @@ export interface Journal {
   unsettled(): Promise<ReadonlyMap<string, number>>
   /** Returns the number of dead letters by partner. Partners without one are absent. */
   deadLetters(): Promise<ReadonlyMap<string, number>>
-  /** Returns the text that all instances share under a name, or `undefined`. The text never contains a value of a mark. */
+  /** Returns the text that all instances share under a name, or `undefined` if no text has the name. The text never contains a value of a mark. */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>
   /**

@@ -68,7 +68,7 @@ export const stateColumns = ofEachState((state) =>
 export const selectStates = (alias = ''): string =>
   recordStates.map((state) => `${alias}${stateColumns[state]} as "${state}"`).join()
 
-/** States that keep older records of the key closed while the record is active, because it is being sent or may have been applied. */
+/** An active record in one of these states prevents older records of its key from being reopened, because it may be applied. */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
 /** Maps the code of a state that a newer record of the same key can end to the code of the state that follows. */

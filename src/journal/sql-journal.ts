@@ -59,7 +59,7 @@ export interface JournalOptions {
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
-  /** Default `keptLimits`. */
+  /** Maximum bytes of stored requests, for one owner and for all newcomers together. Default: `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
   readonly processes?: Processes
@@ -284,7 +284,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         credentials,
         beforeRelay: how === 'beforeRelay',
       } as const
-      // Records that are reopened although this call fails are found as abandoned.
+      // If this call fails although its commit succeeds, `findAbandoned` finds the reopened records.
       return submit(operation, timeoutMs)
     },
     load: (batch) => ask(() => readBatch(db, batch, unsealing)),

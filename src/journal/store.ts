@@ -43,7 +43,7 @@ export interface Store {
   /** The mark file, or `undefined` if the mark is kept only in memory. */
   readonly markFile: MarkFilePlace | undefined
   /**
-   * Returns the damage that shows without reading the whole file, or `undefined`. Must be called before `db` is used. Throws
+   * Returns the damage that shows without reading the whole file, or `undefined` if none shows. Must be called before `db` is used. Throws
    * `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>

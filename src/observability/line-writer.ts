@@ -88,7 +88,7 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
   }
 }
 
-/** A descriptor whose writes fail with EAGAIN instead of blocking. */
+/** The descriptor to which the log is written. Its writes fail with EAGAIN instead of blocking if the system allows that. */
 interface NonBlocking {
   readonly fd: number
   /** Keeps the descriptor open if a stream owns it. */

@@ -78,7 +78,10 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
     },
     /** Called when V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
     ownDenied: notes.ownDenied,
-    /** Returns whose share a request uses. Credentials are accepted rather than owners, because only V3 verifies a token's claims. */
+    /**
+     * Returns the queue key of a request. `isAccepted` looks up the credentials and not the owner, because only V3 verifies the claims that
+     * name the owner.
+     */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = acceptedKey(client)
       let isAccepted = false

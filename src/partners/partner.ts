@@ -40,7 +40,7 @@ export interface Partner {
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules
-  /** Letters of further codes that mean "no mark", besides `reads.unmarkedCodes`. Each school has its own ids for them. */
+  /** The entries of the configured `reads.unmarkedCodes` that are letters. Each school has its own ids for these letters. */
   readonly unmarkedLetters: readonly string[]
   readonly bodyProfile: BodyProfile
   /** Maximum number of records of one batch in progress at the same time. */

@@ -60,7 +60,7 @@ const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
     'V2 did not answer after the request was sent. V2 may have applied the request, and applies the request a second time if you send it again. Look up the result before you send the request again.',
 }
 
-/** Gives a write that may have reached the service `code`, never a plain failure. */
+/** Returns the error of a request without a reply: `code` if the service may have applied it, otherwise `ADP_UPSTREAM_UNAVAILABLE`. */
 export function lostReplyError(
   method: string | undefined,
   sent: boolean,

@@ -122,8 +122,8 @@ function itemsOf(field: string | string[] | undefined): string[] {
 }
 
 /**
- * These fields pass even if the client names them in `Connection`. Without the framing fields, the upstream would read the body as the next
- * request on its connection.
+ * These fields pass even if the client names them in `Connection`. Without `Content-Length` the upstream would read the body as the next
+ * request on its connection. Without its credentials the request would be denied.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
 /** These fields are set again for the next hop. Node answers `Expect`, and `replaceForwarding` sets the forwarding fields. */

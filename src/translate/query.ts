@@ -37,7 +37,7 @@ export interface ReadPlan {
   /** Maximum number of recorded marks over all pages, or `undefined` for no maximum. */
   readonly top: number | undefined
   readonly count: boolean
-  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined`. */
+  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined` without `$format`. */
   readonly format: string | undefined
   /** True if V3 filters out rows without a mark, so that a next link of V3 means that another mark follows. */
   readonly narrowed: boolean
@@ -52,7 +52,7 @@ export interface ReadPlanner {
   selectOf(rawQuery: string): Selection | undefined
   /** Checks the options of a read of one field. Throws `QueryError`. */
   checkValue(rawQuery: string): void
-  /** Returns the `$format` of a checked query, or `undefined`. */
+  /** Returns the `$format` of a checked query, or `undefined` if the query has none. */
   formatOf(rawQuery: string): string | undefined
 }
 

@@ -7,8 +7,8 @@ const [ZERO, TWO, CR, LF] = [0x30, 0x32, 0x0d, 0x0a]
 
 /**
  * Makes a connection skip an unrequested `100 Continue` (RFC 9110 15.2.1). undici treats it as a broken reply, and the reply to a write
- * that was applied would be lost. The status is changed to 102, which undici skips like every other interim response. Only heads of interim
- * responses are examined: they begin after each write, and the connection carries one request at a time.
+ * that was applied would be lost. The status is changed to 102, which undici skips like every other interim response. Only the bytes
+ * that follow a `socket.write` are examined, because the connection carries one request at a time.
  */
 export function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket) as (size?: number) => unknown

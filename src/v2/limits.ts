@@ -18,7 +18,7 @@ export interface BatchLimits {
   readonly maxEscapes: number
 }
 
-/** For a batch that was accepted earlier under other limits. */
+/** No limits. Used to decode a stored batch, which may have been accepted under other limits. */
 export const noBatchLimits: BatchLimits = {
   maxBodyBytes: Infinity,
   maxParts: Infinity,

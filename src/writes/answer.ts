@@ -163,7 +163,7 @@ async function toFaultParts(
   return parts
 }
 
-/** Returns the parts of records that are not sent: refused ones, and those that a newer record, perhaps of this batch, replaces. */
+/** Returns the parts of all records that are not sent: the refused records, and the records that a newer record supersedes. */
 function withSuperseded(
   sentToV2: SentToV2,
   { records }: Plan,

@@ -95,7 +95,7 @@ export function createFinisher(
       throw cause
     }
   }
-  /** Returns credentials to finish a batch with. Credentials that V3 has not denied for the batch come first. */
+  /** Returns credentials to finish a batch, or `undefined` if none are known. Prefers credentials that V3 has not denied for the batch. */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
     sender: string | undefined,

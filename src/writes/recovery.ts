@@ -185,7 +185,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   }
 }
 
-/** Hands orphans without credentials over to instances that asked for them, because a client sent credentials there. */
+/** Hands an orphan without credentials over to the instance that asked for the orphan, because a client sent credentials to that instance. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,

@@ -111,7 +111,7 @@ async function readParts(
   }
 }
 
-/** A larger reply is only read by its client. */
+/** Maximum size of a decompressed reply in bytes. A larger reply is forwarded, and its outcomes are not read. */
 const MAX_INFLATED_BYTES = 33_554_432
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })

@@ -17,7 +17,7 @@ interface ReadBackOptions {
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** False in recovery, which comes back later for a `$batch` that is not over within the budget. */
+  /** True if a client waits. Recovery sets false: it reads again later if V3 may still be executing a `$batch` when the budget ends. */
   readonly clientWaits: boolean
   /** Reads AttendanceRecords with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>

@@ -105,7 +105,7 @@ export function openWriteSession(
       ? unsentOutcome(task.first, reason)
       : { kind: 'unknown', reason: 'stillExecuting', sinceMs }
   }
-  /** Posts the records. Returns the error of a denial that preceded any other outcome, or `undefined`. */
+  /** Posts the records. Returns the error of a denial that preceded every other outcome, or `undefined` if there was no such denial. */
   const postWith = async (
     credentials: V3Credentials,
     tasks: readonly WriteTask[],

@@ -20,7 +20,7 @@ it.each([
   },
 )
 
-it('warns with the limits if a process can serve only few clients', () => {
+it('the start warns with the limits of open files and of clients if a process can serve only few clients', () => {
   expect(shortageOf(shareDescriptors(alone, 256))).toMatch(/\b256 files\b.*\b64\b/)
   expect(shortageOf(shareDescriptors(alone, 1_024))).toBeUndefined()
   expect(shortageOf(undefined)).toBeUndefined()

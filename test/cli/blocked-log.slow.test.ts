@@ -86,7 +86,7 @@ describe('a log that cannot be written', () => {
   )
 
   test(
-    'keeps serving while the reader of standard error stalls, and continues the log when it reads again',
+    'does not stop the adapter while nothing reads standard error, and continues when it is read again',
     patient,
     async () => {
       const { child, logLines, metric, stop } = await serve('pipe')

@@ -162,7 +162,7 @@ describe('rollout set --restart-evidence', () => {
 })
 
 describe('rollout certify and verify', () => {
-  it('certifies the state of a partner without data of learners or secrets', async () => {
+  it('certifies the state of a partner, and includes neither data of learners nor secrets', async () => {
     const { certify } = await prepare()
     const file = await certify()
     expect(await read(file)).toMatchObject({

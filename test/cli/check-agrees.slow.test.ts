@@ -143,7 +143,7 @@ describe('the agreement of check with the adapter', () => {
     },
   )
 
-  it.each(costlyRecords)('refuses the same as the adapter for a record with too many %s', async (_, json) => {
+  it.each(costlyRecords)('is kept for a record with too many %s, which both refuse', async (_, json) => {
     await expectAgreement(requestOf(batchOf(json), 'b'), plain)
   })
 

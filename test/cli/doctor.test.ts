@@ -98,7 +98,7 @@ test('init replaces an existing file only with --force', async () => {
   expect((await stat(out)).mode & 0o777).toBe(0o600)
 })
 
-test('doctor fails for an address without a listener, and for the read there', async () => {
+test('doctor fails the check of the address and the read if nothing listens at the address of V3', async () => {
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
   expect(status).toBe(1)
   expect(checks.filter(({ result }) => result === 'fails')).toEqual([

@@ -236,7 +236,7 @@ describe('an authenticating proxy', () => {
   })
 })
 
-describe('changes by a form', () => {
+describe('a form of the console', () => {
   test.each([
     ['no token', {}],
     ['a made-up token', { csrf: 'x' }],
@@ -257,7 +257,7 @@ describe('changes by a form', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('changes nothing with the token of another session', async () => {
+  test('changes nothing if it has the CSRF token of another session', async () => {
     const [olga, otto] = [await running.enter('olga'), await running.enter('otto')]
     const form = { csrf: otto.csrf, step: 'back', reason: 'x' }
     expect((await running.ask('/partners/acme', { form, headers: { cookie: olga.cookie } })).status).toBe(403)
@@ -560,7 +560,7 @@ describe('a login storm', () => {
     },
   )
 
-  test('counts for the peer when the peer is not trusted, whatever it claims', async () => {
+  test('counts attempts for the address of the peer if the peer is not a trusted proxy, whatever X-Forwarded-For says', async () => {
     const other = await startConsole()
     for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, `203.0.113.${at}`)).toBe(401)
     expect(await guessFrom(other, '203.0.113.99')).toBe(429)

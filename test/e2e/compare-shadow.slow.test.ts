@@ -215,7 +215,7 @@ describe('a read at shadow', () => {
 })
 
 describe('an exchange that is not compared', () => {
-  it('is not offered at legacy, nor with a share of 0', async () => {
+  it('is not offered at legacy, nor if compare.percent is 0', async () => {
     const v2 = await startUpstream(replyWith(200, { value: [] }))
     for (const choices of [{ stage: 'legacy' }, { compare: { percent: 0 } }]) {
       const { adapter, counts } = await startCompared(v2.url, v2.url, choices)

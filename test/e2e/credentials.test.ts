@@ -84,7 +84,7 @@ describe('client credentials', () => {
     expectNoSecret(adapter, reply.text + passed.text)
   })
 
-  it("request one token in the form of the service, and do not forward the client's token", async () => {
+  it("request one token for concurrent batches, with the form fields of the service, and do not forward the client's token", async () => {
     const service = await startService([])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     await Promise.all([1, 2, 3].map((n) => postBatch(adapter, batchOf([flatRecord(n)]))))

@@ -76,7 +76,7 @@ describe('product 3: identity of a batch', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('is preserved when its own client uses the ids for other bytes before it has the reply', async () => {
+  it('is preserved if the client reuses the ids of a batch for another body before the first reply', async () => {
     const { answer, release } = holdAnswers()
     const journal = journalFile()
     const { upstream, adapter } = await startWithV3(answer, { journal })

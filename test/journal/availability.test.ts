@@ -72,7 +72,7 @@ it('does not recover from a failed commit when only queries succeed', () => {
   expect(said).toHaveLength(2)
 })
 
-it('maps damage and an unknown statement to their own error codes', async () => {
+it('maps damage to ADP_JOURNAL_DAMAGED and an internal error to ADP_INTERNAL', async () => {
   const { availability, said, ask } = start()
   await expect(ask({ kind: 'damaged', message: 'its file was deleted' })).rejects.toMatchObject({
     code: 'ADP_JOURNAL_DAMAGED',

@@ -134,7 +134,7 @@ describe.skipIf(missingPostgres() !== undefined)(
             ? own.begin(batchOf(['three']))
             : openJournal({ url, markFile }).then(() => 'opened')
         await expect(found).rejects.toMatchObject(
-          refusal(witness === 'memory' ? /went back by 1 commit/ : /1 of which it lacks/),
+          refusal(witness === 'memory' ? /went back by 1 commit/ : /so 1 are missing/),
         )
       },
     )

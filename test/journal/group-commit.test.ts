@@ -136,7 +136,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('reports an unknown outcome for a doubtful operation when the store turns out to be damaged', async () => {
+  it('reports an unknown outcome if the answer to a commit was lost and the store is then found damaged', async () => {
     const damaged: StoreError = { kind: 'damaged', message: 'its file is gone' }
     const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
     const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({

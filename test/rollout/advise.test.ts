@@ -90,7 +90,7 @@ describe('advise', () => {
     expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([has('alarm')])
   })
 
-  it('limits the peak by calls: a batch is one call, and a canary sends only its percentage', () => {
+  it('blocks a step whose peak needs more calls per second than V3 allows: one call per batch, and at canary only the percentage', () => {
     const load = { peakRecordsPerSecond: 40, callsPerSecond: 5, recordsPerCall: 10 }
     expect(advise({ ...ready, load }).verdict).toBe('ready')
     const single = { ...load, recordsPerCall: 1 }

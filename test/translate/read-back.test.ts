@@ -263,7 +263,7 @@ describe('decideReadBack for a mark with null members', () => {
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
     ['with another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['of a service that is known to show minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('compares only the members that are not null in a mark %s', (_what, mark, own, kind) => {
+  ])('decides a mark %s with null members as %s', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 

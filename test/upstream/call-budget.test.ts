@@ -76,7 +76,7 @@ describe('openCallBudget', () => {
     expect(await outcome(started, budget.take())).toBe('ADP_OVERLOADED')
   })
 
-  it('gives its place to others when the client disconnects', async () => {
+  it('removes the waiting call from the queue when the client disconnects', async () => {
     const started = start()
     const { clock, rateLimit, budget, gone } = started
     await budget.take()

@@ -89,7 +89,7 @@ export function createBackgroundThread(options: ThreadOptions) {
     },
     /** Releases the queue place of work that the thread has begun. */
     begun,
-    /** Returns the running thread, or `undefined`. Never starts one. */
+    /** Returns the running thread, or `undefined` if none runs. Never starts a thread. */
     current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
     reload: (next: Config): void => {
       config = next

@@ -175,7 +175,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
     console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
   if (opened?.link !== undefined)
-    console.log(`\nWatch it in the console; this link works once:\n\n${opened.link}`)
+    console.log(`\nWatch the batch in the console. This link works once:\n\n${opened.link}`)
   console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
   if (stage === undefined) return
   const stopping = new AbortController()

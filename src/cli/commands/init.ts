@@ -82,7 +82,7 @@ interface Answers {
 const readKey = async (source: string, what: string): Promise<string> =>
   source === '' ? '' : readKeySource(source, what)
 
-/** Asks on standard error for what no flag gives, until the answer is valid. The end of the input selects the defaults. */
+/** Asks on standard error for each value that no flag gives, until the answer is valid. The end of the input selects the defaults. */
 async function askForRest(given: InitOptions & { readonly key: string | undefined }): Promise<Answers> {
   const input = createInterface({ input: process.stdin, output: process.stderr })
   const lines = input[Symbol.asyncIterator]()

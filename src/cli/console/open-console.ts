@@ -40,7 +40,7 @@ type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
 
 interface OpenedConsole {
   readonly url: string
-  /** An address that signs in the user of the system once, or `undefined` if operators sign in with tokens. */
+  /** A URL that signs in the user of the operating system once, or `undefined` if the configuration names operators. */
   readonly link: string | undefined
   readonly close: () => Promise<void>
 }

@@ -71,7 +71,7 @@ function findOther(bytes: Buffer): Finding | undefined {
   if (isJson(bytes))
     return notABatch(
       'The file is JSON, not a batch.',
-      `${BATCH_FORM}; one record alone is posted to AttendanceRecords.`,
+      `${BATCH_FORM}. Post a single record to AttendanceRecords instead.`,
     )
   if (/^--[^\r\n]*$/.test(bytes.toString('latin1')))
     return notABatch(

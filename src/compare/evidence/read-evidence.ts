@@ -16,7 +16,7 @@ export function toFigures(
 ): ComparisonFigures {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
-  // A school that reaches the cap in every period also reaches it in their sum.
+  // Each period is capped by itself. A school that has at most `schoolShare` of each period has at most `schoolShare` of their sum.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
   // The differences of one school are not capped, since they may affect all schools. A difference outside of all pairs counts on its own,
   // so that it is not lost.

@@ -124,7 +124,7 @@ const rows: readonly ExplanationRow[] = [
     meaning: 'The same mark has different comments, or a comment on one side only.',
     cause: 'A correction reached one side only, or V3 rejects some characters.',
     remedy:
-      'Look at the days. A few recent days point to replication, and all days to a rule of the service.',
+      'Look at the days on which the difference occurs. If it occurs on a few recent days, replication was late. If it occurs on all days, a rule of the service causes it.',
   },
   {
     when: /^(?:SchoolAttendanceCode|Present|Absent) /,
@@ -298,7 +298,7 @@ const rows: readonly ExplanationRow[] = [
     meaning: 'One side has a value where the other has null.',
     cause: 'The value was not migrated, or one side stores a default.',
     remedy:
-      'Look at the days. All days point to a default of the service, and a few days to records that were not migrated.',
+      'Look at the days on which the difference occurs. If it occurs on all days, one side stores a default. If it occurs on a few days, records were not migrated.',
   },
   {
     when: /^\S+ type /,
@@ -324,7 +324,8 @@ const other: Omit<ExplanationRow, 'when'> = {
   title: 'The value of {field} differs',
   meaning: 'Both sides have a value for this field, and the values differ.',
   cause: 'A correction reached one side only, or the services derive the value differently.',
-  remedy: 'Look at the days. A few recent days point to replication, and all days to a rule of the service.',
+  remedy:
+    'Look at the days on which the difference occurs. If it occurs on a few recent days, replication was late. If it occurs on all days, a rule of the service causes it.',
 }
 
 type ClassOfDifference = Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class', string>>

@@ -15,7 +15,10 @@ export interface RunStep {
   readonly skipped?: number
 }
 
-/** The end of a source. `stopped`: its signal aborted. `failing`: too many windows in a row failed. `refused`: all windows would fail. */
+/**
+ * How a source ended: `done` after its last window, `stopped` when its signal aborted, `failing` after too many failed windows in a row, or
+ * `refused` after an error that every window would get.
+ */
 export interface SourceEnd {
   readonly kind: 'done' | 'stopped' | 'failing' | 'refused'
   /** Windows that could not be compared. If the source was `refused`, the window that caused it comes first. */

@@ -65,7 +65,7 @@ export function createSessions(
       const operator = findOperator(operators(), token)
       return operator && open(operator.name, operator.tokenSha256)
     },
-    /** Returns a token that signs in the user of the system once, or `undefined` if the configuration names operators, who have tokens. */
+    /** Returns a token that signs in the user of the operating system once, or `undefined` if the configuration names operators, who have tokens. */
     createLink: (): string | undefined => {
       if (operators().length > 0) return undefined
       const token = newToken()
@@ -93,7 +93,10 @@ export function createSessions(
       const actor = operators().length === 0 ? undefined : actorOf(name)
       return actor && { actor, csrf: csrfOf(`named ${name}`), session: undefined }
     },
-    /** Returns the operator with this token. The token comes with the request itself, so its forms need no token of a session. */
+    /**
+     * Returns the operator with this token, or `undefined` if there is none. Such a request needs no CSRF token, because no browser sends an
+     * operator's token by itself.
+     */
     findByToken: (token: string): SignedIn | undefined => {
       const operator = findOperator(operators(), token)
       return operator && { actor: toActor(operator), csrf: '', session: undefined }

@@ -63,8 +63,9 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
 
 const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** The newest batches come first, since operators mostly look for recent batches. */
+/** Maximum number of batches that one step indexes. */
 const STEP = 50
+/** Maximum number of records that one step indexes. */
 const ROWS = 1_000
 /** A batch is then indexed although it is not settled, and once more when its marks are known. */
 const SETTLED_BY_MS = 60_000

@@ -173,7 +173,7 @@ export const run: Page = {
               Counts are multiples of 5. <a href={reportPath}>The whole report</a> is a page of its own, to
               keep or to print.
               {document.differences.length > EXPLAINED &&
-                ` Of all classes of difference it has the ${EXPLAINED} largest; markbridge compare report has all.`}
+                ` The report shows the ${EXPLAINED} largest classes of differences. markbridge compare report prints all classes.`}
             </p>
             <iframe class="report" src={reportPath} title="Report" />
           </Section>

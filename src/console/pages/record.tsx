@@ -91,7 +91,8 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
   unknown: (cause) =>
     `504 ADP_OUTCOME_UNKNOWN: no response of V3 shows whether the record was applied (${cause}).`,
   parked: (cause) => `The client already has its reply. The record is retried in the background (${cause}).`,
-  notApplied: (cause) => `503, or the 401 or 403 of V3: V3 did not judge the record (${cause}).`,
+  notApplied: (cause) =>
+    `503, or the 401 or 403 that V3 answered, because V3 did not process the record (${cause}).`,
   open: () => 'None yet: the record is in flight.',
 }
 

@@ -35,7 +35,7 @@ interface PostgresOptions {
 const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
-/** Creates the store of a PostgreSQL database, which several instances may share. Needs PostgreSQL 13. */
+/** Creates the store of a PostgreSQL database, which several instances may share. Needs PostgreSQL 13 or newer. */
 export function createPostgresStore({ url, timeoutMs, markFile: path }: PostgresOptions): Store {
   const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })

@@ -11,7 +11,7 @@ import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
 /** What all instances know of a partner, whatever its stage. */
 export interface SeenNote {
-  /** V3's last verdict. `ownRefused` concerns credentials from the configuration. */
+  /** V3's last verdict on the credentials of this partner. `ownRefused` means that V3 rejected credentials from the configuration. */
   readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'
   /** The number of records in each of the latest minutes, by minutes since the epoch. */
   readonly minutes: ReadonlyMap<number, number>

@@ -176,7 +176,7 @@ export function createStageChanges(database: JournalDatabase) {
         if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
-    /** Returns the reason why `propose` would refuse the change, or `undefined`. Changes no stage. */
+    /** Returns the reason why `propose` would refuse the change, or `undefined` if it would not. Changes no stage. */
     hindrance: (wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)

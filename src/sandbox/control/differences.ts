@@ -30,7 +30,7 @@ type DifferencePlan = z.output<typeof schema>
 /** A read by such an id finds the mark. */
 export const otherIdKind = 'otherMark'
 
-/** Starts without differences. They affect only reads of marks. */
+/** Creates the differences of the sandbox, which affect only reads of marks. Without a plan the two sides do not differ. */
 export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()

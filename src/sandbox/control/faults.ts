@@ -149,7 +149,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)
     },
-    /** Returns the reply that a `status` or `rateLimit` fault with a path gives to a request inside a batch, or `undefined`. */
+    /** Returns the reply that a `status` or `rateLimit` fault with a path gives to a request inside a batch, or `undefined` if no fault matches. */
     strikeInside: (method: string, path: string): Reply | undefined => {
       const isInside = ({ fault }: Counted): boolean =>
         fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit')

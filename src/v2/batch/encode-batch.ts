@@ -76,7 +76,7 @@ export function encodeMismatch(newId: () => string): { contentType: string; body
   return { contentType: encoder.contentType, body: encoder.close(1) }
 }
 
-/** Returns the URL of a created record, or `undefined`. OData clients read it from `Location` (OData 4.01 Protocol 8.3.4). */
+/** Returns the URL of a created record, or `undefined` for other replies. OData clients read it from `Location` (OData 4.01 Protocol 8.3.4). */
 export function locationOf(
   { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
   recordsUrl: string | undefined,

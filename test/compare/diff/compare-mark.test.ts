@@ -71,7 +71,7 @@ describe('compareMark', () => {
     expect({ verdict, lines }).toEqual({ verdict: 'differs', lines: [`${path} ${found}`] })
   })
 
-  it.each(equivalent)('accepts %s by the rule %s', (member, rule, v2, v3) => {
+  it.each(equivalent)('accepts a difference in %s by the rule %s: %j and %j', (member, rule, v2, v3) => {
     expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
       verdict: 'equivalent',
       differences: [],

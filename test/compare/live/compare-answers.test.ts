@@ -23,7 +23,7 @@ describe('comparing a read', () => {
     ['?$filter=a&$select=Learner, AttendableEvent', undefined],
     ['?$filter=a&$select=ExternalID', undefined],
     ['?$filter=a&$select=*', undefined],
-  ])('selects %s or skips it with a reason', (target, reason) => {
+  ])('compares %s, or skips it with a reason', (target, reason) => {
     expect(reasonOf(target)).toBe(reason)
   })
 

@@ -72,7 +72,7 @@ describe('readBatchReply', () => {
     ['if only some parts have ids', [{ id: '1', n: 1 }, { n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
     ['if one answer is a 500', [{ id: '1', n: 1, status: 500 }, { id: '2', n: 2 }, { id: '3', n: 3 }], ['serverError', 2, 3], true],
   ] // prettier-ignore
-  it.each(rows)('assigns an answer to each record %s', (_name, parts, words, sound) => {
+  it.each(rows)('determines the outcome of each record %s', (_name, parts, words, sound) => {
     expect(outcomes(multipart(parts), 3)).toEqual({ words, sound })
     const flat = parts.flat()
     // In JSON every answer has an id.
