@@ -173,8 +173,8 @@ function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
 const RETRY_AFTER_MS = 10
 
 /**
- * Uses synchronous FULL, because WAL with NORMAL makes no fsync. If two connections switch a new file at the same moment, SQLite refuses
- * one at once instead of waiting, so this function retries.
+ * Uses synchronous FULL, because with WAL and NORMAL a commit makes no fsync. If two connections switch a new file at the same moment,
+ * SQLite refuses one at once instead of waiting, so this function retries.
  */
 function useWal(database: DatabaseSync, busyMs: number): void {
   const untilMs = performance.now() + busyMs
