@@ -75,7 +75,7 @@ const secretSources = (onRead?: OnRead): SecretSources => ({
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
-/** The YAML parser is loaded only for a file, because loading it takes longer than most commands without a file run. */
+/** Reads a file. The YAML parser is loaded here, because loading it takes longer than most commands without a file run. */
 async function readFileAt(path: string, onRead?: OnRead): Promise<YamlFile> {
   const text = await readText(path, onRead)
   const { readYaml } = await import('./yaml.ts')

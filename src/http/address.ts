@@ -57,7 +57,7 @@ export function parseAddressRange(text: string): Range | undefined {
   return { address, prefix: Number(prefix ?? bits), family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** An IPv4 address equals its IPv4-mapped IPv6 form. */
+/** Creates a list of addresses and ranges. An IPv4 address equals its IPv4-mapped IPv6 form. */
 export function createAddressList(ranges: readonly string[]): AddressList {
   if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()

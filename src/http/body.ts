@@ -82,7 +82,7 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   throw new AdapterError('ADP_CONTENT_ENCODING', 'The Content-Encoding must be gzip, deflate, br or none.')
 }
 
-/** `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
+/** Creates the error of a body that is too large. `bytes` is its size, or `undefined` if the body was not read to its end. */
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =

@@ -73,7 +73,7 @@ export function takeTarget(request: IncomingMessage): RequestTarget {
   return target
 }
 
-/** A trailing slash belongs to the last segment. */
+/** Returns the path without its last `count` segments. A trailing slash belongs to the last segment. */
 export function pathBefore(path: string, count: number): string {
   let end = path.endsWith('/') ? path.length - 1 : path.length
   for (let left = count; left > 0 && end > 0; left -= 1) end = path.lastIndexOf('/', end - 1)

@@ -17,7 +17,7 @@ export interface Slicing {
   readonly later: (act: () => void) => void
 }
 
-/** Each turn of the event loop runs one slice, so that many large requests delay others no longer than one. */
+/** Creates the sharing of the event loop. Each turn runs one slice, so that many large requests delay others no longer than one. */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
   const turn = (): void => {

@@ -34,7 +34,7 @@ interface KeptOfOwner {
   isAccepted: boolean
 }
 
-/** Must be refreshed once before use. */
+/** Creates the count of stored bytes by owner. It must be refreshed once before use. */
 export function createKeptBytes(
   db: Kysely<JournalTables>,
   { ownerBytes, newcomerBytes }: KeptLimits,

@@ -28,7 +28,7 @@ export async function openJournalLater(
   }
 }
 
-/** `shown` is the failure that was reported last. */
+/** Creates a journal that opens later. `shown` is the failure that was reported last. */
 function createLateJournal(
   open: () => Promise<Journal>,
   shown: string,
@@ -68,7 +68,7 @@ function createLateJournal(
       )
     return journal
   }
-  /** A call before the journal is open rejects, as later failures do. */
+  /** Calls the journal. Rejects while the journal is not open, as later failures do. */
   const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
     durable: true,

@@ -9,7 +9,7 @@ import type { JournalTables } from './schema.ts'
 const REFS_PER_STATEMENT = 1_000
 const NONE: readonly RecordRef[] = []
 
-/** PostgreSQL treats a parameter as text unless its type is stated. */
+/** Returns a reference as a row in SQL. PostgreSQL treats a parameter as text unless its type is stated. */
 const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
   sql`(cast(${batch} as bigint), cast(${position} as integer))`
 

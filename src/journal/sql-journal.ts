@@ -37,7 +37,7 @@ interface JournalEvents {
   /** The journal cannot be reached or written. Called once until `recovered`. */
   failed(reason: string): void
   recovered(): void
-  /** The lease expired, so other instances may have finished the batches of this one. */
+  /** Called when the lease has expired. Other instances may have finished the batches of this one. */
   leaseLost(): void
 }
 
@@ -105,7 +105,7 @@ export async function openJournal(options: JournalOptions): Promise<DurableJourn
   })
 }
 
-/** The store is closed with the journal, or if opening fails. */
+/** Opens a journal on a store. Closes the store with the journal, or if opening fails. */
 export async function openJournalOn(
   store: Store,
   options: Omit<JournalOptions, 'url'>,

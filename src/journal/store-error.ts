@@ -39,7 +39,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
   })
 }
 
-/** `what` must not contain a value of a record. */
+/** Creates the error of a damaged journal. `what` must not contain a value of a record. */
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -48,7 +48,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** `what` names the kind of row and the batch. */
+/** Creates the error of a damaged row. `what` names the kind of row and the batch. */
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',

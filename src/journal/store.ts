@@ -47,11 +47,11 @@ export interface Store {
    * `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>
-  /** Like `findDamage`, but reads the whole file. */
+  /** Reads the whole file and returns its damage, or `undefined` if there is none. */
   checkIntegrity(): Promise<string | undefined>
   /** Returns SQL for the clock that leases are measured by, in milliseconds. */
   nowMs(): RawBuilder<number>
-  /** Must be called once, before the first `commit`. */
+  /** Prepares commits. Must be called once, before the first `commit`. */
   prepare(secrets: StoreSecrets): Promise<void>
   /** Makes a group durable as a whole or not at all. Never rejects. */
   commit(group: Group): Promise<Committed>

@@ -36,7 +36,7 @@ const noteFields: Readonly<Record<string, Field>> = {
   Attachments: strings,
 }
 
-/** The fields of a relationship between a learner and a contact, seen from either side. */
+/** Returns the fields of a relationship between a learner and a contact. */
 const relationshipFields = (typeName: string): Readonly<Record<string, Field>> => ({
   HasCourtOrder: bool,
   HasParentalResponsibility: bool,

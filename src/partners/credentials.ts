@@ -42,7 +42,7 @@ interface Accepted {
 /** Client credentials that V3 or V2 accepted. They decide whose share a request uses and what may finish open records. */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** The credentials are kept in memory only. */
+/** Creates the memory of accepted credentials, which are never written to a disk. */
 export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
@@ -146,7 +146,7 @@ const MAX_VERDICTS = 20_000
 /** V3's verdicts on tokens, per batch. They are kept in memory for ten minutes, and never longer than the token is valid. */
 export type TokenVerdicts = ReturnType<typeof createTokenVerdicts>
 
-/** `nowMs` returns milliseconds since the epoch. */
+/** Creates the memory of verdicts on tokens. `nowMs` returns milliseconds since the epoch. */
 export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,

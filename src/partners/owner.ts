@@ -60,12 +60,12 @@ export function identify(
  */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'sub'] as const
 
-/** An issuer may give all its clients an empty claim. */
+/** Returns true for a claim that is not empty. An issuer may give all its clients an empty claim. */
 function isTelling(text: string | undefined): text is string {
   return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
 
-/** All keys in the list of a partner belong to one client. */
+/** Returns true if a partner is matched by its keys, which then all belong to one client. */
 const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
 /** Hashes texts that are JSON already, because `JSON.parse` may make different numbers equal. */
@@ -135,7 +135,7 @@ function readItems(
   return false
 }
 
-/** An object names no school; the partner's header may name one instead. */
+/** Returns the school that a claim names, or `undefined` for an empty claim or an object. The partner's header may name a school instead. */
 function toSchool(text: string | undefined): string | undefined {
   if (text === undefined || !isTelling(text) || text.startsWith('{')) return undefined
   return /^["[]/.test(text) ? [JSON.parse(text)].flat().join(' ') : text

@@ -25,7 +25,7 @@ export function createRegistry(first: readonly Partner[]) {
   const countOf = (partner: Partner): number => counts.get(partner) ?? 0
   replace(first)
   return {
-    /** A request keeps its partner to the end. */
+    /** Returns the partner of a request, or `undefined` if no partner matches. A request keeps its partner to the end. */
     find: (request: IncomingMessage, subscriptionKey: string): Partner | undefined =>
       findFirst(partners, request, subscriptionKey),
     /** Returns the newest partner with this id, even after its removal, so that records which arrived meanwhile are finished. */

@@ -76,7 +76,7 @@ export function readOptions(options: SandboxOptions): SandboxSettings {
   )
 }
 
-/** This check is not part of the schema, because the port can come from a command-line flag when the rest comes from a file. */
+/** Finds options that need another option. The schema cannot check this, because a flag may add the port to a file. */
 function conflictsOf({ v2, v2Port }: SandboxSettings): ErrorDetail[] {
   if (v2 === undefined || v2Port !== undefined) return []
   return [{ code: 'ADP_USAGE', target: 'v2', message: 'needs v2Port, the port of V2' }]

@@ -48,7 +48,7 @@ interface V2Failure {
 
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** An unknown outcome never becomes a plain failure. */
+/** Returns V2's form of a failed outcome. An unknown outcome never becomes a plain failure. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':

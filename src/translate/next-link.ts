@@ -11,7 +11,7 @@ const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as co
 /** Matches the name of any other member that may say that the page is not the last one. */
 const OTHER = /next|more|continu|skiptoken/i
 
-/** An unknown form of link to more rows is broken, because ignoring it would omit rows. */
+/** Reads the link to the next page. A link in an unknown form counts as broken, because ignoring it would omit rows. */
 export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink {
   const links = new Set(names.map((name) => page[name] ?? undefined))
   links.delete(undefined)

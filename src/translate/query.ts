@@ -286,7 +286,7 @@ function toV3Binary(node: BinaryExpr): BinaryExpr {
   return { ...node, left: atMidnight(left, right), right: atMidnight(right, left) }
 }
 
-/** V3 rejects a date in place of a time (service-facts 8). V2's parser reads such a date as midnight in UTC. */
+/** Replaces a date that is compared with a time by midnight in UTC, as V2's parser reads it. V3 rejects the date (service-facts 8). */
 function atMidnight(node: Expr, other: Expr): Expr {
   if (isDate(other)) return node
   if (node.kind === 'list') return { ...node, items: node.items.map(toMidnight) }
@@ -298,7 +298,7 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
     ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
     : node
 
-/** The flat type has no field of type Edm.Date. */
+/** Returns true for a date. The flat type has no field of type Edm.Date, so only literals and functions are dates. */
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'

@@ -272,7 +272,10 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/** A service with its own clock would store the posted millisecond only by chance. */
+/**
+ * Returns the stored values if they prove that the mark is the posted one, otherwise `undefined`. A service with its own clock would store
+ * the posted millisecond only by chance.
+ */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined

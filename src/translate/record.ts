@@ -59,7 +59,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
   return { record, faults: undefined, unmapped }
 }
 
-/** The inverse of `toV3Record` for the fields of service.md 4.2. */
+/** Converts a V3 record to the flat form. Inverts `toV3Record` for the fields of service.md 4.2. */
 export function toFlatRecord(record: V3Record): FlatRecord {
   return {
     Present: record.Present,
@@ -73,7 +73,7 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** A member that the service omits or shows as null keeps the posted value. */
+/** Builds the flat reply from V3's reply. A member that the service omits or shows as null keeps the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
     shownId(posted[name], reply[name]) ?? posted[name].ExternalID

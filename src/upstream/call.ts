@@ -19,7 +19,7 @@ export interface ReplyHead {
 export interface ReplySink {
   /** Called right before the request is written. If it throws, nothing is sent, and the call fails with that error. */
   beforeSend(): void
-  /** May throw to refuse the reply. The call then fails with that error. */
+  /** Receives the head of the reply. May throw to refuse the reply; the call then fails with that error. */
   onHead(head: ReplyHead): void
   /** Returns false to pause the reply until `StreamCall.resume`. */
   onData(chunk: Buffer): boolean

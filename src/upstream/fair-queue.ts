@@ -182,7 +182,7 @@ export class FairQueue {
     this.serve()
   }
 
-  /** Must be called when the supply has grown. */
+  /** Admits waiting calls. Must be called when the supply has grown. */
   serve(): void {
     // A call that ends at once must not admit the next one from within, because thousands of calls would nest.
     if (this.isServing) return
@@ -277,7 +277,7 @@ class FairLine {
   }
 }
 
-/** A single entry stays where it is, which costs nothing. */
+/** Moves an entry to the end of its map. */
 function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value): void {
   if (map.size === 1) return
   map.delete(key)

@@ -60,7 +60,7 @@ export interface RateLimit {
    * there was none, `undefined` if the shared store cannot be reached. May miss another instance's pause for a second.
    */
   sincePauseMs(): Promise<number | undefined>
-  /** Calls that wait or were sent still count. */
+  /** Changes the rate. Calls that wait or were sent still count. */
   setRate(callsPerSecond: number): void
   waiting(priority: CallPriority): number
   /** Returns true if no call waits and none was sent within the window, so that the limit may be dropped. */
@@ -233,7 +233,7 @@ interface CallTokens {
 /** How much longer a window is than the upstream's, because calls take different times to arrive. */
 const JITTER_MS = 50
 
-/** A fraction means one call in more than a second. */
+/** Returns the limit for a rate. A rate below one means one call in more than a second. */
 function toCallLimit(callsPerSecond: number): CallLimit {
   const calls = Math.max(1, Math.floor(callsPerSecond))
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }

@@ -34,7 +34,7 @@ export function createActiveRecords() {
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Must be called once the outcomes of the records are durable. */
+        /** Releases records whose outcomes are durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           removeIfDone()

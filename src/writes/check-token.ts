@@ -49,7 +49,7 @@ function needsCheck(
   )
 }
 
-/** Only such a record has a part with a reply of the service. */
+/** Returns true for a record whose part of the reply contains an answer of the service. */
 function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }

@@ -181,7 +181,7 @@ function planSingle(
   }
 }
 
-/** Exactly one of `flat` and `faults` is defined. */
+/** Plans one record from its decoded form or its faults. Exactly one of `flat` and `faults` is defined. */
 function planRecord(
   answering: PartPreferences,
   flat: FlatRecord | undefined,
@@ -196,7 +196,7 @@ function planRecord(
   return { record: { answering, record, faults: own, key }, unmapped: unmapped.length }
 }
 
-/** `upstream` is the base address of V3. */
+/** Returns the digests by which the journal recognises a batch. `upstream` is the base address of V3. */
 export async function identityOf(
   owner: string,
   upstream: string,

@@ -99,7 +99,7 @@ function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: Repl
   return toReply(planned, status, worded, context)
 }
 
-/** The service chooses the code, so inherited members must not be read. */
+/** Replaces the message of an error with the configured text. The service chooses the code, so inherited members must not be read. */
 function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
   return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }

@@ -287,7 +287,7 @@ function createSettler(
   }
 }
 
-/** The client may resend a record whose credentials were denied, or else recovery retries it. */
+/** Settles a record whose credentials were denied. The client may resend the record, or else recovery retries it. */
 function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run

@@ -19,7 +19,7 @@ export const notApplied = (reason: NotAppliedReason): NotApplied => ({
 
 type NotApplied = Extract<PostOutcome, { kind: 'notApplied' }>
 
-/** A record that may have been applied before stays unknown. */
+/** Returns the outcome of a record that was not sent now. A record that may have been applied before stays unknown. */
 export function unsentOutcome(
   first: FirstStep,
   reason: NotAppliedReason,

@@ -47,7 +47,7 @@ export interface SessionOptions {
   readonly together?: number | undefined
 }
 
-/** If V3 rejects one of the adapter's own tokens (401) first of all, the session renews the token once and sends the records again. */
+/** Opens a session that posts records. If V3 first of all rejects the adapter's own token (401), the session renews the token once. */
 export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
@@ -68,7 +68,7 @@ export function openWriteSession(
   let isAccepted = false
   let mayRenew = renew !== undefined
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
-  /** A token may have expired early, so only V3's answer to the next token counts. */
+  /** Returns the error if V3 denied the adapter's own credentials. After a 401 only V3's answer to the renewed token counts. */
   const ownDenial = (error: UpstreamError): AdapterError | undefined =>
     error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
   const onDenied = (error: UpstreamError): void => {
@@ -295,7 +295,7 @@ function toAdapterError(cause: unknown): AdapterError {
   return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
 }
 
-/** The read has the priority of a write in the queue and must end within the budget of its batch. */
+/** Reads from V3 with the priority of a write, within the budget of the batch. */
 export async function readPaced(
   { clock, reader, accepted }: Pick<WriteContext, 'clock' | 'reader' | 'accepted'>,
   authorisation: Authorisation,

@@ -133,7 +133,7 @@ function tooShort(missing: number): AdapterError {
   )
 }
 
-/** Default: a boundary that no batch uses. */
+/** Returns the content type of a batch with this boundary. Default: a boundary that no batch uses. */
 export function contentTypeOf(boundary = 'none'): string {
   const isToken = /^[\w'+.-]+$/.test(boundary)
   return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`

@@ -51,7 +51,7 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
   return lists
 }
 
-/** The condition of registrations is the longest that names one learner. */
+/** Returns the condition of registrations for one learner, the longest of all resources. */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>

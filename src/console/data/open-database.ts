@@ -93,7 +93,7 @@ function openPostgres(url: string) {
 
 const POSTGRES_NOW_MS = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`
 
-/** `lock` prevents others from creating the tables at the same time. */
+/** Wraps a database. `lock` prevents others from creating the tables at the same time. */
 const toDatabase = (db: Db, dialect: Dialect, lock: RawBuilder<unknown>) => ({
   ...{ db, dialect },
   nowMs: () => (dialect === 'sqlite' ? sql<number>`${Date.now()}` : POSTGRES_NOW_MS),

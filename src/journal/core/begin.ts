@@ -170,7 +170,7 @@ interface Arrival {
   readonly retired: readonly number[]
 }
 
-/** `earlier` lists the batches of the same owner and ids that are not retired, newest first. */
+/** Decides whether an arriving batch is new. `earlier` lists the batches of its owner and ids that are not retired, newest first. */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,

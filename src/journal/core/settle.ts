@@ -63,8 +63,8 @@ export function settle(
 }
 
 /**
- * Repeating an outcome after a lost answer is not an error. Returns `lost` for a different outcome, and for an instance that no longer owns
- * the batch: the other instance may have worded the same outcome differently.
+ * Settles one record. Repeating an outcome after a lost answer is not an error. Returns `lost` for a different outcome, and for an instance
+ * that no longer owns the batch: the other instance may have worded the same outcome differently.
  */
 function settleOne(
   { instance, nowMs, changes }: ChangeContext,

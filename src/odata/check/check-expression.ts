@@ -210,7 +210,7 @@ function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): Lambd
   return { kind: 'any', source, predicate, type: booleanType, position: operand.position }
 }
 
-/** This model has no type inheritance, so `isof` tests that the operand has the named type and is not null. */
+/** Checks `cast` and `isof`. The model has no inheritance, so `isof` tests that the operand has the named type and is not null. */
 function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
   const { position, typeName } = node
   const operand = requireSingle(node.operand === undefined ? scope.instance : check(node.operand, scope))
@@ -257,7 +257,7 @@ function resolveRoot(path: PathExpr, scope: Scope): MemberNode {
   }
 }
 
-/** An alias without a value is null (OData URL conventions 5.3). */
+/** Checks the value of an alias. An alias without a value is null (OData URL conventions 5.3). */
 function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   const value = scope.aliases.get(name)
   if (value === undefined) return nullConstant(position)

@@ -278,7 +278,7 @@ function enumConstant(members: readonly string[], info: EnumTypeInfo, position: 
   return { kind: 'constant', value, type: { family: 'enum', name: info.name, collection: false }, position }
 }
 
-/** The namespace may differ from that of the model (service-facts 14). */
+/** Checks the members of an enumeration literal. Its namespace may differ from that of the model (service-facts 14). */
 export function checkEnumLiteral(
   { typeName, members, position }: EnumLiteral,
   index: ModelIndex,

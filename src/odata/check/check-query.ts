@@ -85,7 +85,7 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/** Only casts to the type itself may precede a navigation property, because complex types have none. */
+/** Finds the targets of a path. Only casts to the type itself may precede a navigation property, because complex types have none. */
 function findTargets(
   { path }: ExpandItem,
   type: StructuredType,
@@ -101,7 +101,7 @@ function findTargets(
   throw new QueryError(`${type.name} has no navigation property ${last?.name}`, last?.position ?? 0)
 }
 
-/** An item that names a property takes precedence over `*`. */
+/** Checks `$expand`. An item that names a property takes precedence over `*`. */
 function checkExpand(
   items: readonly ExpandItem[],
   type: StructuredType,
@@ -131,7 +131,7 @@ function checkExpand(
 
 type Draft = Map<string, Draft | 'all'>
 
-/** The paths of a nested `$select` begin with the path of the item. */
+/** Returns the paths of an item. Those of a nested `$select` begin with the path of the item. */
 function pathsOf({ path, select }: SelectItem): (readonly ItemSegment[])[] {
   return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }

@@ -54,7 +54,7 @@ const writeProperty = (property: Property): string =>
     Scale: property.scale,
   })
 
-/** A collection is never null, so its `Nullable` attribute is omitted (CSDL XML 8.4). */
+/** Writes a navigation property. A collection is never null, so its `Nullable` attribute is omitted (CSDL XML 8.4). */
 const writeNavigation = (property: NavigationProperty): string =>
   element('NavigationProperty', {
     Name: property.name,

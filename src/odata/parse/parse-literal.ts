@@ -35,7 +35,7 @@ function parseString(cursor: Cursor, position: number): Literal {
   return { kind: 'literal', type: 'Edm.String', value, position }
 }
 
-/** A literal that starts with a digit or a sign is a guid, date, date-time, time of day or number. */
+/** Parses a literal that starts with a digit or a sign: a guid, date, date-time, time of day or number. */
 function parseNumeric(cursor: Cursor, position: number): Literal | undefined {
   const literal = (type: LiteralType, value: string): Literal => ({ kind: 'literal', type, value, position })
   const guid = cursor.match(guidPattern)

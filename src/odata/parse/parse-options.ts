@@ -89,7 +89,7 @@ function parseLevels(cursor: Cursor): number | 'max' {
 const parseText = (cursor: Cursor, pattern: RegExp, expected: string): string =>
   cursor.match(pattern) ?? cursor.fail(`Expected ${expected}`)
 
-/** The returned `QueryOptions` has only this option. */
+/** Parses the value of one option. The returned `QueryOptions` has only this option. */
 export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOptions {
   switch (option) {
     case 'filter':

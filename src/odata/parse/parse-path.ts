@@ -54,7 +54,7 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   return parts
 }
 
-/** The parentheses hold a key or the arguments of a function. */
+/** Parses parentheses, which contain a key or the arguments of a function. */
 function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor

@@ -5,7 +5,7 @@ import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
-/** `expected` says what may follow the parsed part, for the error message. */
+/** Parses a whole text. `expected` says what may follow the parsed part, for the error message. */
 function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
   const cursor = new Cursor(text)
   const value = parse(cursor)

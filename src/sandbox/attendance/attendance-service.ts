@@ -82,7 +82,7 @@ export function createAttendanceService(
 const isUnreadableChanges = ([set = '', call = '']: readonly string[]): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 
-/** Below `/V1/Lookup/Attendance` a lookup can be addressed by its set or by its type (service-facts 7 and 13). */
+/** Returns the name of the set that a lookup is addressed by: its set or its type (service-facts 7 and 13). */
 function lookupName(name: string): string {
   return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
 }

@@ -38,7 +38,7 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
     const patches = school.patches.all()
     return list.map((one) => ({ ...one, entity: patches.get(one.learner) ?? one.entity }))
   }
-  /** The member collections of a group are getters, so that they are built only if a query follows them. */
+  /** Returns the groups of a day. Their member collections are getters, so that they are built only if a query follows them. */
   const groups = (day: number): LearnerEntity[] =>
     groupsOn(day, school.ids, school.roster.entries).map(({ entity, members }) => {
       for (const { name } of memberSets) {

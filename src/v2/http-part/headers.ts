@@ -66,7 +66,7 @@ export function lineEnd(bytes: Buffer, from: number, to: number): { text: number
   return { text: found > from && bytes[found - 1] === CR ? found - 1 : found, next: found + 1 }
 }
 
-/** `name` must be in lower case. */
+/** Returns the values of a header in their order. `name` must be in lower case. */
 export function valuesOf(lines: HeaderLines, name: string): string[] {
   return lines.filter(([own]) => own === name).map(([, value]) => value)
 }

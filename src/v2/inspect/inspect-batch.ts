@@ -143,7 +143,7 @@ function inOrder(findings: readonly Finding[]): Finding[] {
 
 const NAMED = 3
 
-/** A client whose ids differ does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
+/** Reports ids that differ. Their client does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
 function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {
@@ -171,7 +171,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** For a body that cannot be decoded, reports both boundaries if the first delimiter does not have the header's boundary. */
+/** Reports both boundaries of a body that cannot be decoded if the first delimiter does not have the header's boundary. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []

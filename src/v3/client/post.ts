@@ -281,7 +281,7 @@ const notApplied = (reason: NotAppliedReason): Unanswered => ({
 const codeOf = (cause: unknown): ErrorCode | undefined =>
   cause instanceof AdapterError ? cause.code : undefined
 
-/** The adapter's own errors come from `beforeSend` and from the budget, all others from undici. */
+/** Returns why a request was not sent. Errors of the adapter come from `beforeSend` and from the budget, all others from undici. */
 function unsentReasonOf(failure: unknown): NotAppliedReason {
   const code = codeOf(failure)
   if (code === undefined) return 'notConnected'
