@@ -13,8 +13,8 @@ import type { ForwardOutcome } from './forwarder.ts'
 
 /**
  * Counts the records of a write for the advice on the partner's next step, once the write is over and only if a service has accepted the
- * client's credentials by then. On V3 only records that V3 confirmed or refused count. At `complete` nothing is counted, because no step
- * follows.
+ * client's credentials by then. On V2 only writes count that were sent, and on V3 only records that V3 confirmed or refused. A resend that
+ * the journal knows has no such record, because it was counted when it was first sent. At `complete` no step follows, so nothing counts.
  */
 export function countWrite(
   { seen }: Pick<ProxyContext, 'seen'>,
@@ -25,6 +25,7 @@ export function countWrite(
   const partner = client.partner.id
   if (!isWriteKind(kind) || stage === 'complete') return {}
   let count = (): void => undefined
+  let isServed = false
   const settled = new Set<number>()
   return {
     decoded: (plan) => {
@@ -36,13 +37,17 @@ export function countWrite(
         plan.records.map(({ key, record }, position) => ({
           key: key === '' ? undefined : key,
           code: record?.AttendanceCode.ExternalID,
-          hasOutcome: side === 'v2' || (record !== undefined && settled.has(position)),
+          hasOutcome: isServed && (side === 'v2' || (record !== undefined && settled.has(position))),
         }))
       count = () => seen.recordWrite({ partner, stage, revision, unit, side, receivedMs, records })
     },
     settled: (position, { status }) => {
       // A 409 means that a newer mark replaced the record.
       if (status !== 409 && ['good', 'refused'].includes(ofStatus(status))) settled.add(position)
+    },
+    replied: (reply) => {
+      if (reply.kind === 'answered') isServed = !reply.answered.replayed
+      else if (reply.kind === 'relayed') isServed = reply.outcome.kind !== 'notSent'
     },
     ended: () => {
       if (isAccepted()) count()

@@ -49,7 +49,7 @@ async function outcomeOf(
 }
 
 const tally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
-const answer = { tally, queuedMs: 0, askedV3: true, outcomesShown: true }
+const answer = { tally, queuedMs: 0, replayed: false, askedV3: true, outcomesShown: true }
 
 const reading = { slices: createSlicing().open() }
 
@@ -77,7 +77,11 @@ const error = (code: ConstructorParameters<typeof AdapterError>[0]): AdapterErro
 
 describe('countWrite', () => {
   const plan = ['a', 'b', 'c'].map((key) => ({ key, record: { AttendanceCode: { ExternalID: 'N' } } }))
-  const keysOf = (side: 'v2' | 'v3', statuses: readonly number[]): readonly unknown[] => {
+  const keysOf = (
+    side: 'v2' | 'v3',
+    statuses: readonly number[],
+    replied: Replied | undefined,
+  ): readonly unknown[] => {
     const found: unknown[] = []
     const seen = {
       ...noSeen,
@@ -91,18 +95,29 @@ describe('countWrite', () => {
     const noted = countWrite({ seen }, write, () => true)
     noted.decoded?.({ records: plan } as unknown as Plan)
     statuses.forEach((status, position) => noted.settled?.(position, { status } as PartReply))
+    if (replied !== undefined) void noted.replied?.(replied)
     noted.ended?.(undefined)
     return found
   }
+  const onV3 = repliedOnV3(answer)
+  const fromJournal = repliedOnV3({ ...answer, replayed: true })
+  const lost = repliedOnV2({ kind: 'lost', error: error('ADP_V2_OUTCOME_UNKNOWN') })
+  const notSent = repliedOnV2({ kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') })
 
-  it.each<[string, 'v2' | 'v3', readonly number[], readonly string[]]>([
-    ['confirmed and refused records', 'v3', [201, 204, 400], ['a', 'b', 'c']],
-    ['no record that V3 failed to apply', 'v3', [503, 504, 409], []],
-    ['only the records that V3 settled before a failure', 'v3', [201, 503], ['a']],
-    ['no record if the write was refused as a whole', 'v3', [], []],
-    ['every record that was sent to V2', 'v2', [], ['a', 'b', 'c']],
-  ])('counts %s', (_, side, statuses, keys) => {
-    expect(keysOf(side, statuses)).toEqual(keys)
+  it.each<[string, 'v2' | 'v3', readonly number[], Replied | undefined, readonly string[]]>([
+    ['confirmed and refused records', 'v3', [201, 204, 400], onV3, ['a', 'b', 'c']],
+    ['no record that V3 failed to apply', 'v3', [503, 504, 409], onV3, []],
+    ['only the records that V3 settled', 'v3', [201, 503], onV3, ['a']],
+    ['no record if the write was refused as a whole', 'v3', [], undefined, []],
+    ['no record of a resend that the journal answered at V3', 'v3', [201, 201, 400], fromJournal, []],
+    ['no record of a resend that failed after parts from the journal', 'v3', [201, 201], undefined, []],
+    ['every record that was sent to V2', 'v2', [], repliedOnV2(answered(200)), ['a', 'b', 'c']],
+    ['every record that was sent to V2 if the reply was lost', 'v2', [], lost, ['a', 'b', 'c']],
+    ['no record that was not sent to V2', 'v2', [], notSent, []],
+    ['no record of a resend that the journal answered at V2', 'v2', [201], fromJournal, []],
+    ['no record of a write that was refused before it reached V2', 'v2', [], undefined, []],
+  ])('counts %s', (_, side, statuses, replied, keys) => {
+    expect(keysOf(side, statuses, replied)).toEqual(keys)
   })
 })
 

@@ -94,7 +94,7 @@ export function unreadableOf(kept: KeptEvidence | undefined): number {
   return countsOf(kept?.counts ?? new Map(), 'unreadable')[0]?.count ?? 0
 }
 
-/** A decoded write. On V3 only records that V3 confirmed or refused count, and a write without such a record does not count. */
+/** A decoded write. Only records with an outcome count, and a write without such a record does not count. */
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
@@ -106,7 +106,7 @@ interface SeenRecord {
   /** `undefined` if the record cannot be read. */
   readonly key: string | undefined
   readonly code: string | undefined
-  /** False if V3 did not report the outcome of the record. */
+  /** False if the record was not sent to V2, if V3 did not report its outcome, or if the journal answered a resend. */
   readonly hasOutcome: boolean
 }
 
