@@ -245,7 +245,7 @@ const isFinal = ({ kind }: StoreError): boolean =>
 const isNotStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. What was not stored was not sent. Try again later.`,
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. What was not stored was not sent, but an earlier copy of the request may have been applied. Send the same request again later, unchanged.`,
     { cause: storeError?.cause },
   )
 

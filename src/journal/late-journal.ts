@@ -64,7 +64,7 @@ function createLateJournal(
     if (journal === undefined)
       throw new AdapterError(
         'ADP_JOURNAL_UNAVAILABLE',
-        'The journal has not been reached since the adapter started. Nothing was sent. Try again later.',
+        'The journal has not been reached since the adapter started. This copy of the request was not sent, but an earlier copy may have been applied. Send the same request again later, unchanged.',
       )
     return journal
   }

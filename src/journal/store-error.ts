@@ -43,7 +43,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged or was replaced: ${what}. Nothing was sent. Its operator must restore it or accept the loss.`,
+    `The journal is damaged or was replaced: ${what}. Nothing was sent now. Its operator must restore it or accept the loss.`,
     { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'journal' }] },
   )
 }

@@ -79,6 +79,7 @@ export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return
   throw new AdapterError(
     'ADP_STAGE_UNKNOWN',
-    'The stage of this partner may have changed: another instance may already send the writes of this client to the other service. Nothing was sent. Send the request again.',
+    'The stage of this partner may have changed: another instance may already send the writes of this client to the other service. ' +
+      'This copy of the request was not sent, but an earlier copy may have been applied. Send the same request again, unchanged.',
   )
 }

@@ -184,7 +184,7 @@ function openBatch(
     if (journal.lease() === begun.lease) return
     throw new AdapterError(
       'ADP_JOURNAL_UNAVAILABLE',
-      'This instance lost its lease on the journal before it sent the request to V2. The request was not sent. Send it again.',
+      'This instance lost its lease on the journal before it sent the request to V2. This copy was not sent, but an earlier copy may have been applied. Send the same request again, unchanged.',
     )
   }
   return { kind: 'new', batch, recordEnd, lost: () => claim.lost(), expectLease }

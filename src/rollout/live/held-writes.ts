@@ -115,5 +115,8 @@ export function unknownStage(reason: Wait): AdapterError {
     reason === 'changing'
       ? 'The stage of this client is being changed, and the change did not end in time.'
       : 'The stage of this client cannot be read from the journal.'
-  return new AdapterError('ADP_STAGE_UNKNOWN', `${why} Nothing was sent. Send the request again later.`)
+  return new AdapterError(
+    'ADP_STAGE_UNKNOWN',
+    `${why} This copy of the request was not sent, but an earlier copy may have been applied. Send the same request again later, unchanged.`,
+  )
 }
