@@ -31,7 +31,8 @@ the next stage, and waits at most 10 s until every instance has drained; Ctrl+C
 withdraws it. A step that the advice does not call ready needs --despite-advice.
 back never waits: it goes from canary, v3 and complete to shadow, and from
 shadow to legacy. If the configuration names operators,
-MARKBRIDGE_OPERATOR_TOKEN says who acts. Without it, the user of the operating system acts.
+MARKBRIDGE_OPERATOR_TOKEN says who acts. Without it, the user of the operating
+system acts.
 Exit status: 0 done; 1 refused or failed (instances did not drain, the stage
 changed meanwhile, the audit trail is broken, a certificate fails); 2 wrong
 usage or configuration; 4 the step waits for the approval of another operator.`
