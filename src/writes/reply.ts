@@ -7,6 +7,7 @@ import {
   encodeErrorArray,
   encodeFlatReply,
   envelopRecord,
+  type FlatReply,
   type PartReply,
   type V2Error,
 } from '../v2/index.ts'
@@ -62,8 +63,13 @@ export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, contex
   const { record, answering } = planned
   if (outcome.kind !== 'accepted') return toFailure(planned, outcome, context)
   if (record === undefined) return toFaultPart(planned, context)
+  return toMarkPart(answering, toFlatReply(record, outcome.reply), context)
+}
+
+/** Returns the part of an accepted record whose mark is `mark`. */
+export function toMarkPart(answering: PartPreferences, mark: FlatReply, context: ReplyContext): PartReply {
   if (answering.prefersMinimal) return toPart(answering, 204, undefined)
-  const json = encodeFlatReply(toFlatReply(record, outcome.reply), context.context, answering.metadata)
+  const json = encodeFlatReply(mark, context.context, answering.metadata)
   return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
 }
 
