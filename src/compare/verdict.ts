@@ -43,7 +43,7 @@ export interface Comparison {
   readonly expiredRules?: readonly string[]
 }
 
-export const isEqual = (comparison: Pick<Comparison, 'verdict'> | undefined): boolean =>
+export const isEqual = (comparison: { readonly verdict: string } | undefined): boolean =>
   comparison?.verdict === 'same' || comparison?.verdict === 'equivalent'
 
 export type VerdictCounts = Readonly<Record<Verdict, number>>

@@ -188,8 +188,6 @@ export const builtInRules: readonly string[] = [
   'order-unasked',
   'expand-list-of-v3',
   'servers-own-value',
-  'process-name',
-  'assumed-refusal',
   'context-address',
   'media-type-parameters',
   'no-outcome-shown',

@@ -119,7 +119,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
 /** A live exchange whose check ended with a result. */
 export interface ComparedSeen {
   readonly partner: string
-  readonly check: 'reply' | 'visible' | 'readBack' | 'answers'
+  readonly check: 'reply' | 'readBack' | 'answers'
   readonly kind: string
   readonly verdicts: ReadonlyMap<string, number>
   /** The number of differences by `<kind> <path>`. */
@@ -127,7 +127,7 @@ export interface ComparedSeen {
   readonly delaysMs: readonly number[]
 }
 
-const check = ['reply', 'visible', 'readBack', 'answers'] as const
+const check = ['reply', 'readBack', 'answers'] as const
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
 /** The `path` labels name fields of the service. Further paths share the label `(other)`. */

@@ -6,8 +6,8 @@ export interface StageRule {
   /** `unit` means that the side depends on the unit and the percentage of `canary`. */
   readonly serves: Side | 'unit'
   /**
-   * `reply` compares V2's reply with the reply that the adapter would have built, and reads V3 back. `answers` compares the answers of both
-   * sides to a read. `readBack` reads on V2 what V3 served.
+   * `reply` compares V2's reply with the reply that the adapter would have built from the marks on V3. `answers` compares the answers of
+   * both sides to a read. `readBack` reads on V2 what V3 served.
    */
   readonly compares: 'nothing' | 'reply' | 'answers' | 'readBack'
 }

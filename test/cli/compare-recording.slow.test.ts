@@ -76,12 +76,12 @@ describe('compare run --recording', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       kind: 'recording',
       complete: true,
-      ...{ offered: 30, compared: 30, dropped: 0, skipped: 0 },
-      verdicts: { same: 0, equivalent: 27, differs: 3, onlyV2: 0, onlyV3: 0, unknown: 0 },
-      // The refusals of the sandbox's V2 and V3 have different messages.
-      differences: [{ path: 'errors/Message', kind: 'value' }],
+      // Only a POST would show whether V3 refuses the three records that V2 refused.
+      ...{ offered: 30, compared: 27, dropped: 0, skipped: 3 },
+      verdicts: { same: 0, equivalent: 27, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 },
+      differences: [],
     })
-    expect(status).toBe(1)
+    expect(status).toBe(0)
     expect(stderr).toMatch(/1 recorded read\(s\) were not compared\. .*--v3/)
     expect(await effects()).toBe(before)
   })
@@ -141,7 +141,7 @@ describe('compare run --recording', () => {
     const registrations = { registrations: { equivalent: expect.any(Number) as unknown } }
     expect(learners).toBeGreaterThan(3)
     expect(await result()).toMatchObject({
-      skipped: 1,
+      skipped: 2,
       marks: { same: 3 },
       readKey: { same: 1, equivalent: 1 },
       ...registrations,

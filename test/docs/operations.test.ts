@@ -72,7 +72,7 @@ test('only counters have names that end in _total, and their series begin at 0 u
     late.map(([, name = '']) => `markbridge_${name}`).sort(),
   )
   expect(text).toContain(
-    'markbridge_compare_dropped_total{partner="default",check="visible",reason="full"} 0',
+    'markbridge_compare_dropped_total{partner="default",check="readBack",reason="full"} 0',
   )
   expect(text).toContain(
     'markbridge_compare_skipped_total{partner="default",check="reply",reason="failed"} 0',

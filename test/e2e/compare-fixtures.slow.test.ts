@@ -8,7 +8,7 @@ import { loadFixtures } from './support/fixture.ts'
 const credentials =
   'Connection: close\r\nOcp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n'
 
-it('finds differences between shadow and the legacy face only in the texts and own codes of errors, over all fixtures', async () => {
+it("finds differences between shadow and the legacy face only in the adapter's own error codes, over all fixtures", async () => {
   const { v2Url, v3Url } = await startFaces()
   const { adapter, compared } = await startCompared(v2Url, v3Url, { compare: { settleMs: 0 } })
   for (const { bytes } of await loadFixtures()) {
@@ -22,9 +22,14 @@ it('finds differences between shadow and the legacy face only in the texts and o
     // Some fixtures have a cut-off body, so their request never ends.
     await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 200))])
   }
-  await vi.waitFor(() => expect(compared.length).toBeGreaterThan(150), 60_000)
+  await vi.waitFor(() => expect(compared.length).toBeGreaterThan(70), 60_000)
   const replies = compared.filter(({ check }) => check === 'reply').flatMap(({ records }) => records)
   const paths = replies.flatMap(({ differences }) => differences.map(({ path }) => path))
-  expect([...new Set(paths)].sort()).toEqual(['errors/ErrorCode', 'errors/Message'])
-  expect(replies.filter(({ verdict }) => verdict.startsWith('only'))).toEqual([])
+  expect([...new Set(paths)].sort()).toEqual(['errors/ErrorCode'])
+  // V2 refuses most of the records, because they name no learner of its school.
+  expect([...new Set(replies.map(({ verdict }) => verdict))].sort()).toEqual([
+    'differs',
+    'equivalent',
+    'unchecked',
+  ])
 })

@@ -72,7 +72,7 @@ it('rollout advises each step from the first comparison to v3, and v3 only after
     await adapter.app.close()
   }
 
-  await takeRegisters([0], 2, {})
+  await takeRegisters([0], 1, {})
   const early = await advise()
   expect(early.verdict).toBe('inconclusive')
   // The time limit allows for a slow machine.
@@ -85,7 +85,7 @@ it('rollout advises each step from the first comparison to v3, and v3 only after
   ])
 
   const others = Array.from({ length: SESSIONS - 1 }, (_, at) => at + 1)
-  await takeRegisters(others, 2, {})
+  await takeRegisters(others, 1, {})
   const ready = await vi.waitFor(
     async () => {
       const advice = await advise()

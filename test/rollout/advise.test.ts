@@ -173,7 +173,8 @@ const compared: ComparisonFigures = {
   codes: ['a', 'b', 'c', 'd'],
   codesNotCompared: [],
   traits: ['late', 'comment', 'correction'],
-  errorsNotCompared: [],
+  codesUnchecked: [],
+  unchecked: 0,
   full: false,
   damaged: false,
 }
@@ -222,7 +223,8 @@ describe('advise with comparison', () => {
     ['a code that was seen but not compared', { codes: ['a', 'b', 'c'] }, ['inconclusive', has('1 of the 4 attendance codes')]],
     ['a code that could not be compared', { codesNotCompared: ['e'] }, ['inconclusive', has('1 of the 5 attendance codes')]],
     ['no compared record with a comment or a correction', { traits: ['late'] }, ['inconclusive', has('comment'), has('corrected')]],
-    ['errors that were not compared', { errorsNotCompared: ['ATT_VAL_2', 'ATT_VAL_3'] }, ['inconclusive', has('ATT_VAL_2, ATT_VAL_3')]],
+    ['records that only a POST could check', { unchecked: 12 }, ['ready']],
+    ['a code of which V2 refused each record', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
     ['damaged evidence', { damaged: true }, ['not yet', has('damaged')]],
     ['a full storage of pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learners and days differ'), has('1500 count'), has('--restart-evidence')]],
   ])('judges %s', (_, given, expected) => {

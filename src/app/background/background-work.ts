@@ -8,7 +8,7 @@ import {
   sizeOf,
 } from '../../compare/live/exchange.ts'
 import {
-  checksOf,
+  checkOf,
   comparedPercent,
   isCompared,
   keysOf,
@@ -168,14 +168,8 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
         toEntry: ({ period }) => (period === evidence.period ? evidence.entry : undefined),
       })
   }
-  const finish = (
-    head: ExchangeHead,
-    checks: readonly CheckKind[],
-    { ends, learned }: PostedResult,
-  ): void => {
-    const known = new Map(ends)
-    const reason = stop.signal.aborted ? 'stopped' : 'failed'
-    for (const check of checks) end(head, check, known.get(check) ?? { kind: 'skipped', reason })
+  const finish = (head: ExchangeHead, check: CheckKind, { end: how, learned }: PostedResult): void => {
+    end(head, check, how)
     if (learned.length === 0) return
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
@@ -197,25 +191,25 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
   }
   const offer = (exchange: OfferedExchange): void => {
     const head = headOf(exchange)
-    const checks = checksOf(exchange)
-    for (const check of checks) metrics.compare.offered({ partner: head.partner, check })
+    const check = checkOf(exchange)
+    metrics.compare.offered({ partner: head.partner, check })
     const compared = handCompared(exchange)
     if (typeof compared === 'string') {
-      for (const check of checks) {
-        metrics.compare.dropped({ partner: head.partner, check, reason: compared })
-        miss(head, check)
-      }
+      end(head, check, { kind: 'dropped', reason: compared })
       wrote(head.partner, keysOf(exchange))
       return
     }
     comparing += 1
     const ended = (result: PostedResult): void => {
       comparing -= 1
-      safely(() => finish(head, checks, result))
+      safely(() => finish(head, check, result))
     }
     const { partner, stage, kind, served: side } = head
     const traced = parts.traceWork?.('comparison', { partner, stage, kind, side }, () => compared) ?? compared
-    void traced.then(ended, () => ended({ ends: [], learned: [] }))
+    void traced.then(ended, () => {
+      const reason = stop.signal.aborted ? 'stopped' : 'failed'
+      ended({ end: { kind: 'skipped', reason }, learned: [] })
+    })
   }
   metrics.addGauge(
     'compare_waiting',

@@ -1,4 +1,4 @@
-import type { CheckKind, ComparedExchange, OfferedExchange } from '../../compare/live/exchange.ts'
+import type { ComparedExchange, OfferedExchange } from '../../compare/live/exchange.ts'
 import type { CheckEnd } from '../../compare/live/live-comparison.ts'
 import type { PaceRefusal } from '../../compare/live/pace.ts'
 import type { PackedConfig } from '../../config/index.ts'
@@ -30,7 +30,7 @@ export interface ThreadStart {
 }
 
 export interface ThreadCalls {
-  /** Compares an exchange whose client had the reply at `sinceMicros` (`nowMicros`). Checks without a result have failed. */
+  /** Compares an exchange whose client had the reply at `sinceMicros` (`nowMicros`). Rejects if the comparison itself fails. */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
@@ -40,7 +40,7 @@ export interface ThreadCalls {
 }
 
 export interface PostedResult {
-  readonly ends: readonly (readonly [CheckKind, PostedEnd])[]
+  readonly end: PostedEnd
   readonly learned: readonly string[]
 }
 

@@ -7,14 +7,13 @@ import { toEntry } from '../../compare/evidence/to-entry.ts'
 import { createLearning } from '../../compare/learn/learned.ts'
 import { createAskSides } from '../../compare/live/ask-sides.ts'
 import {
-  type CheckKind,
   type ComparedExchange,
   type ComparedRecord,
   fingerprintOf,
   headOf,
   type OfferedExchange,
 } from '../../compare/live/exchange.ts'
-import { type CheckEnd, createComparisonEngine } from '../../compare/live/live-comparison.ts'
+import { type CheckEnd, checkOf, createComparisonEngine } from '../../compare/live/live-comparison.ts'
 import { createProcessorShare, takePriority, usedMs } from '../../compare/processor-share.ts'
 import type { WireMessage } from '../../compare/wire-exchange.ts'
 import { type Config, unpackConfig } from '../../config/index.ts'
@@ -107,14 +106,10 @@ function runBackground(
     stopped: stop.signal,
   })
   const observe = createLearning(() => limits)
-  const toPostedEnd = async (
-    exchange: OfferedExchange,
-    check: CheckKind,
-    end: CheckEnd,
-  ): Promise<PostedEnd> => {
+  const toPostedEnd = async (exchange: OfferedExchange, end: CheckEnd): Promise<PostedEnd> => {
     if (end.kind !== 'compared') return end
     const { records, delaysMs = [] } = end
-    const head = headOf(exchange)
+    const [head, check] = [headOf(exchange), checkOf(exchange)]
     const fingerprint = fingerprintOf(exchange)
     const compared: ComparedExchange = { ...head, check, fingerprint, records, delaysMs }
     const posted = { seen: toSeen(compared), exchange: isObserved ? compared : undefined }
@@ -127,21 +122,16 @@ function runBackground(
   const compare = async (id: number, sinceMicros: number, posted: PostedExchange): Promise<PostedResult> => {
     const partner = partners.get(posted.client.partner)
     // The partner was removed while no thread was running.
-    if (partner === undefined) return { ends: [], learned: [] }
+    if (partner === undefined) return { end: { kind: 'skipped', reason: 'failed' }, learned: [] }
     const exchange = toOffered(posted, partner)
     const learned: string[] = []
-    const ends = await engine.compare(exchange, clock.nowMs() - (nowMicros() - sinceMicros) / 1_000, {
-      onBegun: () => {
-        note({ kind: 'begun', id })
-        if (!hasStore || exchange.served !== 'v2' || exchange.reply === undefined) return
-        learned.push(...observe(partner.id, { ...exchange, reply: exchange.reply }))
-      },
-      onFailure,
+    const sinceMs = clock.nowMs() - (nowMicros() - sinceMicros) / 1_000
+    const end = await engine.compare(exchange, sinceMs, () => {
+      note({ kind: 'begun', id })
+      if (!hasStore || exchange.served !== 'v2' || exchange.reply === undefined) return
+      learned.push(...observe(partner.id, { ...exchange, reply: exchange.reply }))
     })
-    const ending = [...ends].map(
-      async ([check, end]) => [check, await toPostedEnd(exchange, check, end)] as const,
-    )
-    return { ends: await Promise.all(ending), learned }
+    return { end: await toPostedEnd(exchange, end), learned }
   }
   const running = new Set<Promise<unknown>>()
   const run = async <Result>(work: Promise<Result>): Promise<Result> => {

@@ -185,10 +185,26 @@ export function linesOf(figures: Advice['figures']): readonly string[] {
 }
 
 function linesOfComparison(figures: ComparisonFigures): readonly string[] {
-  const { sampled, comparedShare, pairs, countedPairs, differing, bound, neededPairs, days, codes } = figures
+  const {
+    sampled,
+    comparedShare,
+    pairs,
+    countedPairs,
+    differing,
+    bound,
+    neededPairs,
+    days,
+    codes,
+    unchecked,
+  } = figures
   return [
     `compared: ${percent(comparedShare)} of a sample of ${formatCounted(sampled, 'request')}, on ${formatCounted(days, 'day')}, with ${formatCounted(codes.length, 'attendance code')}`,
     `learners and days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
+    ...(unchecked === 0
+      ? []
+      : [
+          `unchecked: ${formatCounted(unchecked, 'record')} that V2 refused, which only a POST to V3 could check`,
+        ]),
   ]
 }
 

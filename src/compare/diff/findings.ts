@@ -1,6 +1,8 @@
 import type { Comparison, DifferenceKind, FieldDifference, FieldEquivalence } from '../verdict.ts'
 
-export function verdictOnly(verdict: Comparison['verdict']): Comparison {
+export function verdictOnly<Name extends string>(
+  verdict: Name,
+): Omit<Comparison, 'verdict'> & { readonly verdict: Name } {
   return { verdict, differences: [], equivalences: [] }
 }
 

@@ -25,8 +25,8 @@ export function toFigures(
     ...(kept?.periods ?? []).map((period) => period.differing),
     ...unpaired.map(({ count }) => count),
   ])
-  const codes = valuesOf(counts, 'code', check, 'compared')
-  const errors = new Set(valuesOf(counts, 'error', check, 'compared'))
+  const codes = codesOf(counts, check, 'compared')
+  const codesNotCompared = codesOf(counts, undefined, 'seen').filter((code) => !codes.includes(code))
   return {
     check,
     ...shareOf(counts, check),
@@ -38,11 +38,14 @@ export function toFigures(
     neededPairs: neededTrials(differing, limit, confidence),
     days: countsOf(counts, 'schoolDay').filter(({ fields }) => fields[1] === check).length,
     codes,
-    codesNotCompared: valuesOf(counts, 'code', undefined, 'seen').filter((code) => !codes.includes(code)),
+    codesNotCompared,
+    codesUnchecked: codesOf(counts, check, 'unchecked').filter(
+      (code) => !codes.includes(code) && !codesNotCompared.includes(code),
+    ),
     traits: countsOf(counts, 'trait')
       .filter(({ fields }) => fields[0] === check)
       .map(({ fields }) => fields[1] ?? ''),
-    errorsNotCompared: valuesOf(counts, 'error', check, 'seen').filter((code) => !errors.has(code)),
+    unchecked: sumOf(countsOf(counts, 'unchecked').map(({ count }) => count)),
     full: kept?.periods.some(({ pairs }) => pairs >= MAX_PAIRS) ?? false,
     damaged: kept?.damaged ?? false,
   }
@@ -67,13 +70,12 @@ function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 's
   }
 }
 
-function valuesOf(
+function codesOf(
   counts: Counts,
-  group: 'code' | 'error',
   check: NeededCheck | undefined,
-  how: 'compared' | 'seen',
+  how: 'compared' | 'seen' | 'unchecked',
 ): readonly string[] {
-  const found = countsOf(counts, group)
+  const found = countsOf(counts, 'code')
     .filter(({ fields }) => (check === undefined || fields[0] === check) && fields[2] === how)
     .map(({ fields }) => fields[1] ?? '')
   return [...new Set(found)].sort()
@@ -173,7 +175,7 @@ const sections = [
   ['comparedAt', 'hour'],
 ] as const
 
-/** Converts evidence to a run document. `skipped` counts requests, since their records are unknown. Resent requests count once. */
+/** Converts evidence to a run document. `skipped` counts missed requests and unchecked records. Resent requests count once. */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner } = scope
   const verdicts = countsOf(counts, 'verdict').map(
@@ -183,9 +185,10 @@ function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): Run
       count,
     ],
   )
-  const missed = countsOf(counts, 'exchange')
-    .filter(({ fields }) => fields[2] === 'missed')
-    .map(({ count }): Counted => ['skipped', [], count])
+  const missed = [
+    ...countsOf(counts, 'exchange').filter(({ fields }) => fields[2] === 'missed'),
+    ...countsOf(counts, 'unchecked'),
+  ].map(({ count }): Counted => ['skipped', [], count])
   const others = sections.flatMap(([group, section]) =>
     countsOf(counts, group).map(({ fields, count }): Counted => [section, fields, count]),
   )

@@ -4,9 +4,6 @@ import type { EvidenceEntry, HashedPair } from '../../rollout/evidence/evidence-
 import type { ComparedExchange, ComparedRecord } from '../live/exchange.ts'
 import { delayBounds } from '../tally.ts'
 
-/** The form of the service's error codes. Anything else could be text that a client wrote. */
-const ERROR_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
-
 /** Converts a compared exchange to evidence: counts and keyed hashes, and no value of a record. */
 export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceEntry {
   const { kind, check, records, fingerprint } = exchange
@@ -14,7 +11,8 @@ export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceE
   const add = (...name: Parameters<typeof countName>): void => {
     addCounts(counts, [[countName(...name), 1]])
   }
-  add('exchange', kind, check, 'compared')
+  // An exchange of which nothing can be checked is not part of the sample.
+  if (records.some(({ verdict }) => verdict !== 'unchecked')) add('exchange', kind, check, 'compared')
   if (records.some(isOutcomeCompared)) add('schoolDay', key.today, check)
   for (const record of records) countRecord(add, exchange, record, key)
   for (const delayMs of exchange.delaysMs)
@@ -36,15 +34,17 @@ function countRecord(
   key: EvidenceKey,
 ): void {
   const { verdict, codeClass, day } = record
+  const name = codeFingerprint(record.code ?? '')
+  if (verdict === 'unchecked') {
+    add('unchecked', kind, check)
+    if (name !== undefined) add('code', check, name, 'unchecked')
+    return
+  }
   add('verdict', kind, check, verdict)
   if (codeClass !== undefined) add('codeClass', codeClass, verdict)
   add('comparedOn', key.today, verdict)
   add('comparedAt', key.hour, verdict)
-  const how = isOutcomeCompared(record) ? 'compared' : 'seen'
-  const name = codeFingerprint(record.code ?? '')
-  if (name !== undefined) add('code', check, name, how)
-  for (const code of new Set(record.errorCodes))
-    add('error', check, ERROR_CODE.test(code) ? code : 'other', how)
+  if (name !== undefined) add('code', check, name, isOutcomeCompared(record) ? 'compared' : 'seen')
   if (!isJudged(record)) return
   if (isOutcomeCompared(record)) for (const trait of new Set(record.traits)) add('trait', check, trait)
   const differences = record.differences.map(
@@ -76,7 +76,8 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
   }))
 }
 
-const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean => verdict !== 'unknown'
+const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
+  verdict !== 'unknown' && verdict !== 'unchecked'
 
 /** Returns true if the outcome of the record was compared. If the ids of a batch do not match, only the form of its reply is compared. */
 const isOutcomeCompared = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>

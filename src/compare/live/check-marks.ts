@@ -1,15 +1,21 @@
 import type { Clock } from '../../clock.ts'
 import type { Side } from '../../rollout/stage.ts'
-import { toFlatRecord } from '../../translate/index.ts'
 import { compareMark } from '../diff/compare-mark.ts'
 import { type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
 import { splitTarget } from '../wire-exchange.ts'
 import { type AskSide, MARKS_PATH } from './ask-sides.ts'
-import type { AcceptedMark } from './compare-reply.ts'
+import type { OpenReply } from './compare-reply.ts'
 import type { CheckResult, OfferedServedWrite, OfferedWrite } from './exchange.ts'
-import { type AskMarks, type FollowedMark, followMarks, sampled } from './follow-marks.ts'
+import {
+  type AskMarks,
+  type FollowedMark,
+  followMarks,
+  type FollowResult,
+  sampled,
+  toFollowed,
+} from './follow-marks.ts'
 import { factsOf, type MarkPlace, readBody, unknownPlace, unwrapped } from './marks.ts'
 
 export interface CheckOptions {
@@ -34,15 +40,20 @@ const unsent = new Set([
   'AttendanceHistorys',
 ])
 
-/** Runs the check `visible`: reads on V3 what V2 accepted and compares it with V2's reply, or with the request if the reply has no body. */
-export function checkVisible(
+/** Runs the check `reply`: reads the marks that V2 accepted from V3, and compares the reply that follows from them with that of V2. */
+export async function checkReply(
   offered: OfferedWrite,
-  accepted: readonly AcceptedMark[],
+  { accepted, judge }: OpenReply,
   options: CheckOptions,
 ): Promise<CheckResult> {
-  return checkMarks(offered, accepted.map(toFollowed), options, (own, seen) =>
+  if (accepted.length === 0) return { kind: 'compared', records: judge([]) }
+  const followed = await follow(offered, accepted, options, (own, seen) =>
     compareAccepted(own, seen, options.rules),
   )
+  const { compared, delaysMs, skipped } = followed
+  return skipped === undefined
+    ? { kind: 'compared', records: judge(compared), delaysMs }
+    : { kind: 'skipped', reason: skipped }
 }
 
 /** Compares a mark that V2 accepted with `seen`, the mark that V3 shows, or `undefined` if V3 shows none. */
@@ -60,33 +71,39 @@ const unknownOf = (own: Members): ReadonlySet<string> | undefined =>
   'ExternalID' in own ? undefined : unsent
 
 /** Runs the check `readBack`: reads on V2 what V3 accepted and compares it with the reply that the client received. */
-export function checkReadBack(
+export async function checkReadBack(
   offered: OfferedServedWrite,
   places: readonly MarkPlace[],
   options: CheckOptions,
 ): Promise<CheckResult> {
   const marks = offered.records.map(({ record, part }, index) => {
     const body = unwrapped(readBody(part.json))
-    const place = places[index] ?? unknownPlace
-    return toFollowed({ record, mark: isMembers(body) ? body : undefined, place })
+    return toFollowed(record, isMembers(body) ? body : {}, places[index] ?? unknownPlace)
   })
-  return checkMarks(offered, marks, options, (own, seen) =>
+  if (marks.length === 0) return { kind: 'skipped', reason: 'empty' }
+  const { compared, delaysMs, skipped } = await follow(offered, marks, options, (own, seen) =>
     seen === undefined
       ? verdictOnly('onlyV3')
       : compareMark(seen, own, { rules: options.rules, without: unknownOf(own) }),
   )
+  if (skipped !== undefined) return { kind: 'skipped', reason: skipped }
+  const records = compared.map(({ followed: { mark, place }, comparison }) => ({
+    ...factsOf(mark, place),
+    ...comparison,
+  }))
+  return { kind: 'compared', records, delaysMs }
 }
 
-async function checkMarks(
+/** Follows marks on the side that did not serve the write. */
+function follow(
   { client, served, target, durationMs }: OfferedWrite | OfferedServedWrite,
   marks: readonly FollowedMark[],
   { ask, clock, sinceMs, stopped }: CheckOptions,
   compare: (own: Members, seen: Members | undefined) => Comparison,
-): Promise<CheckResult> {
-  if (marks.length === 0) return { kind: 'skipped', reason: 'empty' }
+): Promise<FollowResult> {
   const { settleMs } = client.partner.compare
-  // A newer mark may take as long again to become visible.
-  const deadlineMs = clock.nowMs() + 2 * settleMs + CALLS_MS
+  // The serving side may be asked as well.
+  const deadlineMs = clock.nowMs() + settleMs + CALLS_MS
   const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: MARKS_PATH }
   const askOn =
     (side: Side): AskMarks =>
@@ -95,7 +112,7 @@ async function checkMarks(
       const read = { client, kind: 'filter', path: paths[side], query, accept: '', prefer: '' } as const
       return ask[side](read, deadlineMs - clock.nowMs())
     }
-  const { compared, delaysMs, skipped } = await followMarks(sampled(marks), {
+  return followMarks(sampled(marks), {
     ask: askOn(served === 'v2' ? 'v3' : 'v2'),
     serving: {
       ask: askOn(served),
@@ -112,16 +129,4 @@ async function checkMarks(
     sinceMs,
     stopped,
   })
-  if (skipped !== undefined) return { kind: 'skipped', reason: skipped }
-  const records = compared.map(({ followed: { mark, place }, comparison }) => ({
-    ...factsOf(mark, { isCorrection: place.isCorrection }),
-    ...comparison,
-  }))
-  return { kind: 'compared', records, delaysMs }
-}
-
-/** Prepares a record for reading on the other side, as it was sent and as the serving side returned it. */
-export function toFollowed({ record, mark, place }: AcceptedMark): FollowedMark {
-  const [learner, event] = [record.Attendee.ExternalID, record.Event.ExternalID]
-  return { learner, event, mark: { ...toFlatRecord(record), ...mark }, place }
 }

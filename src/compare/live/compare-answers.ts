@@ -138,7 +138,7 @@ export function compareAnswers(
     const mayChange = verdict === 'differs' || verdict === 'onlyV3'
     const comparison =
       mayChange && isChanged?.(diff.v2, diff.v3) === true ? verdictOnly('unknown') : diff.comparison
-    return { ...describeMark(diff), errorCodes: [], ...comparison }
+    return { ...describeMark(diff), ...comparison }
   })
   return { kind: 'compared', records }
 }

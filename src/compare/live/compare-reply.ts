@@ -5,36 +5,46 @@ import { toFlatRecord } from '../../translate/index.ts'
 import {
   type BatchLimits,
   type BatchReply,
+  createBatchEncoder,
   decodeBatchReply,
+  encodeMismatch,
+  type FlatReply,
   type PartReply,
   type ReplyPart,
 } from '../../v2/index.ts'
-import type { V3Record } from '../../v3/record.ts'
 import { type Plan, type PlannedRecord, planWrites } from '../../writes/plan.ts'
+import { toFaultPart, toMarkPart } from '../../writes/reply.ts'
 import type { WriteRequest } from '../../writes/stored-request.ts'
 import { Findings, type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers, type Members } from '../diff/values.ts'
-import type { Comparison } from '../verdict.ts'
 import { fieldOf, type WireWrite, writeRequestOf } from '../wire-exchange.ts'
-import { type AssumedOutcome, assumeOutcome, buildBatchReply, buildPart, matchParts } from './assume-reply.ts'
-import { type ComparedRecord, plainBody, type SkipReason } from './exchange.ts'
+import {
+  type CheckResult,
+  type ComparedRecord,
+  type LiveResult,
+  plainBody,
+  type SkipReason,
+} from './exchange.ts'
+import { type FollowedMark, type JudgedMark, toFollowed } from './follow-marks.ts'
 import { factsOf, type MarkPlace, noFacts, readBody, unknownPlace, unwrapped } from './marks.ts'
-import { codesOf, compareBodies, compareEnvelopes, comparePartForm } from './reply-form.ts'
+import {
+  compareBodies,
+  compareEnvelopes,
+  comparePartForm,
+  contentIdOf,
+  type ReplyEnvelope,
+} from './reply-form.ts'
 
-export interface AcceptedMark {
-  readonly record: V3Record
-  /** `undefined` if V2's reply had no record. */
-  readonly mark: Members | undefined
-  readonly place: MarkPlace
+/** V2's reply to a write, which can be judged once the marks are known that V3 shows. */
+export interface OpenReply {
+  readonly kind: 'open'
+  /** The marks of the records that V2 accepted and that the adapter would have posted. */
+  readonly accepted: readonly FollowedMark[]
+  /** The approximate memory of the reply and its marks. */
+  readonly bytes: number
+  /** Compares V2's reply with the reply that the adapter would have built from these marks. Accepted records without a mark are left out. */
+  readonly judge: (marks: readonly JudgedMark[]) => readonly ComparedRecord[]
 }
-
-type ReplyResult =
-  | { readonly kind: 'skipped'; readonly reason: SkipReason }
-  | {
-      readonly kind: 'compared'
-      readonly records: readonly ComparedRecord[]
-      readonly accepted: readonly AcceptedMark[]
-    }
 
 interface ReplyComparison {
   readonly partner: Partner
@@ -47,16 +57,18 @@ interface ReplyComparison {
 }
 
 const MAX_REPLY_BYTES = 1_048_576
+/** The measured memory of marks on both sides, by the length of their text. */
+const MARKS_PER_BYTE = 4
 
-/** Compares the reply that the adapter would have sent with V2's, record by record. Sends nothing. */
-export async function compareReply(
+/** Decodes a write and V2's reply to it. Sends nothing. The result is final if no mark of V3 can change it. */
+export async function openReply(
   written: WireWrite,
   { partner, placesOf, limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
-): Promise<ReplyResult> {
+): Promise<CheckResult | OpenReply> {
   const { kind, receivedMs, reply } = written
   const { body } = written.request
   const request = writeRequestOf(written, partner)
-  const skipped = (reason: SkipReason): ReplyResult => ({ kind: 'skipped', reason })
+  const skipped = (reason: SkipReason): CheckResult => ({ kind: 'skipped', reason })
   if (body === undefined) return skipped('tooLarge')
   const plan = await planOrRefusal(planWrites(request, body, partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
@@ -68,82 +80,150 @@ export async function compareReply(
   if (!Buffer.isBuffer(plain)) return skipped(plain)
   if (plain.length > maxReplyBytes) return skipped('tooLarge')
   const form = readReply(kind, reply, plain)
-  return form === undefined ? skipped('form') : compareForms(written, request, plan, form, places, rules)
+  if (form === undefined) return skipped('form')
+  const { parts, extra } = matchParts(plan.records, plan.outcomesShown ? form.parts : [])
+  const answers = plan.records.map((planned, index) =>
+    toAnswered(planned, parts[index], places[index] ?? unknownPlace),
+  )
+  const envelope = { status: reply.status, contentType: fieldOf(reply, 'content-type'), form }
+  return {
+    kind: 'open',
+    accepted: answers.flatMap(({ accepted }) => accepted ?? []),
+    bytes: MARKS_PER_BYTE * plain.length,
+    judge: (marks) => [
+      ...judgeRecords(answers, marks, kind === 'batch' ? envelope : undefined, request, plan, rules),
+      ...Array.from({ length: extra }, () => ({ ...noFacts, ...verdictOnly('onlyV2') })),
+    ],
+  }
 }
 
-interface JudgedRecord {
+interface MatchedPart {
+  readonly form: ReplyPart
+  readonly isInOrder: boolean
+}
+
+/** A record of the write with V2's answer to it. */
+interface AnsweredRecord {
   readonly planned: PlannedRecord
-  readonly part: { readonly form: ReplyPart; readonly isInOrder: boolean } | undefined
+  readonly part: MatchedPart | undefined
   readonly body: unknown
-  readonly outcome: AssumedOutcome
-  readonly built: PartReply | undefined
+  readonly place: MarkPlace
+  /** The posted record with V2's values. It includes records that the adapter would have refused but V2 accepted. */
+  readonly mark: Members
+  /** `undefined` unless V2 accepted the record and the adapter would have posted it. */
+  readonly accepted: FollowedMark | undefined
 }
 
-function compareForms(
-  { kind, reply, receivedMs }: WireWrite,
+function toAnswered(planned: PlannedRecord, part: MatchedPart | undefined, place: MarkPlace): AnsweredRecord {
+  const { record } = planned
+  const body = readBody(part?.form.body)
+  const status = part?.form.status ?? 0
+  const isAccepted = status >= 200 && status < 300
+  const inner = unwrapped(body)
+  const answered = isAccepted && isMembers(inner) ? inner : {}
+  const accepted = record && isAccepted ? toFollowed(record, answered, place) : undefined
+  const mark = { ...(record && toFlatRecord(record)), ...answered }
+  return { planned, part, body, place, mark, accepted }
+}
+
+function judgeRecords(
+  answers: readonly AnsweredRecord[],
+  marks: readonly JudgedMark[],
+  envelope: ReplyEnvelope | undefined,
   request: WriteRequest,
   plan: Plan,
-  form: BatchReply,
-  places: readonly MarkPlace[],
   rules: OwnRules | undefined,
-): ReplyResult {
-  const { parts, extra } = matchParts(plan.records, plan.outcomesShown ? form.parts : [])
-  const judged = plan.records.map((planned, index): JudgedRecord => {
-    const part = parts[index]
-    const body = readBody(part?.form.body)
-    const outcome = assumeOutcome(planned, part?.form ?? { status: 0 }, unwrapped(body), receivedMs)
-    return { planned, part, body, outcome, built: buildPart(planned, outcome, request) }
+): readonly ComparedRecord[] {
+  const known = new Map(marks.map((mark) => [mark.followed, mark]))
+  const context = { ...request, newId }
+  const parts = answers.map(({ planned, accepted }): PartReply => {
+    if (planned.record === undefined) return toFaultPart(planned, context)
+    const shown = accepted && known.get(accepted)?.shown
+    // A record without a mark still has its place in the reply.
+    if (shown === undefined) return { ...planned.answering, status: 204, json: undefined }
+    // The adapter's read path wrote the mark in this form.
+    return toMarkPart(planned.answering, shown as unknown as FlatReply, context)
   })
-  // A record with an unknown outcome still has its place in the reply.
-  const asWritten = judged.map(({ built, planned }) => built ?? emptyPart(planned))
-  const built = buildBatchReply(plan, request, asWritten)
+  const built = buildBatchReply(plan, request, parts)
   const whole = new Findings(rules)
-  const own = { status: reply.status, contentType: fieldOf(reply, 'content-type'), form }
-  if (kind === 'batch') compareEnvelopes(own, built, whole)
-  const records: ComparedRecord[] = []
-  const accepted: AcceptedMark[] = []
-  for (const [index, one] of judged.entries()) {
-    const place = places[index] ?? unknownPlace
+  if (envelope !== undefined) compareEnvelopes(envelope, built, whole)
+  /** Returns `undefined` if a newer mark replaced the accepted one, or the mark was not read. */
+  const judge = (
+    { planned, part, body, accepted }: AnsweredRecord,
+    index: number,
+  ): LiveResult | undefined => {
     const findings = new Findings(rules)
     findings.add(whole.result())
-    records.push({
-      ...factsOf(markOf(one), { isCorrection: place.isCorrection, errorCodes: codesOf(one.body) }),
-      ...(plan.outcomesShown
-        ? judge(one, built.form.parts[index], kind === 'batch', rules, findings)
-        : judgeMismatch(findings)),
-    })
-    const { record } = one.planned
-    if (record !== undefined && plan.outcomesShown && one.outcome.kind === 'accepted')
-      accepted.push({ record, mark: answeredMark(one), place })
+    if (!plan.outcomesShown) {
+      // A batch with mismatched ids gets a single 200 (batch-wire 3), of which only the form can be compared.
+      findings.agree('no-outcome-shown', 'part')
+      return findings.result()
+    }
+    const [own, other] = [parts[index], built.form.parts[index]]
+    if (part === undefined) return verdictOnly('onlyV3')
+    if (own === undefined || other === undefined) return verdictOnly('unknown')
+    const { status } = part.form
+    if (accepted !== undefined) {
+      const mark = known.get(accepted)
+      if (mark?.shown === undefined) return mark?.comparison
+      findings.add(mark.comparison)
+    } else if (planned.record !== undefined) return verdictOnly(isRefusal(status) ? 'unchecked' : 'unknown')
+    if (envelope !== undefined) comparePartForm(part.form, other, findings)
+    else if (status !== own.status)
+      findings.differ('reply/status', 'value', [`status:${status}`, `status:${own.status}`])
+    if (!part.isInOrder) findings.differ('part/order', 'order', ['order:other', 'order:posted'])
+    // If the status differs, the bodies are not comparable.
+    if (status === own.status) compareBodies(body, readBody(own.json), rules, findings)
+    return findings.result()
   }
-  for (let count = 0; count < extra; count += 1) records.push({ ...noFacts, ...verdictOnly('onlyV2') })
-  return { kind: 'compared', records, accepted }
+  return answers.flatMap((answer, index) => {
+    const judged = judge(answer, index)
+    return judged === undefined ? [] : [{ ...factsOf(answer.mark, answer.place), ...judged }]
+  })
 }
 
-/** Judges a batch with mismatched ids. Its reply is a single 200 (batch-wire 3), of which only the form can be compared. */
-function judgeMismatch(findings: Findings): Comparison {
-  findings.agree('no-outcome-shown', 'part')
-  return findings.result()
+/** Returns true if V2 judged the record invalid. Credentials, limits and failures show nothing about the record. */
+const isRefusal = (status: number): boolean =>
+  status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status)
+
+/** Returns a fixed id, since no client receives these replies. */
+const newId = (): string => '00000000-0000-4000-8000-000000000000'
+
+/** Builds the batch reply that the adapter would have sent, with the encoder for real replies. `parts` has the order of the records. */
+function buildBatchReply(
+  plan: Plan,
+  { layout, msgtypeResponse, recordsUrl }: WriteRequest,
+  parts: readonly PartReply[],
+): ReplyEnvelope {
+  const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
+  const { contentType, body } = plan.outcomesShown
+    ? {
+        contentType: encoder.contentType,
+        body: parts.map((part) => encoder.part(part)).join('') + encoder.close(plan.changesets),
+      }
+    : encodeMismatch(newId)
+  return { status: 200, contentType, form: decodeBatchReply(Buffer.from(body), contentType) }
 }
 
-function judge(
-  { part, body, outcome, built }: JudgedRecord,
-  builtForm: ReplyPart | undefined,
-  isBatch: boolean,
-  rules: OwnRules | undefined,
-  findings: Findings,
-): Comparison {
-  if (part === undefined) return verdictOnly('onlyV3')
-  if (built === undefined || builtForm === undefined) return verdictOnly('unknown')
-  const { status } = part.form
-  if (isBatch) comparePartForm(part.form, builtForm, findings)
-  else if (status !== built.status)
-    findings.differ('reply/status', 'value', [`status:${status}`, `status:${built.status}`])
-  if (!part.isInOrder) findings.differ('part/order', 'order', ['order:other', 'order:posted'])
-  // If the status differs, the bodies are not comparable.
-  if (status === built.status) compareBodies(body, readBody(built.json), rules, findings)
-  for (const { rule, path } of outcome.equivalences) findings.agree(rule, path)
-  return findings.result()
+/** Matches parts by Content-ID if the ids are complete and unique, and otherwise by position, as a client would. */
+function matchParts(
+  records: readonly PlannedRecord[],
+  parts: readonly ReplyPart[],
+): { readonly parts: readonly (MatchedPart | undefined)[]; readonly extra: number } {
+  const ids = records.map(({ answering }) => answering.contentId)
+  const own = new Set(ids)
+  const known = new Map(parts.map((form, index) => [contentIdOf(form).value, index]))
+  const isById =
+    known.size === parts.length &&
+    own.size === ids.length &&
+    ids.every((id) => id !== undefined) &&
+    [...known.keys()].every((id) => id !== undefined && own.has(id))
+  const matched = ids.map((id, position) => {
+    const index = isById ? known.get(id) : position
+    const form = index === undefined ? undefined : parts[index]
+    return form === undefined ? undefined : { form, isInOrder: index === position }
+  })
+  return { parts: matched, extra: parts.length - matched.filter((part) => part !== undefined).length }
 }
 
 async function planOrRefusal(plan: Promise<Plan>): Promise<Plan | AdapterError> {
@@ -155,11 +235,11 @@ async function planOrRefusal(plan: Promise<Plan>): Promise<Plan | AdapterError> 
   }
 }
 
-function compareRefusals(v2Status: number, refusal: AdapterError): ReplyResult {
+function compareRefusals(v2Status: number, refusal: AdapterError): CheckResult {
   const findings = new Findings()
   if (v2Status === refusal.status) findings.agree('refused-whole', 'reply/status')
   else findings.differ('reply/status', 'value', [`status:${v2Status}`, `status:${refusal.status}`])
-  return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }], accepted: [] }
+  return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }] }
 }
 
 /** Returns the parts of a reply, or `undefined` if it is not a batch reply. A reply to a single record is one part. */
@@ -180,25 +260,5 @@ function readReply(kind: WireWrite['kind'], reply: WireWrite['reply'], body: Buf
   } catch (cause) {
     if (cause instanceof AdapterError) return undefined
     throw cause
-  }
-}
-
-function emptyPart({ answering }: PlannedRecord): PartReply {
-  const { contentId, contentIdInHttp, changeset } = answering
-  return { contentId, contentIdInHttp, changeset, status: 204, json: undefined }
-}
-
-function answeredMark({ body }: JudgedRecord): Members | undefined {
-  const mark = unwrapped(body)
-  return isMembers(mark) ? mark : undefined
-}
-
-/** Combines the posted record with V2's values. It includes records that the adapter would have refused but V2 accepted. */
-function markOf(own: JudgedRecord): Members {
-  const { record } = own.planned
-  const status = own.part?.form.status ?? 0
-  return {
-    ...(record === undefined ? {} : toFlatRecord(record)),
-    ...(status >= 200 && status < 300 ? answeredMark(own) : {}),
   }
 }

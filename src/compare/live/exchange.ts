@@ -5,7 +5,7 @@ import type { Side, Stage } from '../../rollout/stage.ts'
 import type { PartReply } from '../../v2/index.ts'
 import type { V3Record } from '../../v3/record.ts'
 import type { RecordTrait } from '../diff/compare-mark.ts'
-import type { Comparison } from '../verdict.ts'
+import type { Comparison, Verdict } from '../verdict.ts'
 import {
   decodeBody,
   encodingOf,
@@ -16,21 +16,24 @@ import {
 } from '../wire-exchange.ts'
 
 /**
- * `reply` compares the reply that the adapter would have built with that of V2. `visible` reads on V3 what V2 accepted, and `readBack` on
- * V2 what V3 accepted. `answers` compares the answers of both sides to a read.
+ * `reply` compares V2's reply to a write with the reply that the adapter would have built from the marks that V3 then shows. `readBack`
+ * reads on V2 what V3 accepted. `answers` compares the answers of both sides to a read.
  */
-export type CheckKind = 'reply' | 'visible' | 'readBack' | 'answers'
+export type CheckKind = 'reply' | 'readBack' | 'answers'
+
+/** The result for a record. `unchecked`: V2 refused the record, and only a POST would show whether V3 refuses it too. */
+export interface LiveResult extends Omit<Comparison, 'verdict'> {
+  readonly verdict: Verdict | 'unchecked'
+}
 
 /** Contains ids, so the record is hashed before it is stored and never logged. */
-export interface ComparedRecord extends Comparison {
+export interface ComparedRecord extends LiveResult {
   readonly learner: string | undefined
   /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day: string | undefined
   readonly code: string | undefined
   readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
   readonly traits: readonly RecordTrait[]
-  /** The codes of the errors in V2's reply, such as `ATT_VAL_2`. */
-  readonly errorCodes: readonly string[]
 }
 
 export interface ExchangeHead {
@@ -50,7 +53,7 @@ export interface ComparedExchange extends ExchangeHead {
   readonly fingerprint?: string | undefined
   /** Empty if the exchange was sampled but not compared. */
   readonly records: readonly ComparedRecord[]
-  /** For `visible` and `readBack`, the times from the reply until the marks were found, one per found record. */
+  /** For `reply` and `readBack`, the times from the reply until the marks were found, one per found record. */
   readonly delaysMs: readonly number[]
 }
 

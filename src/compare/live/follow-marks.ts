@@ -1,4 +1,6 @@
 import { type Clock, waitFor } from '../../clock.ts'
+import { toFlatRecord } from '../../translate/index.ts'
+import type { V3Record } from '../../v3/record.ts'
 import { verdictOnly } from '../diff/findings.ts'
 import { isSameMoment, type Members, nanosBetween } from '../diff/values.ts'
 import { type Comparison, isEqual } from '../verdict.ts'
@@ -10,9 +12,18 @@ import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
-  /** The mark as the serving side returned it, or as the client sent it. */
+  /** The values that were posted to the side that accepted the mark, or that would be posted to V3. */
+  readonly sent: Members
+  /** The mark as the serving side returned it, with the sent values for members that the reply does not have. */
   readonly mark: Members
   readonly place: MarkPlace
+}
+
+/** `answered` is the mark in the reply of the serving side, which is empty if the reply has no record. */
+export function toFollowed(record: V3Record, answered: Members, place: MarkPlace): FollowedMark {
+  const [learner, event] = [record.Attendee.ExternalID, record.Event.ExternalID]
+  const sent = { ...toFlatRecord(record) }
+  return { learner, event, sent, mark: { ...sent, ...answered }, place }
 }
 
 /** Asks one side for the rows of a V2 `$filter`. */
@@ -48,9 +59,11 @@ export interface FollowResult {
   readonly skipped: SkipReason | undefined
 }
 
-interface JudgedMark {
+export interface JudgedMark {
   readonly followed: FollowedMark
   readonly comparison: Comparison
+  /** The mark that the other side shows, or `undefined` if it shows none or the result is unknown. */
+  readonly shown: Members | undefined
 }
 
 /** The maximum per call, so that gateways accept the length of the request line. */
@@ -65,8 +78,6 @@ interface PendingMark {
   readonly followed: FollowedMark
   /** The mark as last shown, without its histories, which grow with every write and are only compared on arrival. */
   seen: Members | undefined
-  /** The time from the receipt of the write until the other side first showed this version. */
-  seenAfterMs: number
   comparison: Comparison | undefined
   /** True if the mark was read after the replication window. */
   isSettled: boolean
@@ -74,8 +85,8 @@ interface PendingMark {
 
 /**
  * Reads marks on the other side, with doubling pauses, until each is visible as accepted or `settleMs` has passed. The read after that time
- * decides; a mark that it cannot read is unknown. Marks that a newer mark of the same learner and event replaced are left out, whether this
- * instance observed the newer write or both sides show it.
+ * decides; a mark that it cannot read is unknown. Marks that a newer write through this instance replaced are left out. Marks of which both
+ * sides show a newer version are unknown.
  */
 export async function followMarks(
   marks: readonly FollowedMark[],
@@ -97,9 +108,9 @@ export async function followMarks(
       for (const own of group) own.isSettled = isLast
     }
     const atMs = clock.nowMs()
-    for (const { followed, comparison } of pending) {
-      if (comparison === undefined || !isEqual(comparison)) continue
-      compared.push({ followed, comparison })
+    for (const own of pending) {
+      if (!isEqual(own.comparison)) continue
+      compared.push(toJudged(own))
       delaysMs.push(atMs - sinceMs)
     }
     pending = pending.filter(({ comparison }) => !isEqual(comparison))
@@ -111,7 +122,7 @@ export async function followMarks(
   )
   const settled = remaining.filter(({ isSettled }) => isSettled)
   compared.push(
-    ...(serving === undefined ? settled.map(toJudged) : await omitReplaced(settled, serving, options)),
+    ...(serving === undefined ? settled.map(toJudged) : await findReplaced(settled, serving, clock)),
   )
   compared.push(...remaining.filter(({ isSettled }) => !isSettled).map(toUnknown))
   const reason = isStopped() ? 'stopped' : (unsent ?? 'superseded')
@@ -121,7 +132,6 @@ export async function followMarks(
 const toPending = (followed: FollowedMark): PendingMark => ({
   followed,
   seen: undefined,
-  seenAfterMs: 0,
   comparison: undefined,
   isSettled: false,
 })
@@ -129,72 +139,51 @@ const toPending = (followed: FollowedMark): PendingMark => ({
 const toUnknown = ({ followed }: PendingMark): JudgedMark => ({
   followed,
   comparison: verdictOnly('unknown'),
+  shown: undefined,
 })
 
-const toJudged = ({ followed, comparison = verdictOnly('unknown') }: PendingMark): JudgedMark => ({
+const toJudged = ({ followed, seen, comparison = verdictOnly('unknown') }: PendingMark): JudgedMark => ({
   followed,
   comparison,
+  shown: seen,
 })
 
 /** Reads marks of one event on the other side. Returns the reason if no call left. */
 async function readGroup(
   group: readonly PendingMark[],
-  { ask, compare, clock, serving }: FollowOptions,
+  { ask, compare }: FollowOptions,
 ): Promise<SkipReason | undefined> {
   const read = await readMarks(ask, group)
   if (read.kind === 'unsent') return read.reason
   for (const own of group) {
     const seen = read.kind === 'read' ? read.seenOf(own.followed) : undefined
-    if (seen?.['RecordedOn'] !== own.seen?.['RecordedOn'])
-      own.seenAfterMs = clock.nowMs() - (serving?.receivedMs ?? 0)
-    own.seen = withoutHistories(seen)
+    own.seen = seen && { ...seen, AttendanceHistorys: undefined }
     own.comparison = read.kind === 'read' ? compare(own.followed, seen) : verdictOnly('unknown')
   }
   return undefined
 }
 
 /**
- * Leaves out marks that a write through another instance, or past the adapter, replaced. A mark counts as replaced only if both sides show
- * the same newer mark within `settleMs`. If only one side shows a newer mark, or the two versions differ, the result is a difference. If
- * the serving side cannot be read, the mark is unknown.
+ * Finds marks that a write through another instance, or past the adapter, replaced. They are unknown if the serving side shows a newer mark
+ * too, or cannot be read. A newer mark that only the other side shows is a difference.
  */
-async function omitReplaced(
+async function findReplaced(
   marks: readonly PendingMark[],
   serving: ServingSide,
-  { ask, compare, clock, settleMs, stopped }: FollowOptions,
+  clock: Clock,
 ): Promise<readonly JudgedMark[]> {
-  const isCandidate = ({ followed, seen, seenAfterMs }: PendingMark): boolean =>
-    isNewer(followed, seen, seenAfterMs, serving)
-  const judged = marks.filter((mark) => !isCandidate(mark)).map(toJudged)
-  let pending = marks.filter(isCandidate)
-  const endMs = clock.nowMs() + settleMs
-  for (let pauseMs = FIRST_PAUSE_MS; pending.length > 0; pauseMs *= 2) {
-    const isLast = clock.nowMs() >= endMs || stopped.aborted
-    const again: PendingMark[] = []
-    for (const group of groupsOf(pending)) {
-      const served = await readMarks(serving.ask, group)
-      for (const own of group) {
-        const { followed } = own
-        if (followed.place.isSuperseded()) continue
-        const mark = served.kind === 'read' ? served.seenOf(followed) : undefined
-        if (served.kind !== 'read') judged.push(toUnknown(own))
-        else if (mark === undefined || !isNewer(followed, mark, clock.nowMs() - serving.receivedMs, serving))
-          judged.push(toJudged(own))
-        else {
-          const comparison = compare({ ...followed, mark: withoutHistories(mark) }, own.seen)
-          if (isEqual(comparison)) continue
-          if (isLast) judged.push({ followed, comparison })
-          else again.push(own)
-        }
-      }
-    }
-    if (again.length > 0) await waitFor(Math.max(0, Math.min(pauseMs, endMs - clock.nowMs())), clock, stopped)
-    pending = []
-    for (const group of groupsOf(again)) {
-      const other = await readMarks(ask, group)
-      if (other.kind === 'read')
-        pending.push(...group.map((own) => ({ ...own, seen: withoutHistories(other.seenOf(own.followed)) })))
-      else judged.push(...group.map(toUnknown))
+  const isReplacedBy = (followed: FollowedMark, seen: Members | undefined): boolean =>
+    isNewer(followed, seen, clock.nowMs() - serving.receivedMs, serving)
+  const isCandidate = ({ followed, seen }: PendingMark): boolean => isReplacedBy(followed, seen)
+  const candidates = marks.filter(isCandidate)
+  const judged = marks.filter((mark) => !candidates.includes(mark)).map(toJudged)
+  for (const group of groupsOf(candidates)) {
+    const served = await readMarks(serving.ask, group)
+    for (const own of group) {
+      const { followed } = own
+      if (followed.place.isSuperseded()) continue
+      const isReplaced = served.kind !== 'read' || isReplacedBy(followed, served.seenOf(followed))
+      judged.push(isReplaced ? toUnknown(own) : toJudged(own))
     }
   }
   return judged
@@ -217,10 +206,6 @@ function isNewer(
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
   const laterMs = nanosBetween(from, to) / 1_000_000
   return !isSameMoment(from, to) && laterMs >= storedWithinMs && laterMs <= seenAfterMs + CLOCK_MS
-}
-
-function withoutHistories<Mark extends Members | undefined>(mark: Mark): Mark {
-  return mark && { ...mark, AttendanceHistorys: undefined }
 }
 
 type MarksRead =

@@ -6,9 +6,9 @@ import type { BatchLimits } from '../../v2/index.ts'
 import type { OwnRules } from '../diff/findings.ts'
 import type { ProcessorShare } from '../processor-share.ts'
 import type { AskSide } from './ask-sides.ts'
-import { checkReadBack, checkVisible } from './check-marks.ts'
+import { checkReadBack, checkReply } from './check-marks.ts'
 import { checkAnswers } from './compare-answers.ts'
-import { type AcceptedMark, compareReply } from './compare-reply.ts'
+import { openReply } from './compare-reply.ts'
 import { type CheckKind, type CheckResult, type OfferedExchange, sizeOf } from './exchange.ts'
 import { createLatestMarks } from './marks.ts'
 
@@ -39,9 +39,9 @@ export function comparedPercent(
   return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
-export function checksOf(exchange: object): readonly CheckKind[] {
-  if ('keys' in exchange) return ['reply', 'visible']
-  return 'records' in exchange ? ['readBack'] : ['answers']
+export function checkOf(exchange: OfferedExchange): CheckKind {
+  if ('keys' in exchange) return 'reply'
+  return 'records' in exchange ? 'readBack' : 'answers'
 }
 
 export function keysOf(exchange: OfferedExchange): readonly (string | undefined)[] {
@@ -50,14 +50,8 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
 }
 
 /** For each partner and check, offered = compared + dropped + skipped. */
-export type CheckEnd = CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' }
-
-interface ExchangeEvents {
-  /** Called when the comparison begins, which frees the place of the exchange in the queue. */
-  readonly onBegun: () => void
-  /** Called if the comparison itself fails, which leaves the check without an end. */
-  readonly onFailure: (cause: unknown) => void
-}
+export type CheckEnd =
+  CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' | 'failed' }
 
 interface ComparisonEngineOptions {
   readonly limits: () => BatchLimits
@@ -72,24 +66,15 @@ interface ComparisonEngineOptions {
 
 /** A check that waits for a side while other checks run. */
 interface Job {
-  readonly check: CheckKind
+  readonly kind: 'job'
   readonly bytes: number
   readonly run: () => Promise<CheckResult>
 }
 
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
-/** The measured memory of a followed mark on both sides, and of each state in its history. */
-const [MARK_BYTES, STATE_BYTES] = [1_500, 1_040]
 
-function bytesOf(marks: readonly AcceptedMark[]): number {
-  return marks.reduce((sum, { mark }) => {
-    const history = mark?.['AttendanceHistorys']
-    return sum + MARK_BYTES + (Array.isArray(history) ? history.length * STATE_BYTES : 0)
-  }, 0)
-}
-
-/** Creates the engine. Checks that need no service run one after another; checks that wait for a service run concurrently. */
+/** Creates the engine. Exchanges are decoded one after another; checks that wait for a service run concurrently. */
 export function createComparisonEngine(options: ComparisonEngineOptions) {
   const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
@@ -117,44 +102,29 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   }
   return {
     wrote: latest.recordWrites,
-    /** Compares an exchange after all earlier ones. `sinceMs` is the time at which the client received the reply, by `clock`. */
-    compare: async (
-      exchange: OfferedExchange,
-      sinceMs: number,
-      { onBegun, onFailure }: ExchangeEvents,
-    ): Promise<ReadonlyMap<CheckKind, CheckEnd>> => {
+    /**
+     * Compares an exchange after all earlier ones. `sinceMs` is the time at which the client received the reply, by `clock`. `onBegun` is
+     * called when the comparison begins, which frees the place of the exchange in the queue.
+     */
+    compare: async (exchange: OfferedExchange, sinceMs: number, onBegun: () => void): Promise<CheckEnd> => {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
-      const ends = new Map<CheckKind, CheckEnd>()
-      /** Completes the checks that need no service and returns the remaining job, or `undefined` if there is none. */
-      const begin = async (): Promise<Job | undefined> => {
-        if (stopped.aborted) {
-          for (const check of checksOf(exchange)) ends.set(check, { kind: 'dropped', reason: 'closed' })
-          return undefined
-        }
+      /** Does the work that needs no service, and returns the job that needs one, if any. */
+      const begin = async (): Promise<CheckEnd | Job> => {
+        if (stopped.aborted) return { kind: 'dropped', reason: 'closed' }
         onBegun()
-        const checking = { ask, rules: options.rulesOf(partner.id), clock, sinceMs, stopped }
-        const bytes = sizeOf(exchange)
-        if ('records' in exchange)
-          return { check: 'readBack', bytes, run: () => checkReadBack(exchange, places, checking) }
-        if (!('keys' in exchange))
-          return { check: 'answers', bytes, run: () => checkAnswers(exchange, options.isContinued, checking) }
-        const result = await compareReply(exchange, {
-          ...{ partner, placesOf: () => places, limits: limits(), rules: checking.rules },
-        })
-        ends.set('reply', result)
-        if (result.kind === 'skipped') {
-          ends.set('visible', result)
-          return undefined
-        }
-        const { accepted } = result
-        const run = (): Promise<CheckResult> => checkVisible(exchange, accepted, checking)
-        return { check: 'visible', bytes: bytesOf(accepted), run }
+        const rules = options.rulesOf(partner.id)
+        const checking = { ask, rules, clock, sinceMs, stopped }
+        const job = (run: Job['run'], bytes = sizeOf(exchange)): Job => ({ kind: 'job', bytes, run })
+        if ('records' in exchange) return job(() => checkReadBack(exchange, places, checking))
+        if (!('keys' in exchange)) return job(() => checkAnswers(exchange, options.isContinued, checking))
+        const opened = await openReply(exchange, { partner, placesOf: () => places, limits: limits(), rules })
+        return opened.kind === 'open'
+          ? job(() => checkReply(exchange, opened, checking), opened.bytes)
+          : opened
       }
-      const job = await share.inTurn(begin)
-      if (job !== undefined)
-        await runConcurrently(partner.id, job).then((end) => void ends.set(job.check, end), onFailure)
-      return ends
+      const begun = await share.inTurn(begin)
+      return begun.kind === 'job' ? runConcurrently(partner.id, begun) : begun
     },
   }
 }

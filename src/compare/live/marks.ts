@@ -7,16 +7,10 @@ import type { ComparedRecord } from './exchange.ts'
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>
 
 /** Returns the properties of a flat record that advice on the next step needs. */
-export function factsOf(
-  mark: Members,
-  {
-    isCorrection,
-    errorCodes = [],
-  }: { readonly isCorrection: boolean; readonly errorCodes?: readonly string[] },
-): RecordFacts {
+export function factsOf(mark: Members, { isCorrection }: Pick<MarkPlace, 'isCorrection'>): RecordFacts {
   const own = describeMark({ v2: mark, v3: undefined })
   const isNew = isCorrection && !own.traits.includes('correction')
-  return { ...own, traits: isNew ? [...own.traits, 'correction'] : own.traits, errorCodes }
+  return isNew ? { ...own, traits: [...own.traits, 'correction'] } : own
 }
 
 export const noFacts: RecordFacts = factsOf({}, { isCorrection: false })

@@ -235,7 +235,3 @@ function inOrder(entries: readonly unknown[]): readonly Members[] {
     .filter(isMembers)
     .sort((one, other) => (codeOf(one) < codeOf(other) ? -1 : codeOf(one) > codeOf(other) ? 1 : 0))
 }
-
-export function codesOf(body: unknown): readonly string[] {
-  return Array.isArray(body) ? body.filter(isMembers).map(codeOf).filter(isCode) : []
-}

@@ -5,12 +5,12 @@ import { noBatchLimits } from '../../v2/index.ts'
 import { type OwnRules, verdictOnly } from '../diff/findings.ts'
 import { isMembers } from '../diff/values.ts'
 import { MARKS_PATH } from '../live/ask-sides.ts'
-import { compareAccepted, toFollowed } from '../live/check-marks.ts'
+import { compareAccepted } from '../live/check-marks.ts'
 import { compareAnswers, toAsked } from '../live/compare-answers.ts'
-import { type AcceptedMark, compareReply } from '../live/compare-reply.ts'
+import { openReply } from '../live/compare-reply.ts'
 import type { ComparedRecord } from '../live/exchange.ts'
-import { type FollowedMark, followMarks } from '../live/follow-marks.ts'
-import { createLatestMarks, factsOf, markKey, recordedMs } from '../live/marks.ts'
+import { type FollowedMark, followMarks, type JudgedMark } from '../live/follow-marks.ts'
+import { factsOf, markKey, recordedMs } from '../live/marks.ts'
 import type { RunSource, RunStep } from '../run/run-comparison.ts'
 import { type AdapterSide, readSidePage } from '../run/sides.ts'
 import { fieldOf, type WireWrite } from '../wire-exchange.ts'
@@ -27,9 +27,10 @@ interface RecordingSourceOptions {
 }
 
 /**
- * Compares recordings in order. For a write, the reply that the adapter would have built is compared with V2's, and nothing is posted. If
- * `v3` is given, reads are compared with V3's current answers, and V3 is finally read for the last mark of each learner and event that V2
- * accepted. The steps throw the errors of `readRecording`.
+ * Compares recordings in order. For a write, the reply that the adapter would have built is compared with V2's, and nothing is posted.
+ * Without a service, V3 is assumed to store what the adapter would post (`assumedMark`). If `v3` is given, reads are compared with V3's
+ * current answers, and V3 is finally read for the last mark of each learner and event that V2 accepted. The steps throw the errors of
+ * `readRecording`.
  */
 export function createRecordingSource(
   folders: readonly string[],
@@ -37,21 +38,23 @@ export function createRecordingSource(
 ): RunSource & { unaskedReads(): number } {
   const { v3, key, partner, rules } = options
   let [reads, done] = [0, 0]
-  const latest = createLatestMarks()
   const marks = createWrittenMarks()
   const compare = async (exchange: RecordedExchange, signal: AbortSignal): Promise<RunStep> => {
     if (exchange.kind === 'batch' || exchange.kind === 'record') {
       let keys: readonly (string | undefined)[] = []
       const written: WireWrite = { ...exchange, kind: exchange.kind }
-      const result = await compareReply(written, {
+      const opened = await openReply(written, {
         ...{ partner, rules, limits: noBatchLimits, maxReplyBytes: Infinity },
         placesOf: (found) => {
           keys = found
-          return latest.placesOf(partner.id, keys)
+          return []
         },
       })
-      marks.recordWrite(keys, result.kind === 'skipped' ? [] : result.accepted)
-      return result.kind === 'skipped' ? toSkipped(keys.length) : toStep(result.records, exchange)
+      const accepted = opened.kind === 'open' ? opened.accepted : []
+      marks.recordWrite(keys, accepted)
+      if (opened.kind === 'skipped') return toSkipped(keys.length)
+      const records = opened.kind === 'open' ? opened.judge(accepted.map(assumedMark)) : opened.records
+      return toStep(records, exchange)
     } else if (v3 === undefined) reads += 1
     else return compareRead(exchange, exchange.kind, { ...options, v3 }, signal)
     return { records: [] }
@@ -78,11 +81,31 @@ const toSkipped = (records: number): RunStep => ({ records: [], skipped: Math.ma
 function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: RecordedExchange): RunStep {
   const received = new Date(receivedMs).toISOString().slice(0, 10)
   return {
-    records: records.map((record) => [
-      record,
-      { kind, day: record.day ?? received, codeClass: record.codeClass },
-    ]),
+    records: records.flatMap(({ verdict, ...record }) =>
+      verdict === 'unchecked'
+        ? []
+        : [
+            [
+              { ...record, verdict },
+              { kind, day: record.day ?? received, codeClass: record.codeClass },
+            ],
+          ],
+    ),
+    skipped: records.filter(({ verdict }) => verdict === 'unchecked').length,
   }
+}
+
+/** The members that only the service knows. */
+const ownMembers = ['ExternalID', 'RecordedOn', 'AttendableEventStart', 'RecordedBy', 'ChangeProcessName']
+
+/** Returns the mark that V3 would store: the values that the adapter would post, and V2's values for members that only the service knows. */
+function assumedMark(followed: FollowedMark): JudgedMark {
+  const { sent, mark } = followed
+  const posted = Object.entries(sent).filter(([, value]) => value !== undefined)
+  const shown = { MinutesLate: null, Comment: null, ...mark, ...Object.fromEntries(posted) }
+  const own = ownMembers.filter((name) => name in mark)
+  const equivalences = own.map((path) => ({ rule: 'servers-own-value', path }))
+  return { followed, comparison: { verdict: 'equivalent', differences: [], equivalences }, shown }
 }
 
 type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
@@ -145,11 +168,10 @@ function createWrittenMarks() {
   let omitted = 0
   return {
     /** Registers a write of these keys, in order, with the marks that V2 is known to have accepted. */
-    recordWrite: (keys: readonly (string | undefined)[], accepted: readonly AcceptedMark[]): void => {
+    recordWrite: (keys: readonly (string | undefined)[], accepted: readonly FollowedMark[]): void => {
       // After a write with an unknown outcome, the state of an earlier mark is unknown too.
       for (const key of keys) if (key !== undefined) marks.delete(key)
-      for (const { record, mark, place } of accepted) {
-        const followed = toFollowed({ record, mark, place: { ...place, isSuperseded: () => false } })
+      for (const followed of accepted) {
         const key = markKey({ Learner: followed.learner, AttendableEvent: followed.event }) ?? ''
         if (marks.size < MAX_MARKS || marks.has(key)) marks.set(key, followed)
         else omitted += 1

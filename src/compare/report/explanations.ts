@@ -354,8 +354,6 @@ const rules: Readonly<Record<string, string>> = {
   'refused-whole': 'both sides refused the whole request',
   'expand-list-of-v3': 'a list that only V3 expands',
   'no-outcome-shown': 'the reply does not show the outcome of the record',
-  'process-name': 'the adapter writes under its own name (changeProcessName)',
-  'assumed-refusal': 'V3 is assumed to refuse what V2 refused, for the same reasons',
 }
 
 /** Returns `undefined` for a rule of the partner. */

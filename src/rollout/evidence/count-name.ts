@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 
 /**
  * The groups of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` counts
- * exchanges, `batch <side>` and `unreadable` count writes. All others count records: `verdict <kind> <check> <verdict>`, `difference <path>
- * <kind> <class of V2> <class of V3>`, `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `comparedAt
- * <hour> <verdict>`, `code <check> <fingerprint> compared|seen`, `error <check> <code> compared|seen`, `trait <check> <trait>`, `delay
- * <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
+ * exchanges, `batch <side>` and `unreadable` count writes. All others count records: `verdict <kind> <check> <verdict>`, `unchecked <kind>
+ * <check>`, `difference <path> <kind> <class of V2> <class of V3>`, `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day>
+ * <verdict>`, `comparedAt <hour> <verdict>`, `code <check> <fingerprint> compared|seen|unchecked`, `trait <check> <trait>`, `delay <ms>`,
+ * `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
  */
 type CountGroup =
   | 'exchange'
@@ -20,7 +20,7 @@ type CountGroup =
   | 'comparedOn'
   | 'comparedAt'
   | 'code'
-  | 'error'
+  | 'unchecked'
   | 'trait'
   | 'delay'
   | 'uncounted'

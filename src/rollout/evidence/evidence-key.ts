@@ -20,7 +20,7 @@ export interface EvidenceKey extends PeriodKey {
 }
 
 /** The bits of a hash: the checks of a learner and day, and the sides on which a record was written. */
-export const checkBits = { reply: 0, visible: 1, readBack: 2, answers: 3, v2: 4, v3: 5 } as const
+export const checkBits = { reply: 0, readBack: 1, answers: 2, v2: 3, v3: 4 } as const
 
 const HASH_BYTES = 16
 

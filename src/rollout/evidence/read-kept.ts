@@ -13,8 +13,8 @@ export interface EvidenceScope {
   readonly revision: number
 }
 
-const BITS = 6
-export const COMPARED = 0b1111
+const BITS = 5
+export const COMPARED = 0b111
 
 /** Further schools are not kept apart once the hashes of a period are deleted. */
 const MAX_SCHOOLS = 2_000

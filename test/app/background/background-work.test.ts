@@ -197,16 +197,16 @@ describe('comparison in a thread', () => {
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts checks without a result as failed, and still stores the learned counts', async () => {
+  it('counts a skipped check as missed, and stores the learned counts', async () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
     await threads[0]?.answer('compare', 1, { ...all, learned: ['exchange/read'] })
-    await threads[0]?.answer('compare', 1, { ends: [], learned: [] })
+    await threads[0]?.answer('compare', 1, { end: { kind: 'skipped', reason: 'pace' }, learned: [] })
     expect(await counts()).toEqual({
       'offered answers': 2,
       'compared answers': 1,
-      'skipped answers failed': 1,
+      'skipped answers pace': 1,
     })
     expect(kept).toEqual(['added answers', 'added counts', 'missed answers'])
   })
@@ -237,7 +237,7 @@ describe('comparison in a thread', () => {
       throw new TypeError('observer')
     })
     for (let index = 0; index < 257; index += 1) comparison.offer(read())
-    await threads[0]?.answer('compare', 1, { ends: [['answers', { ...end, exchange: comparedOf() }]], learned: [] }) // prettier-ignore
+    await threads[0]?.answer('compare', 1, { end: { ...end, exchange: comparedOf() }, learned: [] }) // prettier-ignore
     expect(errors).toEqual(['TypeError', 'TypeError'])
   })
 
@@ -349,7 +349,7 @@ const end: PostedEnd = {
   exchange: undefined,
 }
 
-const all = { ends: [['answers', end]], learned: [] }
+const all = { end, learned: [] }
 
 const comparedOf = (): ComparedExchange => ({
   ...{ partner: 'acme', stage: 'shadow', revision: 1, served: 'v2', unit: 'north', kind: 'readFilter' },

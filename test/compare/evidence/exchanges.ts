@@ -24,7 +24,6 @@ export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): 
     code: '/',
     codeClass: 'code:present',
     traits: [],
-    errorCodes: [],
     ...given,
   }
 }

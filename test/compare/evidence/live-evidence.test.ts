@@ -86,14 +86,9 @@ describe('live evidence', () => {
           recordOf('ben', {
             verdict: 'equivalent',
             equivalences: [{ rule: 'own rule, 1', path: 'RecordedOn' }],
-            errorCodes: ['ATT_VAL_2', 'what a client wrote'],
           }),
-          recordOf('cas', {
-            verdict: 'unknown',
-            code: 'L',
-            traits: ['correction'],
-            errorCodes: ['ATT_VAL_3'],
-          }),
+          recordOf('cas', { verdict: 'unknown', code: 'L', traits: ['correction'] }),
+          recordOf('fay', { verdict: 'unchecked', code: 'X', traits: ['late'] }),
           recordOf('dot', { day: undefined, codeClass: undefined, code: undefined }),
           recordOf('eve', { day: '1999-01-01' }),
         ],
@@ -127,9 +122,8 @@ describe('live evidence', () => {
       [`code reply ${codeName('/')} compared`]: 3,
       [`code reply ${codeName('N')} compared`]: 1,
       [`code reply ${codeName('L')} seen`]: 1,
-      'error reply ATT_VAL_2 compared': 1,
-      'error reply other compared': 1,
-      'error reply ATT_VAL_3 seen': 1,
+      [`code reply ${codeName('X')} unchecked`]: 1,
+      'unchecked batch reply': 1,
       'trait reply late': 1,
       'trait reply comment': 1,
       'uncounted unnamed': 1,
@@ -137,8 +131,8 @@ describe('live evidence', () => {
       'delay 2000': 1,
       'delay null': 1,
     })
-    // Ann, Ben and Eve. Cas is unknown and Dot has no day.
-    expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], [], []] }])
+    // Ann, Ben and Eve. Cas is unknown, Dot has no day, and Fay was refused by V2.
+    expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], []] }])
   })
 
   it('shows by the day of the comparison that a fixed cause leads to no more differences', async () => {
@@ -196,13 +190,13 @@ describe('live evidence', () => {
     const { live, store, figures } = await run()
     const batch = exchangeOf([recordOf('ann'), recordOf('ben')], { fingerprint: 'digest' })
     for (let time = 0; time < 20; time += 1) live.compared(batch)
-    live.compared({ ...batch, check: 'visible' })
+    live.compared({ ...batch, check: 'readBack' })
     await live.stop()
     live.compared(batch)
     await live.stop()
     const [kept] = await store.read('acme')
     expect(kept?.counts.get('verdict batch reply same')).toBe(2)
-    expect(kept?.counts.get('verdict batch visible same')).toBe(2)
+    expect(kept?.counts.get('verdict batch readBack same')).toBe(2)
     expect(await figures()).toMatchObject({ sampled: 1, pairs: 2, comparedShare: 1 })
   })
 
@@ -223,6 +217,29 @@ describe('live evidence', () => {
     live.compared(exchangeOf([]))
     await live.stop()
     expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
+  })
+
+  it('counts a record that V2 refused as unchecked, and neither as compared nor as missed', async () => {
+    const { live, store, figures } = await run()
+    const refused = recordOf('ben', { verdict: 'unchecked', code: 'X' })
+    live.compared(exchangeOf([recordOf('ann'), refused]))
+    live.compared(exchangeOf([refused]))
+    // A code of a mark that could not be read still has to be compared, whatever V2 refused besides.
+    live.compared(exchangeOf([recordOf('cas', { verdict: 'unchecked', code: 'L' })]))
+    live.compared(exchangeOf([recordOf('cas', { verdict: 'unknown', code: 'L' })]))
+    await live.stop()
+    expect(await figures()).toMatchObject({
+      ...{ sampled: 2, comparedShare: 0.5, pairs: 1, differing: 0, unchecked: 3 },
+      codes: [codeFingerprint('/')],
+      codesNotCompared: [codeFingerprint('L')],
+      codesUnchecked: [codeFingerprint('X')],
+    })
+    const counted = await store.counts('acme')
+    expect(latestRuns(counted)[0]).toMatchObject({
+      ...{ offered: 5, compared: 2, skipped: 3 },
+      verdicts: { same: 1, unknown: 1 },
+    })
+    expect(toTrend(counted)).toEqual([{ day: '2026-11-02', compared: 5, differing: 0 }])
   })
 
   it('does not count a batch without visible outcomes as covered', async () => {
@@ -279,7 +296,6 @@ describe('live evidence', () => {
           recordOf(`${marker}-learner`, {
             ...differing,
             code: `${marker}-code`,
-            errorCodes: [`${marker} error`],
           }),
         ],
         { unit: `${marker}-school`, fingerprint: `${marker}-digest` },
@@ -287,7 +303,7 @@ describe('live evidence', () => {
     )
     await live.stop()
     expect((await store.read('acme'))[0]?.periods).toEqual([
-      { pairs: 1, differing: 1, schools: [[1], [], [], [], [], []] },
+      { pairs: 1, differing: 1, schools: [[1], [], [], [], []] },
     ])
     const files = await Promise.all((await readdir(folder)).map((file) => readFile(join(folder, file))))
     for (const form of [marker, marker.toLowerCase(), encodeURIComponent(marker)])

@@ -16,15 +16,11 @@ const [partner] = toPartners(
   }),
 )
 
-/** Creates a write that V2 accepted, whose mark has a history of `states` states. */
-function written(states: number): OfferedWrite {
+/** Creates a write that V2 accepted with a reply of about `bytes`. */
+function written(bytes: number): OfferedWrite {
   const record = flatRecord(1)
   const fields = ['Content-Type', 'application/json']
-  const mark = {
-    ...record,
-    ExternalID: guid(9),
-    AttendanceHistorys: Array.from({ length: states }, () => ({})),
-  }
+  const mark = { ...record, ExternalID: guid(9), Comment: 'x'.repeat(bytes) }
   return {
     ...{ client: { partner }, kind: 'record', served: 'v2', keys: [], target: '/V2/Attendance/AttendanceRecords' },
     request: { fields, body: Buffer.from(JSON.stringify(record)) },
@@ -33,24 +29,25 @@ function written(states: number): OfferedWrite {
   } as unknown as OfferedWrite // prettier-ignore
 }
 
-it.each([
-  [1, { kind: 'skipped', reason: 'pace' }],
-  [20_000, { kind: 'dropped', reason: 'full' }],
-])(
-  'counts the history of a followed mark as memory: with %i states the check ends as %j',
-  async (states, end) => {
-    const [clock, stopped] = [createManualClock(), new AbortController().signal]
-    const engine = createComparisonEngine({
-      ...{ clock, stopped, limits: () => noBatchLimits, rulesOf: () => undefined, isContinued: () => false },
-      share: createProcessorShare(clock, () => ({ own: 0, others: 0 }), stopped),
-      ask: {
-        v2: () => expect.fail('V2 is not asked'),
-        v3: () => Promise.resolve({ kind: 'unsent', reason: 'pace' }),
-      },
-    })
-    const events = { onBegun: () => undefined, onFailure: () => expect.fail() }
-    const ends = await engine.compare(written(states), 0, events)
-    expect(ends.get('reply')).toMatchObject({ kind: 'compared' })
-    expect(ends.get('visible')).toEqual(end)
-  },
-)
+const never = new Promise<never>(() => undefined)
+
+function createEngine(v3: () => Promise<{ readonly kind: 'unsent'; readonly reason: 'pace' }>) {
+  const [clock, stopped] = [createManualClock(), new AbortController().signal]
+  return createComparisonEngine({
+    ...{ clock, stopped, limits: () => noBatchLimits, rulesOf: () => undefined, isContinued: () => false },
+    share: createProcessorShare(clock, () => ({ own: 0, others: 0 }), stopped),
+    ask: { v2: () => expect.fail('V2 is not asked'), v3 },
+  })
+}
+
+it('skips the check of a write if no call to V3 is free', async () => {
+  const engine = createEngine(() => Promise.resolve({ kind: 'unsent', reason: 'pace' }))
+  expect(await engine.compare(written(10), 0, () => undefined)).toEqual({ kind: 'skipped', reason: 'pace' })
+})
+
+it('drops the check of a write if the replies whose marks are read would use too much memory', async () => {
+  const engine = createEngine(() => never)
+  const compare = () => engine.compare(written(1_000_000), 0, () => undefined)
+  for (let count = 0; count < 4; count += 1) void compare()
+  expect(await compare()).toEqual({ kind: 'dropped', reason: 'full' })
+})

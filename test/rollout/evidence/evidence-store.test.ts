@@ -32,7 +32,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
         sinceMs: START_MS,
         lastMs: START_MS,
         counts: new Map([['verdict batch reply same', 6]]),
-        periods: [{ pairs: 4, differing: 1, schools: [[3, 1], [2, 1], [], [], [], []] }],
+        periods: [{ pairs: 4, differing: 1, schools: [[3, 1], [2, 1], [], [], []] }],
         damaged: false,
       },
     ])
@@ -48,7 +48,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     const [kept] = await store.read('acme')
     expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
     // A repeated request still adds what it shows of a pair.
-    expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], [], []] }])
+    expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], []] }])
   })
 
   test('adds up the evidence of two concurrent instances', async (url) => {
@@ -64,7 +64,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     const [kept, ...more] = await other.store.read('acme')
     expect(more).toEqual([])
     expect(kept?.counts.get('verdict batch reply same')).toBe(40)
-    expect(kept?.periods).toEqual([{ pairs: 21, differing: 0, schools: [[21], [], [], [], [], []] }])
+    expect(kept?.periods).toEqual([{ pairs: 21, differing: 0, schools: [[21], [], [], [], []] }])
   })
 
   test('keeps the evidence of each revision and stage apart', async (url) => {
@@ -138,8 +138,8 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
       counts: new Map([['verdict batch reply same', 3]]),
     })
     expect(kept?.periods).toEqual([
-      { pairs: 1, differing: 0, schools: [[1], [], [], [], [], []] },
-      { pairs: 2, differing: 1, schools: [[2], [], [], [], [], []] },
+      { pairs: 1, differing: 0, schools: [[1], [], [], [], []] },
+      { pairs: 2, differing: 1, schools: [[2], [], [], [], []] },
     ])
   })
 
