@@ -16,14 +16,15 @@ using System.Threading.Tasks;
 
 static class PostRegister
 {
-    const int Repeats = 3;
+    /// <summary>Set V2_REPEATS=0 where V2 serves, because V2 does not recognise a repeated batch.</summary>
+    static readonly int Repeats = int.Parse(Environment.GetEnvironmentVariable("V2_REPEATS") ?? "3");
 
-    /// <summary>Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch.</summary>
-    static readonly Regex Own = new Regex("^[34]|batchresponse_|\"ADP_");
+    /// <summary>Matches a reply of Markbridge or V2. Any other reply, such as a load balancer's page, says nothing about the batch.</summary>
+    static readonly Regex Own = new Regex("^[34]..\\s*[{[]|batchresponse_|\"ADP_");
 
     /// <summary>After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change.</summary>
     static readonly Regex Repeatable = new Regex("^503|^504.*\"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)\""
-        + "|^200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)\"", RegexOptions.Singleline);
+        + "|^200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|JOURNAL_UNAVAILABLE|BUDGET_EXCEEDED|OVERLOADED|OUTCOME_UNKNOWN)\"", RegexOptions.Singleline);
 
     /// <summary>A problem that ends the program with its status.</summary>
     class Failure : Exception

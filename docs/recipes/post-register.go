@@ -22,15 +22,15 @@ import (
 	"time"
 )
 
-const repeats = 3
+// Set V2_REPEATS=0 where V2 serves, because V2 does not recognise a repeated batch.
+var repeats = number("V2_REPEATS", 3)
 
-// Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says
-// nothing about the batch.
-var own = regexp.MustCompile(`^[34]|batchresponse_|"ADP_`)
+// Matches a reply of Markbridge or V2. Any other reply, such as a load balancer's page, says nothing about the batch.
+var own = regexp.MustCompile(`^[34]..\s*[{[]|batchresponse_|"ADP_`)
 
 // After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change.
 var repeatable = regexp.MustCompile(`(?s)^503|^504.*"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"` +
-	`|^200.*"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"`)
+	`|^200.*"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|JOURNAL_UNAVAILABLE|BUDGET_EXCEEDED|OVERLOADED|OUTCOME_UNKNOWN)"`)
 
 type part struct {
 	status int
@@ -48,6 +48,13 @@ func setting(name string) string {
 		usage(name + " is not set")
 	}
 	return value
+}
+
+func number(name string, fallback int) int {
+	if value, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return value
+	}
+	return fallback
 }
 
 func usage(problem string) {
@@ -123,10 +130,7 @@ func post(headers http.Header, body []byte) (*http.Response, string, error) {
 // would be written again.
 func postUntilAnswered(headers http.Header, body []byte) (*http.Response, string) {
 	for left := repeats; ; left-- {
-		pause, err := strconv.Atoi(os.Getenv("V2_PAUSE"))
-		if err != nil {
-			pause = 10
-		}
+		pause := number("V2_PAUSE", 10)
 		reply, text, err := post(headers, body)
 		if err != nil && left == 0 {
 			fail(1, "no answer (%v): look up what was written before you post again", err)

@@ -28,12 +28,13 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 class PostRegister {
-  static final int REPEATS = 3;
-  /** Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch. */
-  static final Pattern OWN = Pattern.compile("^[34]|batchresponse_|\"ADP_");
+  /** Set V2_REPEATS=0 where V2 serves, because V2 does not recognise a repeated batch. */
+  static final int REPEATS = Integer.parseInt(System.getenv().getOrDefault("V2_REPEATS", "3"));
+  /** Matches a reply of Markbridge or V2. Any other reply, such as a load balancer's page, says nothing about the batch. */
+  static final Pattern OWN = Pattern.compile("^[34]..\\s*[\\[{]|batchresponse_|\"ADP_");
   /** After any other answer, such as a part with V2's own 503, V2 could write the batch twice, or nothing would change. */
   static final Pattern REPEATABLE = Pattern.compile("503.*|504.*\"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)\".*"
-      + "|200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)\".*", Pattern.DOTALL);
+      + "|200.*\"ErrorCode\":\"ADP_(UPSTREAM_UNAVAILABLE|JOURNAL_UNAVAILABLE|BUDGET_EXCEEDED|OVERLOADED|OUTCOME_UNKNOWN)\".*", Pattern.DOTALL);
 
   record Part(int status, List<String> codes) {}
 

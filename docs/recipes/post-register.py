@@ -18,7 +18,8 @@ from email.mime.nonmultipart import MIMENonMultipart
 
 import requests
 
-REPEATS = 3
+# Set V2_REPEATS=0 where V2 serves, because V2 does not recognise a repeated batch.
+REPEATS = int(os.environ.get("V2_REPEATS", "3"))
 HTTP = email.policy.HTTP
 
 
@@ -46,8 +47,8 @@ def build_batch(records):
 
 
 def is_own(reply):
-    """Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch."""
-    return re.search('^[34]|batchresponse_|"ADP_', f"{reply.status_code}{reply.text}")
+    """Recognises a reply of Markbridge or V2. Any other reply, such as a load balancer's page, says nothing about the batch."""
+    return re.search(r'^[34]..\s*[{[]|batchresponse_|"ADP_', f"{reply.status_code}{reply.text}")
 
 
 def may_repeat(reply):
@@ -55,7 +56,7 @@ def may_repeat(reply):
     codes = {
         503: "",
         504: '"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"',
-        200: '"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"',
+        200: '"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|JOURNAL_UNAVAILABLE|BUDGET_EXCEEDED|OVERLOADED|OUTCOME_UNKNOWN)"',
     }
     return reply.status_code in codes and re.search(codes[reply.status_code], reply.text)
 

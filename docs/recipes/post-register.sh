@@ -55,18 +55,19 @@ tr -d '\r' <"$1" | awk -v batch="batch_$id" -v changeset="changeset_$id" '
 printf '%s\n' "Ocp-Apim-Subscription-Key: $V2_KEY" "Authorization: Bearer $V2_TOKEN" \
   "Content-Type: multipart/mixed; boundary=batch_$id" >"$work/headers"
 # The same file each time. With other bytes or another boundary it would be another batch, and its marks would be written again.
-repeats=3
+# Set V2_REPEATS=0 where V2 serves, because V2 does not recognise a repeated batch.
+repeats=${V2_REPEATS:-3}
 while :; do
   : >"$work/head"
   if status=$(curl -sS --max-time 120 -D "$work/head" -o "$work/reply" -w '%{http_code}' -H "@$work/headers" \
     --data-binary "@$work/batch" "${V2_URL%/}/\$batch") &&
-    # Only Markbridge and V2 answer like this. Any other reply, such as the 502 of a load balancer, says nothing about the batch.
-    case $status in [34]*) ;; *) grep -qE 'batchresponse_|"ADP_' "$work/reply" ;; esac; then
+    # Only Markbridge and V2 answer with JSON or a batch. Any other reply, such as a load balancer's page, says nothing about the batch.
+    case $status$(tr -d ' \t\r\n' <"$work/reply" | cut -c 1) in [34]??[[{]) ;; *) grep -qE 'batchresponse_|"ADP_' "$work/reply" ;; esac; then
     # After any other answer, such as a part with V2's own 503, V2 could write it twice, or nothing would change.
     case $status in
       503) ;;
       504) grep -qE '"ADP_(OUTCOME_UNKNOWN|JOURNAL_LOST)"' "$work/reply" || break ;;
-      200) grep -qE '"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|BUDGET_EXCEEDED|OUTCOME_UNKNOWN)"' "$work/reply" || break ;;
+      200) grep -qE '"ErrorCode":"ADP_(UPSTREAM_UNAVAILABLE|JOURNAL_UNAVAILABLE|BUDGET_EXCEEDED|OVERLOADED|OUTCOME_UNKNOWN)"' "$work/reply" || break ;;
       *) break ;;
     esac
     [ "$repeats" -gt 0 ] || break

@@ -121,6 +121,11 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
         [504, '<html>Gateway Timeout</html>'],
         [200, '<html>Sign in to this network</html>'],
       ],
+      [
+        [200, 'ADP_OVERLOADED'],
+        [200, 'ADP_JOURNAL_UNAVAILABLE'],
+        [408, '<html>\n{ Request Timeout }\n</html>'],
+      ],
     ] as const
     await each(rows, async (refusals) => {
       const { settings, seen } = await startRefusing(refusals)
@@ -142,6 +147,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     const rows = [
       [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
       [400, 'ADP_TRUNCATED', 1],
+      [500, 'ADP_INTERNAL', 1],
       [503, 'ADP_UPSTREAM_UNAVAILABLE', 4],
       [200, 'ATT_SYS_1', 1],
       [200, 'ADP_OUTCOME_UNKNOWN', 4],
@@ -174,6 +180,20 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       expect([code, out]).toEqual([1, ''])
       expect(err).toMatch(/no answer.*: look up what was written before you post again/)
       expect(err).not.toContain('secret-token')
+    })
+  })
+
+  test('sends a batch once if V2_REPEATS is 0, because V2 would write a repeated batch again', async () => {
+    const file = await fileOf('{}\n')
+    const rows = [
+      [502, '<html>Bad Gateway</html>'],
+      [503, 'ADP_OVERLOADED'],
+      [200, 'ADP_OUTCOME_UNKNOWN'],
+    ] as const
+    await each(rows, async (refusal) => {
+      const { settings, seen } = await startRefusing([refusal])
+      expect((await run({ ...settings, V2_REPEATS: '0' }, file)).code).toBe(1)
+      expect(seen()).toHaveLength(1)
     })
   })
 

@@ -28,6 +28,7 @@ export interface Settings {
   readonly V2_URL?: string
   readonly V2_KEY?: string
   readonly V2_TOKEN?: string
+  readonly V2_REPEATS?: string
 }
 
 /** The exit status and the output of a recipe. */
