@@ -98,6 +98,7 @@ export function createSharedStores() {
     evidence: createEvidenceStore(database),
     /** Returns the rate slots of one subscription key. While the store cannot be reached, each instance limits its own calls. */
     slotsOf: (keyHash: string): RateSlots => ({
+      aloneSinceMs: () => journal?.rateLimit.aloneSinceMs(),
       reserve: (limit, calls) => ask((rateLimit) => rateLimit.reserve(keyHash, limit, calls)),
       pauseFor: (ms) => {
         ask((rateLimit) => rateLimit.pauseFor(keyHash, ms)).catch(() => undefined)

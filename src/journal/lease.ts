@@ -25,6 +25,11 @@ interface Lease {
    * the monotonic clock, and the wall clock agrees. Reads only two clocks, so that it can be called before each POST.
    */
   holds(): boolean
+  /**
+   * Returns since when this instance has been the only live one, by the monotonic clock, or `undefined` while another one may be alive. The
+   * last renewal looked, so that another instance is noticed within a third of the lease, and before the lease ends in every case.
+   */
+  aloneSinceMs(): number | undefined
   /** Renews the lease, under a new number if others declared this instance dead. Resolves once the lease is certain. */
   renew(): Promise<void>
   end(): Promise<void>
@@ -49,6 +54,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   let instance = 0
   /** When the last successful renewal was sent, or `undefined` if others declared this instance dead. */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
+  /** When a renewal first found no other instance, or `undefined` if the last one found another. */
+  let foundAloneMs: number | undefined
   /** Damage stays reported for the life of this process. */
   let damage: AdapterError | undefined
   let ended = false
@@ -56,6 +63,13 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   let renewal: Promise<void> | undefined
 
   const readClocks = (): typeof sent => ({ monotonicMs: clock.nowMs(), wallMs: clock.wallMs() })
+  const holds = (): boolean => {
+    if (ended || sent === undefined) return false
+    const elapsedMs = clock.nowMs() - sent.monotonicMs
+    const driftMs = clock.wallMs() - sent.wallMs - elapsedMs
+    return elapsedMs < leaseMs * (1 - MARGIN) && Math.abs(driftMs) <= leaseMs * MAX_DRIFT
+  }
+  const aloneSinceMs = (): number | undefined => (holds() ? foundAloneMs : undefined)
   const register = async (): Promise<void> => {
     const before = readClocks()
     instance = await db.transaction().execute(async (transaction) => {
@@ -68,16 +82,22 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
       return id
     })
     sent = before
+    foundAloneMs = undefined
   }
   const renewOnce = async (): Promise<void> => {
     if (damage !== undefined) throw damage
     const before = readClocks()
     const until = sql`${store.nowMs()} + ${sql.lit(leaseMs)}`
     // Other instances watch this value for changes, so it must differ from the previous one even if the wall clock is set.
-    const { numAffectedRows } = await sql`update journal_instances
+    const { rows: renewed } = await sql<{ other: number | null }>`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
-      where id = ${instance} and lost = 0 and ${sql.raw(processColumns)} = ${own}`.execute(db)
-    if (numAffectedRows === 1n) {
+      where id = ${instance} and lost = 0 and ${sql.raw(processColumns)} = ${own}
+      returning (select 1 from journal_instances one where one.lost = 0 and one.id <> ${instance} limit 1) as other`.execute(
+      db,
+    )
+    if (renewed[0] !== undefined) {
+      // While the lease did not hold, another instance may have come and gone, so the time alone begins anew.
+      foundAloneMs = renewed[0].other === null ? (aloneSinceMs() ?? clock.nowMs()) : undefined
       sent = before
       return
     }
@@ -111,12 +131,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   tick(everyMs)
   return {
     instance: () => instance,
-    holds: () => {
-      if (ended || sent === undefined) return false
-      const elapsedMs = clock.nowMs() - sent.monotonicMs
-      const driftMs = clock.wallMs() - sent.wallMs - elapsedMs
-      return elapsedMs < leaseMs * (1 - MARGIN) && Math.abs(driftMs) <= leaseMs * MAX_DRIFT
-    },
+    holds,
+    aloneSinceMs,
     renew,
     end: async () => {
       ended = true

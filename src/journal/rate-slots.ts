@@ -9,8 +9,10 @@ export interface RateLimit {
   readonly windowMs: number
 }
 
-/** A rate limit that all instances of a journal share. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
+/** A rate limit that all instances of a journal share. All methods that return a promise throw `ADP_JOURNAL_UNAVAILABLE`. */
 export interface SharedRateLimit {
+  /** Returns since when no other instance has been alive, by the monotonic clock, or `undefined` while another one may be alive. */
+  aloneSinceMs(): number | undefined
   /** Reserves the next slots of a name. Resolves with the time until each slot in milliseconds, in order. A slot cannot be returned. */
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
   /** Pauses a name: reserves no slot for `ms` milliseconds. Never shortens a longer pause. */
@@ -40,12 +42,15 @@ export function nextRateSlots(
   return { reserved: all.slice(all.length - count), kept: all.slice(-calls) }
 }
 
+interface SharedRateLimitOptions extends Pick<SharedRateLimit, 'aloneSinceMs'> {
+  readonly store: Store
+  readonly hashName: (name: string) => string
+  readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
+}
+
 /** Measures slots by the clock of the database, so that differences between the instances' clocks do not matter. */
-export function createSharedRateLimit(
-  store: Store,
-  hashName: (name: string) => string,
-  ask: <Result>(question: () => Promise<Result>) => Promise<Result>,
-): SharedRateLimit {
+export function createSharedRateLimit(options: SharedRateLimitOptions): SharedRateLimit {
+  const { store, hashName, ask, aloneSinceMs } = options
   const { db } = store
   const change = <Result>(
     name: string,
@@ -58,6 +63,7 @@ export function createSharedRateLimit(
       }),
     )
   return {
+    aloneSinceMs,
     reserve: (name, limit, calls) =>
       change(name, async (at, key, { slots, pausedUntilMs, nowMs }) => {
         const next = nextRateSlots(slots, limit, calls, Math.max(nowMs, pausedUntilMs))

@@ -240,7 +240,11 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     get readBackUntilMs() {
       return ageing.ageMs() >= readBackUntilAgeMs ? readBackUntilMs : Infinity
     },
-    rateLimit: createSharedRateLimit(store, (name) => hashKeys([name])[0] ?? '', ask),
+    rateLimit: createSharedRateLimit({
+      ...{ store, ask },
+      hashName: (name) => hashKeys([name])[0] ?? '',
+      aloneSinceMs: () => lease.aloneSinceMs(),
+    }),
     database: {
       db,
       dialect: store.dialect,

@@ -25,8 +25,8 @@ interface RateLimitOptions {
   readonly maxWaiting?: number
   readonly onAdmission?: OnAdmission | undefined
   /**
-   * Slots that are shared with other instances, so that the limit holds for all of them together. Until a client with the key is accepted,
-   * each instance limits its own calls, so that nothing is stored for a made-up key.
+   * Slots that are shared with other instances, so that the limit holds for all of them together. An instance that is alone limits its own
+   * calls. Until a client with the key is accepted, each instance limits its own calls, so that nothing is stored for a made-up key.
    */
   readonly slots?: RateSlots | undefined
   /** False for a key that a client sent: its slots are shared only once a client with the key is accepted. Default true. */
@@ -266,6 +266,8 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 
 /** Slots of one subscription key that several instances share. */
 export interface RateSlots {
+  /** Returns since when no other instance has been alive, by the monotonic clock, or `undefined` while another one may be alive. */
+  aloneSinceMs(): number | undefined
   /** Reserves slots among all instances. Returns the time until each, or `undefined` if the store cannot be reached. Never rejects. */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   pauseFor(ms: number): void
@@ -286,7 +288,8 @@ interface Reserved {
 
 /**
  * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is lost.
- * While `shared` returns no slots, this instance limits its own calls. `onKnown` is called once a requested time is known.
+ * While `shared` returns no slots, and while no other instance is alive, this instance limits its own calls. `onKnown` is called once a
+ * requested time is known.
  */
 function createReservedSlots(
   own: CallLimit,
@@ -299,12 +302,16 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
+  /** Identifies the period alone whose last reservation is made: it waited for the calls and pauses of the instances before. */
+  let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return
     isReserving = true
     const askedMs = clock.nowMs()
+    const aloneSinceMs = slots.aloneSinceMs() ?? Infinity
     const done = (waits: readonly number[] | undefined): void => {
       isReserving = false
+      if (waits !== undefined && askedMs - aloneSinceMs >= limit.windowMs) ownSinceMs = aloneSinceMs
       const nowMs = clock.nowMs()
       const slackMs = Math.max(JITTER_MS, JITTER_MS + ANSWER_MS - (nowMs - askedMs))
       for (const waitMs of waits ?? [bucket.waitMs(1) ?? 0])
@@ -321,6 +328,7 @@ function createReservedSlots(
       reserved = reserved.filter(({ untilMs }) => untilMs >= nowMs)
       const [first] = reserved
       if (first !== undefined) return Math.max(0, first.atMs - nowMs)
+      if (ownSinceMs !== undefined && ownSinceMs === slots.aloneSinceMs()) return bucket.waitMs(wanted)
       reserve(slots, wanted)
       return undefined
     },

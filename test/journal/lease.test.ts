@@ -230,6 +230,71 @@ describe('a lease', () => {
   })
 })
 
+describe('the time since when an instance has been alone', () => {
+  it('begins with the first renewal that finds no other instance, and ends with the one that finds another', async () => {
+    const file = `${await makeFolder()}/journal.db`
+    const clock = createJournalClock()
+    const { journal } = await openSqlite(file, { clock, leaseMs: 9_000 })
+    const since = (): number | undefined => journal.rateLimit.aloneSinceMs()
+    expect(since()).toBeUndefined()
+    await clock.pass(100)
+    await journal.renewLease()
+    await clock.pass(100)
+    await journal.renewLease()
+    expect(since()).toBe(100)
+    const other = await openSqlite(file, { leaseMs: 9_000 })
+    expect(since()).toBe(100)
+    await journal.renewLease()
+    expect(since()).toBeUndefined()
+    await other.journal.close()
+    await clock.pass(100)
+    expect(since()).toBeUndefined()
+    await journal.renewLease()
+    expect(since()).toBe(300)
+  })
+
+  it('begins again after the other instance was declared dead', async () => {
+    const { two, clocks } = await openTwo()
+    await two.takeOver()
+    await clocks[1].pass(10_800)
+    await two.renewLease()
+    expect(two.rateLimit.aloneSinceMs()).toBeUndefined()
+    await two.takeOver()
+    await two.renewLease()
+    expect(two.rateLimit.aloneSinceMs()).toBe(10_800)
+  })
+
+  it.each([3 * 3_600_000, -3 * 3_600_000])(
+    'is unknown after the wall clock was set by %i ms, and begins anew with the next renewal',
+    async (ms) => {
+      const clock = createJournalClock()
+      const { journal } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })
+      await journal.renewLease()
+      expect(journal.rateLimit.aloneSinceMs()).toBe(0)
+      await clock.pass(100)
+      clock.setWall(ms)
+      expect(journal.rateLimit.aloneSinceMs()).toBeUndefined()
+      await journal.renewLease()
+      expect(journal.rateLimit.aloneSinceMs()).toBe(100)
+    },
+  )
+
+  it('is unknown once the lease could not be renewed in time', async () => {
+    const clock = createJournalClock()
+    const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })
+    await journal.renewLease()
+    let end: (() => void) | undefined
+    const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
+    await vi.waitFor(() => expect(end).toBeDefined(), 60_000)
+    await clock.pass(7_199)
+    expect(journal.rateLimit.aloneSinceMs()).toBe(0)
+    await clock.pass(1)
+    expect(journal.rateLimit.aloneSinceMs()).toBeUndefined()
+    end?.()
+    await held
+  })
+})
+
 describe('isGone', () => {
   const own = ownIdentity()
 

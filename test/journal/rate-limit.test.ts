@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-import { openJournal } from '../../src/journal/index.ts'
+import { type DurableJournal, openJournal } from '../../src/journal/index.ts'
 import { createSharedStores } from '../../src/app/journal.ts'
 import { nextRateSlots } from '../../src/journal/rate-slots.ts'
 import { createRateLimits } from '../../src/upstream/index.ts'
@@ -50,21 +50,32 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return journals
   }
 
+  /** Limits calls to 5 a second, and notes how long each reservation took, in milliseconds. */
+  function limitWith(journal: DurableJournal, reservations: number[]) {
+    const stores = createSharedStores()
+    const reserve: typeof journal.rateLimit.reserve = async (...asked) => {
+      const askedMs = performance.now()
+      const slots = await journal.rateLimit.reserve(...asked)
+      reservations.push(performance.now() - askedMs)
+      return slots
+    }
+    stores.use({ ...journal, rateLimit: { ...journal.rateLimit, reserve } })
+    return createRateLimits(systemClock, undefined, stores.slotsOf).of('subscription key', 5)
+  }
+
+  /** Calls 1 and 6 of any six must be a second apart, as a service with a sliding window requires. */
+  function expectLimited(left: readonly number[], reservations: readonly number[]): void {
+    const slowestMs = Math.max(...reservations)
+    for (const [index, atMs] of left.slice(5).entries())
+      expect(atMs - (left[index] ?? 0)).toBeGreaterThan(1_000 - Math.max(0, slowestMs - 100))
+  }
+
   test('share a limit of 5 calls a second and use every slot', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
-    /** The time in milliseconds that the slowest reservation took. */
-    let slowestMs = 0
-    const run = async (journal: (typeof journals)[number], calls: number): Promise<void> => {
-      const sharing = createSharedStores()
-      const reserve: typeof journal.rateLimit.reserve = async (...asked) => {
-        const askedMs = performance.now()
-        const slots = await journal.rateLimit.reserve(...asked)
-        slowestMs = Math.max(slowestMs, performance.now() - askedMs)
-        return slots
-      }
-      sharing.use({ ...journal, rateLimit: { ...journal.rateLimit, reserve } })
-      const rateLimit = createRateLimits(systemClock, undefined, sharing.slotsOf).of('subscription key', 5)
+    const reservations: number[] = []
+    const run = async (journal: DurableJournal, calls: number): Promise<void> => {
+      const rateLimit = limitWith(journal, reservations)
       await Promise.all(
         Array.from({ length: calls }, async () => {
           const { admitted } = await rateLimit.acquire('write', 20_000)
@@ -75,13 +86,40 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     const startedMs = performance.now()
     await Promise.all([run(journals[0], 8), run(journals[1], 7)])
     expect(left).toHaveLength(15)
-    left.sort((one, other) => one - other)
-    // Calls 1 and 6 of any six are a second apart, as a service with a sliding window requires.
-    for (let index = 5; index < left.length; index += 1)
-      expect((left[index] ?? 0) - (left[index - 5] ?? 0)).toBeGreaterThan(
-        1_000 - Math.max(0, slowestMs - 100),
-      )
+    expectLimited(left, reservations)
     expect(performance.now() - startedMs).toBeLessThan(15_000)
+  })
+
+  test('keep a limit of 5 calls a second together no later than one lease after the second one starts', async (url) => {
+    const leaseMs = 1_500
+    const left: number[] = []
+    const stop = new AbortController()
+    const run = async (reservations: number[]): Promise<void> => {
+      const journal = await openJournal({ url, leaseMs })
+      onTestFinished(() => journal.close())
+      const rateLimit = limitWith(journal, reservations)
+      while (!stop.signal.aborted)
+        if ((await rateLimit.acquire('write', 20_000, undefined, stop.signal)).admitted)
+          left.push(performance.now())
+    }
+    const [ofFirst, ofSecond]: [number[], number[]] = [[], []]
+    const first = run(ofFirst)
+    // Alone, the first instance goes on without reservations.
+    let before = 0
+    const stopped = (): boolean => {
+      const isSame = before > 0 && before === ofFirst.length
+      before = ofFirst.length
+      return isSame
+    }
+    await expect.poll(stopped, { timeout: 30_000, interval: 1_500 }).toBe(true)
+    const second = run(ofSecond)
+    await expect.poll(() => ofSecond.length, { timeout: 30_000 }).toBeGreaterThan(0)
+    const knownMs = performance.now() + leaseMs
+    const late = (): readonly number[] => left.filter((atMs) => atMs > knownMs)
+    await expect.poll(() => late().length, { timeout: 30_000 }).toBeGreaterThan(15)
+    stop.abort()
+    await Promise.all([first, second])
+    expectLimited(late(), [...ofFirst, ...ofSecond])
   })
 
   test('pause together for one subscription key, while other keys go on', async (url) => {

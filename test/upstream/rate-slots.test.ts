@@ -13,7 +13,10 @@ function start(
   const clock = createManualClock()
   const asked: [limit: CallLimit, calls: number][] = []
   const held: number[] = []
+  /** Since when this instance has been alone. */
+  const alone: { sinceMs: number | undefined } = { sinceMs: undefined }
   const slots: RateSlots = {
+    aloneSinceMs: () => alone.sinceMs,
     reserve: (limit, calls) => {
       asked.push([limit, calls])
       return Promise.resolve(answers.shift())
@@ -33,7 +36,7 @@ function start(
       log.push([admission.admitted ? name : `${name} ${admission.reason}`, clock.nowMs()])
     })
   }
-  return { clock, rateLimit, asked, held, log, ask }
+  return { clock, rateLimit, asked, held, alone, log, ask }
 }
 
 describe('slots of a key that a client sent', () => {
@@ -121,5 +124,73 @@ describe('slots that instances share', () => {
     await clock.pass(1_000)
     await look()
     expect(since).toEqual([undefined, Infinity, Infinity, 30_000, 0, -500])
+  })
+})
+
+describe('slots of an instance that is alone', () => {
+  it('are reserved once more after a whole window alone, and then left to its own limit', async () => {
+    const { clock, asked, alone, log, ask } = start(2, [[0], [0]])
+    alone.sinceMs = 0
+    await clock.pass(1_149)
+    ask('within the window')
+    await clock.pass(1)
+    ask('last reservation')
+    await clock.pass(10)
+    ask('own limit')
+    await clock.pass(3_000)
+    ask('own limit again')
+    await clock.pass(0)
+    expect(asked).toHaveLength(2)
+    expect(log).toEqual([
+      ['within the window', 1_149], ['last reservation', 1_150], ['own limit', 2_199], ['own limit again', 4_160],
+    ]) // prettier-ignore
+  })
+
+  it('wait for the pauses and calls of instances that are gone', async () => {
+    const { clock, asked, alone, log, ask } = start(4, [[30_000]])
+    alone.sinceMs = 0
+    await clock.pass(2_000)
+    ask('gone', 1_000)
+    await clock.pass(1_500)
+    ask('stays')
+    await clock.pass(30_000)
+    ask('later')
+    await clock.pass(0)
+    expect(log).toEqual([['gone deadline', 3_000], ['stays', 32_000], ['later', 33_500]]) // prettier-ignore
+    expect(asked).toHaveLength(1)
+  })
+
+  it('are shared again once another instance may be alive, and in each later period alone until its own last reservation', async () => {
+    const { clock, asked, alone, log, ask } = start(10, [[0], [700], [0], [0]])
+    alone.sinceMs = 0
+    await clock.pass(2_000)
+    ask('last reservation')
+    await clock.pass(1)
+    alone.sinceMs = undefined
+    ask('shared')
+    await clock.pass(1_000)
+    alone.sinceMs = 3_000
+    ask('within the window')
+    await clock.pass(2_000)
+    for (const name of ['last reservation', 'own limit', 'own limit']) {
+      ask(name)
+      await clock.pass(0)
+    }
+    expect(log).toEqual([
+      ['last reservation', 2_000], ['shared', 2_701], ['within the window', 3_001],
+      ['last reservation', 5_001], ['own limit', 5_001], ['own limit', 5_001],
+    ]) // prettier-ignore
+    expect(asked).toHaveLength(4)
+  })
+
+  it('are reserved again if the store could not be reached for the last reservation', async () => {
+    const { clock, asked, alone, ask } = start(10, [undefined, [0]])
+    alone.sinceMs = 0
+    await clock.pass(2_000)
+    for (const name of ['a', 'b', 'c']) {
+      ask(name)
+      await clock.pass(0)
+    }
+    expect(asked).toHaveLength(2)
   })
 })

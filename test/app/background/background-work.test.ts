@@ -89,6 +89,7 @@ function run(isBroken = false) {
     accepted: createAcceptedCredentials(),
     journal: {
       slotsOf: () => ({
+        aloneSinceMs: () => undefined,
         reserve: () => Promise.resolve([0]),
         pauseFor: () => undefined,
         sincePauseMs: () => Promise.resolve(Infinity),
