@@ -301,7 +301,7 @@ export const partnerSchema = z.strictObject({
     stage.default('v3'),
   ),
   guard: key(
-    'What a guard does at canary if V3 does worse than V2. back: moves the partner back to V2. warn: only reports the finding in the log, a metric and the console.',
+    'What a guard does at canary below 100 % if V3 does worse than V2. back: moves the partner back to V2. warn: only reports the finding in the log, a metric and the console.',
     z.enum(['back', 'warn']).default('back'),
   ),
   canary: key('The schools that V3 serves at stage canary.', canary.prefault({})),

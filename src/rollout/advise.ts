@@ -198,7 +198,7 @@ function conditionsOnSeen(
   const atLeast = (seen: number, wanted: number, what: string): Condition => [
     'inconclusive',
     seen < wanted,
-    `${seen} of ${wanted} ${what} were seen ${onSide}.`,
+    `${seen} of ${wanted} ${wanted === 1 ? `${what.replace(/s$/, '')} was` : `${what} were`} seen ${onSide}.`,
   ]
   const onV2Only = figures.codesOnV2Only.length
   // Without writes on V2 there is nothing to compare V3 with.
