@@ -57,7 +57,10 @@ export function createHeartbeat(
         schedule(beat, duty.firstMs ?? duty.everyMs)
       }
     },
-    /** Takes the last turns. Resolves once they are over, or after 5 s. */
+    /**
+     * Stops all duties. Cancels waiting turns, lets running turns end, and then runs each duty with `atStop` once more. Resolves when all
+     * turns are over, or after 5 s.
+     */
     stop: async (): Promise<void> => {
       isStopped = true
       const ended = new AbortController()

@@ -14,8 +14,8 @@ if (major < 24 || (major === 24 && minor < 15)) {
   // Otherwise V8 notices that objects of the first requests survive, and allocates similar objects among the old ones, where they keep
   // everything alive that they refer to. A mark then took 41 us of processor time instead of 28.
   setFlagsFromString('--no-allocation-site-pretenuring')
-  // Collects old objects once they have grown by two fifths. V8 would wait until they have doubled, and pages of reads, which are large
-  // short-lived strings, took 50 MiB more. A fifth is too little for writes that wait for commits (decision 001).
+  // Collects old objects once they have grown by three fifths. V8 would wait until they have doubled, and the large short-lived strings of
+  // reads then took 25 to 45 MiB more. A fifth costs too much processor time when writes wait for commits (decision 001).
   setFlagsFromString('--heap-growing-percent=60')
   const { run } = await import('./program.ts')
   process.exitCode = await run(process.argv)

@@ -28,7 +28,7 @@ const troubles: Readonly<
   denied: (partner, count) => ({
     tone: 'bad',
     text: `${partner}: V3 rejected the credentials of ${counted(count, 'write')}.`,
-    remedy: 'Tell the partner: a client has an expired token, a wrong key, or no security domain for attendance.',
+    remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.',
     href: `/partners/${encodeURIComponent(partner)}`,
   }),
   ownDenied: (partner, count) => ({

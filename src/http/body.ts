@@ -86,8 +86,10 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
-    bytes === undefined ? `more than the limit of ${limit}` : `${formatBytes(bytes)}; the limit is ${limit}`
-  return new AdapterError('ADP_TOO_LARGE', `The body has ${size}. Nothing was posted. Send smaller batches.`)
+    bytes === undefined
+      ? `larger than the limit of ${limit}`
+      : `${formatBytes(bytes)} long; the limit is ${limit}`
+  return new AdapterError('ADP_TOO_LARGE', `The body is ${size}. Nothing was posted. Send smaller batches.`)
 }
 
 function inflated(): AdapterError {

@@ -84,7 +84,7 @@ export interface GroupCommit {
 }
 
 interface Entry {
-  /** The position in the order of the calls, counted from 0. */
+  /** The position of the operation in the order of the calls, counted from 0. */
   readonly number: number
   readonly operation: Operation
   readonly resolve: (result: OperationResult) => void
@@ -233,8 +233,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
 }
 
 /**
- * Prepares an operation for sending. A begin whose caller has given up is only recognised: if it is not durable yet, newer writes of its
- * client may be, and it must not be ordered after them.
+ * Prepares an operation for sending. If the caller of a begin has given up, the store may recognise an earlier copy of the batch but does
+ * not store a new one: the batch would be ordered after newer writes of its client that may already be durable.
  */
 const toSend = ({ operation, abandoned }: Entry): Operation =>
   abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation

@@ -35,7 +35,10 @@ export interface MarkFilePlace {
   readonly required: boolean
 }
 
-/** Number of slots for commit counts. Up to this many instances, commits of one instance do not hide what another lost in a failover. */
+/**
+ * Number of slots for commit counts. If instances share a slot, the commits of one instance can hide commits that the other lost in a
+ * failover.
+ */
 export const SLOTS = 16
 
 export const slotOf = (instance: number): number => instance % SLOTS

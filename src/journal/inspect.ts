@@ -294,7 +294,7 @@ const remedies: Readonly<Record<string, string>> = {
     'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
   unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch when it does.',
   throttled:
-    'V3 refused calls because of its rate limit for a day. Check callsPerSecond and other users of the key, then send the mark in a new batch.',
+    'For a day V3 refused calls because of its rate limit. Check callsPerSecond and other users of the key, then send the mark in a new batch.',
   queueFull: 'The queue of calls was full. Send the mark in a new batch when there is less load.',
   budget: 'The time limit of its request was reached. Send the mark in a new batch.',
   batchRefused: 'V3 refused a whole $batch. Set v3.writeMode to single, then send the mark in a new batch.',

@@ -15,7 +15,10 @@ export interface KeptLimits {
 
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
-/** Neither database stores this much in one row. A larger number was changed on the disk, and would block all other batches. */
+/**
+ * Sizes of stored requests from this limit on are not counted, in bytes. Neither database stores this much in one row, so such a number was
+ * changed on the disk. If it counted, all other batches would be refused for lack of room.
+ */
 const MOST_BYTES = 1024 ** 3
 
 /** Stored requests by owner: what the tables contained at the last refresh, plus the changes of this process since. */

@@ -67,8 +67,8 @@ interface OpenedTables {
 }
 
 /**
- * Checks that the journal matches its mark and these keys, and upgrades its tables. Throws `ADP_JOURNAL_DAMAGED` without changing
- * anything, and the errors of `migrate`, `checkKeys` and `openMacKey`.
+ * Checks that the journal matches its high-water mark and these keys, and upgrades its tables. If the journal is damaged, throws
+ * `ADP_JOURNAL_DAMAGED` without changing anything. Also throws the errors of `migrate`, `checkKeys` and `openMacKey`.
  */
 export async function openTables(store: Store, sealing: Unsealed): Promise<OpenedTables> {
   await expectUsable(store)
@@ -102,9 +102,9 @@ async function bringUpToDate(
 }
 
 /**
- * Runs all checks of a start without changing anything, even while the journal is served. The tables are upgraded in a transaction that
- * is rolled back. Tables of an earlier version are only read, since their upgrade may take long. Returns `new` if there are no tables
- * yet. Throws the errors of `openJournal`.
+ * Runs all checks of a start without changing anything, even while an adapter uses the journal. Current tables are checked, and missing
+ * tables created, in a transaction that is rolled back. Tables of an earlier version are read but not upgraded, since the upgrade may take
+ * long. Returns `new` if there are no tables yet. Throws the errors of `openJournal`.
  */
 export async function tryOpening({
   url,

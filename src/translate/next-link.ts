@@ -27,7 +27,7 @@ export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink 
   return query === '' ? { kind: 'broken', fault: 'has a next link without a query' } : { kind: 'next', query }
 }
 
-/** Percent-encodes blanks and characters beyond ASCII, which some services do not encode. */
+/** Returns the query of a link, or an empty string if the link has none. Percent-encodes characters that some services leave unencoded. */
 function queryOf(link: string): string {
   const [, query = ''] = /\?([^#]*)/.exec(link.trim()) ?? []
   return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)

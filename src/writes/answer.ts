@@ -90,7 +90,7 @@ export async function answerWrites(
       throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)
     if (found !== undefined && 'tally' in found) return found
-    // A batch without an answer was purged in the meantime.
+    // `found` is `undefined` if the batch was purged in the meantime.
     sentToV2 = found
     refused = found === undefined ? faults : withSuperseded(found, plan, faults, replyContext)
     begun = await begin()

@@ -62,9 +62,9 @@ const LONGEST_MS = 5_000
 const ASK_MS = 100
 
 /**
- * Makes a write durable before it is sent to V2, so that V3 never posts it again and the order of its keys holds. None of its values are
- * stored. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or unreachable journal is not an error.
- * If the journal stores the write after all, it also gets the outcome of the write.
+ * Makes a write durable before it is sent to V2, so that the adapter never posts it to V3 again and keeps the order of the records of each
+ * key. Stores none of the values of the write. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or
+ * unreachable journal is not an error. If the journal stores the write after all, it also gets the outcome of the write.
  */
 export async function beginRelayed(
   context: WriteContext,

@@ -130,7 +130,7 @@ describe('the cool-down of a guard', () => {
     const two = (await acted({ approval: 'two', operators })).config
     const [ann, bert] = [rolloutWith(two, tokenOf('ann')), rolloutWith(two, tokenOf('bert'))]
     const propose = async (): Promise<string> => (await ann(...further, '--despite-hold')).stderr
-    await expect.poll(propose).toMatch(/waits 24 h for the approval/)
+    await expect.poll(propose).toMatch(/approve it within 24 h/)
     expect((await bert('approve', 'acme')).stderr).toMatch(/a guard took the partner back/)
     const refused = await bert('approve', 'acme', '--despite-hold', '--json')
     expect(JSON.parse(refused.stdout)).toMatchObject({ result: 'notReady' })

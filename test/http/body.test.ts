@@ -192,7 +192,7 @@ async function post(
   return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
 }
 
-it('refuses the body of a client that disconnected while its write was held', async () => {
+it('refuses to read the body of a client that has disconnected before its body was complete', async () => {
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const server = createServer((request) => {
     request.once('close', () => {

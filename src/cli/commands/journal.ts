@@ -387,7 +387,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     '',
     'Consequences of accepting the loss:',
     '- A repeated batch that the journal has lost is treated as a new batch.',
-    `- For ${hours} h (journal.replayForMs) every new record is read from V3 before it is posted, at one read each. An equal mark in`,
+    `- For ${hours} h (journal.replayForMs) the adapter reads V3 before it posts each new record, at one read each. An equal mark in`,
     '  V3 confirms the record; a record that was applied and has since been overwritten is posted again.',
     usable
       ? '- Stages of partners and their audit trail are those of this copy: later changes are lost.'
@@ -408,7 +408,7 @@ function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStag
   const { repaired, lowered, damaged, failure } = stages
   return [
     ...setAside.map((name) => `Kept as ${name}`),
-    `The journal is accepted. Until ${formatTime(readBackUntilMs)} new records are read from V3 before they are posted.`,
+    `The journal is accepted. Until ${formatTime(readBackUntilMs)} the adapter reads V3 before it posts a new record.`,
     ...(repaired ? ['The end of the audit trail of stages was damaged, and is repaired.'] : []),
     ...damaged.map(
       (partner) => `The stage of ${partner} is damaged: set it with markbridge rollout back ${partner}.`,

@@ -94,7 +94,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'needsApproval':
       return said(
         'needsApproval',
-        `${step} is proposed and waits 24 h for the approval of another operator: ` +
+        `${step} is proposed. Another operator must approve it within 24 h: ` +
           `markbridge rollout approve ${partner}. Nothing has changed yet.`,
       )
     case 'undrained':

@@ -78,7 +78,7 @@ export async function verifyTrail(options: Target): Promise<Answer> {
 function formatVerified({ entries, keyed, broken }: Verified): string {
   if (broken !== undefined)
     return `The audit trail is broken at entry ${broken.entry}: ${broken.what}. Compare it with a backup of the journal.`
-  const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}, none was changed or removed.`
+  const found = `${entries} ${entries === 1 ? 'entry' : 'entries'}. No entry was changed or removed.`
   return keyed
     ? found
     : `${found} The trail began without journal.keys, so a user who can write its database could have forged the trail.`

@@ -28,7 +28,10 @@ export function createUpstreamSide(openSession: OpenSession, resource: string): 
     page: async (query, signal) => {
       const json = await readUpstream(await openSession(signal), resource, query)
       if (json === undefined)
-        throw new AdapterError('ADP_NOT_FOUND', `There is no ${resource} below this base address.`)
+        throw new AdapterError(
+          'ADP_NOT_FOUND',
+          `The service has no ${resource} below this base address. Check the base address.`,
+        )
       return readSidePage(json)
     },
   }

@@ -55,7 +55,7 @@ const MAX_REQUESTS = 50_000
 export const MAX_WRITTEN = 10_000
 /** The limit for each group and period. The group is the name up to the first space. */
 export const MAX_NAMES = 2_500
-/** SQLite takes 32,766 values in one statement. */
+/** Maximum number of rows in one statement. A row has several values, and SQLite accepts at most 32,766 values in one statement. */
 const MAX_ROWS = 1_000
 
 interface HashRow {

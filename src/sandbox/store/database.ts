@@ -68,7 +68,7 @@ function openFile(location: string): { database: DatabaseSync; tables: Record<st
   try {
     if (location !== ':memory:') mkdirSync(dirname(location), { recursive: true })
     database = new DatabaseSync(location)
-    // WAL without fsync: a power failure may lose the last writes, but a crash of the process does not.
+    // WAL without fsync: the data survives a crash of the process, but a power failure may lose the last writes or damage the file.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
     const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
     return { database, tables }

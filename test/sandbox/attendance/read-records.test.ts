@@ -78,7 +78,7 @@ test('finds a posted mark by learner and event, and by its id', async () => {
   expect(single).toEqual({ status: 200, body: { '@odata.context': context, ...record } })
 })
 
-test('returns the row of a missing mark by its id until the session is marked', async () => {
+test('returns the row of a missing mark by the id that the collection shows, and 404 for an unknown id', async () => {
   const sandbox = await cleanSandbox()
   const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
   const [row] = (await read(sandbox, { $filter: wednesday })).value
