@@ -132,6 +132,7 @@ const allowed = {
     'observability/logger',
     'observability/tracing',
     'npm:commander',
+    'npm:jose',
     'npm:undici',
     'npm:zod',
   ],

@@ -74,8 +74,8 @@ export function createSharedStores() {
     get dialect() {
       return opened().database.dialect
     },
-    get macKey() {
-      return opened().database.macKey
+    get secret() {
+      return opened().database.secret
     },
     nowMs: () => opened().database.nowMs(),
     ask: async (question) => opened().database.ask(question),

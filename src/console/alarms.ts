@@ -72,6 +72,16 @@ export function alarmsOf(
     ...troubles[kind](partner, count),
     sinceMs,
   }))
+  const trailFault = stages.find((one) => one.trailFault !== undefined)?.trailFault
+  if (trailFault !== undefined)
+    alarms.push({
+      tone: 'bad',
+      text: `The audit trail of stages is ${trailFault}`,
+      sinceMs: undefined,
+      remedy:
+        'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.',
+      href: '/audit',
+    })
   for (const { partner, holds, checkedMs } of balances)
     if (holds === false)
       alarms.push({
@@ -106,8 +116,6 @@ function alarmsOfStage({ partner, stage, by, reason, sinceMs, pending, guardAlar
   const add = (tone: Alarm['tone'], text: string, since: number | undefined, remedy: string): void => {
     alarms.push({ tone, text, sinceMs: since, remedy, href })
   }
-  if (stage === 'damaged')
-    add('bad', `The stage of ${partner} in the journal is damaged.`, undefined, `Run markbridge rollout back ${partner} to replace it.`)
   if (by === GUARD_NAME)
     add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, sinceMs, 'Find the cause in V3 before the next step forward.')
   else if (guardAlarm !== undefined)

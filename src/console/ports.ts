@@ -155,7 +155,7 @@ export interface StepResult {
 
 export interface PartnerStage {
   readonly partner: string
-  readonly stage: Stage | 'damaged'
+  readonly stage: Stage
   /** `undefined` if the stage is damaged. */
   readonly percent: number | undefined
   readonly source: 'file' | 'store'
@@ -167,11 +167,13 @@ export interface PartnerStage {
   readonly notes: readonly string[]
   readonly pending:
     { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
-  /** `undefined` if the partner is at its last stage or the stage is damaged. */
+  /** `undefined` if the partner is at its last stage. */
   readonly next: Stage | undefined
   readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
   /** The alarm of the guards at this stage and share. */
   readonly guardAlarm: string | undefined
+  /** How the audit trail of all stages is broken, as the end of a sentence. Absent if the trail is whole. */
+  readonly trailFault?: string | undefined
   readonly trend: readonly TrendDay[]
 }
 

@@ -38,7 +38,7 @@ export {
   readUncleanEnd,
 } from './instances.ts'
 export { ownIdentity } from './process-identity.ts'
-export { macOf, macOfEnd, openMacKey, type TrailEnd } from './keys.ts'
+export { openSecret } from './keys.ts'
 export { type JournalTables, readMeta, readSalt } from './schema.ts'
 export { isDue, readBalances, readDeadLetters, settledAmong } from './read-records.ts'
 export {

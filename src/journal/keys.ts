@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { readMeta, writeMeta } from './schema.ts'
-import { decrypt, encrypt, type JournalKey, keyObjectOf, missingKey, unseal as unsealBlob } from './seal.ts'
+import { decrypt, encrypt, type JournalKey, missingKey, unseal as unsealBlob } from './seal.ts'
 import { damagedJournal, damagedRow } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -61,7 +61,7 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 
 export interface KeyDamage {
   readonly damage: string
-  /** Rewrites the damaged data. If the key for the MACs of stages is lost, no stage or end of the trail matches its MAC afterwards. */
+  /** Rewrites the damaged data. A lost secret is replaced, so that evidence under it cannot be opened and searches find only newer batches. */
   mend(db: Kysely<JournalTables>): Promise<void>
 }
 
@@ -78,12 +78,12 @@ export async function findKeyDamage(
   const sealed = await readMeta(db, NAME)
   const sealer = sealerOf(sealed)
   const by = keys.find(({ id }) => id === sealer)
-  const macKey = sealed === undefined || by === undefined ? undefined : await tryUnseal(sealed, by)
+  const secret = sealed === undefined || by === undefined ? undefined : await tryUnseal(sealed, by)
   const changed: JournalKey[] = []
   for (const { id, proof } of known) {
     const given = keys.find((key) => key.id === id)
     if (given === undefined || proofOf(given, salt) === proof) continue
-    if ((given !== by || macKey === undefined) && !(await canDecrypt(db, given)))
+    if ((given !== by || secret === undefined) && !(await canDecrypt(db, given)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
         `The journal was written with another key of the id ${id}. Nothing was changed. Configure that key, and give a new key a new id.`,
@@ -92,12 +92,12 @@ export async function findKeyDamage(
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
-  // Without any configured key the MAC key cannot be checked, and nothing is lost.
+  // Without any configured key the secret cannot be checked, and nothing is lost.
   const isLost =
-    first !== undefined && sealed !== undefined && macKey === undefined && (by !== undefined || !isKnown)
+    first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
     ...changed.map(({ id }) => `what tells key ${id} from others was changed`),
-    ...(isLost ? ['the key of the MACs of stages was changed'] : []),
+    ...(isLost ? ['the secret of the journal was changed'] : []),
   ].join(', ')
   if (damage === '') return undefined
   return {
@@ -138,84 +138,40 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
 const proofOf = ({ key }: JournalKey, salt: Uint8Array): string =>
   createHmac('sha256', key).update('markbridge journal key').update(salt).digest('hex')
 
-/** The key for the MACs of stages and of their audit trail. */
-export interface MacKey {
-  readonly key: Uint8Array
-  /** The key for rows from before the journal had a key. It is derived from the salt. */
-  readonly unkeyed: Uint8Array
-  /** False if the trail began without a key of the journal, so that any user who can write to the database can make a MAC. */
-  readonly keyed: boolean
-  /** Stores the sealed key again if it was deleted. Otherwise a command would make MACs that no instance accepts. */
-  restore(db: Kysely<JournalTables>): Promise<void>
-}
-
-/** The single row that describes the end of the audit trail of stages. Each change of a stage locks it. */
-export interface TrailEnd {
-  readonly entries: number
-  readonly last_mac: string
-  /** The first row of the trail whose MAC needs a key of the journal, or null if there is none. */
-  readonly keyed_from: number | null
-  readonly partners: number
-  /** When the trail was last continued from rows that did not match its end, in milliseconds since the epoch, or null if never. */
-  readonly repaired_ms: number | null
-}
-
-/** Returns the MAC of values in their order. `kind` separates the MACs of different tables. */
-export function macOf(key: Uint8Array, kind: string, values: readonly (string | number | null)[]): string {
-  return createHmac('sha256', keyObjectOf(key))
-    .update(JSON.stringify([kind, ...values]))
-    .digest('hex')
-}
-
-export const macOfEnd = (key: Uint8Array, end: TrailEnd): string =>
-  macOf(key, 'head', [end.entries, end.last_mac, end.keyed_from, end.partners, end.repaired_ms])
-
-/** The name in `journal_meta` of the sealed MAC key: the id of the sealing key, then the ciphertext. */
-const NAME = 'mac_key'
-
-const BOUND = 'mac_key of the trail'
+/** The name in `journal_meta` of the sealed secret: the id of the sealing key, then the ciphertext. */
+const NAME = 'secret'
 
 /**
- * Opens the MAC key: random bytes that are sealed with a key of the journal, so that they outlive it. If an older key has sealed them,
- * the first key seals them again. A new MAC key is created only for a trail that has not begun. A trail that began without one keeps a
- * key that is derived from the salt.
+ * Opens the secret of the journal, from which the keys of evidence and of searches derive: random bytes that are sealed with a key of the
+ * journal, so that they outlive it. If an older key has sealed them, the first key seals them again. A journal without keys has a secret
+ * that derives from its salt, and keeps it once it has batches or evidence, because both are stored under it.
  *
- * With `forInstance` false nothing is written, so that a command with a key that no instance has read yet makes no MAC that instances
- * cannot check. Must run alone. Throws `ADP_CONFIGURATION` if the sealing key is missing.
+ * With `forInstance` false nothing is written, so that a command never stores a secret under a key that no instance has. Must run alone.
+ * Throws `ADP_CONFIGURATION` if the sealing key is missing.
  */
-export async function openMacKey(
+export async function openSecret(
   db: Kysely<JournalTables>,
   keys: readonly JournalKey[],
   salt: Uint8Array,
   { forInstance }: { readonly forInstance: boolean },
-): Promise<MacKey> {
-  const unkeyed = createHmac('sha256', salt).update('markbridge stages').digest()
+): Promise<Uint8Array> {
   const sealed = await readMeta(db, NAME)
   const first = forInstance ? keys[0] : undefined
-  const key =
-    sealed === undefined ? first && (await beginTrail(db, randomBytes(32))) : await unseal(db, sealed, keys)
-  if (key === undefined) return { key: unkeyed, unkeyed, keyed: false, restore: () => Promise.resolve() }
-  const text = first === undefined || sealerOf(sealed) === first.id ? sealed : await seal(key, first)
-  if (text !== undefined && text !== sealed) await writeMeta(db, NAME, text)
-  return {
-    key,
-    unkeyed,
-    keyed: true,
-    restore: async (now) => {
-      if (text !== undefined && (await readMeta(now, NAME)) === undefined) await writeMeta(now, NAME, text)
-    },
-  }
+  if (sealed === undefined && (first === undefined || (await hasContent(db))))
+    return createHmac('sha256', salt).update('markbridge secret').digest()
+  const key = sealed === undefined ? randomBytes(32) : await unseal(db, sealed, keys)
+  if (first !== undefined && sealerOf(sealed) !== first.id) await writeMeta(db, NAME, await seal(key, first))
+  return key
 }
 
-/** Puts the end of a new trail under a key; later rows without this key are forged. Returns `undefined` if the trail has begun. */
-async function beginTrail(db: Kysely<JournalTables>, key: Uint8Array): Promise<Uint8Array | undefined> {
-  const end = { entries: 0, last_mac: '', keyed_from: 1, partners: 0, repaired_ms: null }
-  const { rows } = await sql`update rollout_head set keyed_from = 1, mac = ${macOfEnd(key, end)}
-    where entries = 0 and mac = '' and last_mac = '' and not exists (select 1 from rollout_audit) returning id`.execute(
-    db,
-  )
-  return rows.length === 0 ? undefined : key
-}
+const hasContent = async (db: Kysely<JournalTables>): Promise<boolean> =>
+  (
+    await sql`select 1 where exists (select 1 from journal_batches) or exists (select 1 from evidence_periods)`.execute(
+      db,
+    )
+  ).rows.length > 0
+
+const BOUND = 'secret'
 
 async function seal(key: Uint8Array, by: JournalKey): Promise<string> {
   return `${by.id} ${(await encrypt(key, by, `${BOUND}/${by.id}`)).toString('base64')}`
@@ -229,10 +185,10 @@ async function unseal(
   keys: readonly JournalKey[],
 ): Promise<Uint8Array> {
   const by = keys.find(({ id }) => id === sealerOf(sealed))
-  if (by === undefined) throw await lackingKey(db, sealerOf(sealed), 'the key of the MACs of stages')
+  if (by === undefined) throw await lackingKey(db, sealerOf(sealed), 'the secret of the journal')
   const key = await tryUnseal(sealed, by)
   if (key !== undefined) return key
-  throw damagedRow(`the key of the MACs of stages was changed: it does not fit key ${by.id}`)
+  throw damagedRow(`the secret of the journal was changed: it does not fit key ${by.id}`)
 }
 
 const tryUnseal = (text: string, by: JournalKey): Promise<Uint8Array | undefined> =>

@@ -8,7 +8,7 @@ import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { type Availability, createAvailability } from './availability.ts'
 import { findContradiction, readHighWater, storePlace } from './find-contradiction.ts'
 import type { HighWaterMark } from './high-water.ts'
-import { checkKeys, type MacKey, openMacKey } from './keys.ts'
+import { checkKeys, openSecret } from './keys.ts'
 import { createPostgresStore } from './postgres/store.ts'
 import {
   checkVersion,
@@ -59,7 +59,7 @@ interface Unsealed {
 interface OpenedTables {
   readonly salt: Uint8Array
   readonly mark: HighWaterMark
-  readonly macKey: MacKey
+  readonly secret: Uint8Array
   /** Milliseconds since the epoch, or 0 if never. */
   readonly readBackUntilMs: number
   /** The age of the journal in milliseconds when its loss was accepted, or `undefined` if no loss was accepted. */
@@ -68,7 +68,7 @@ interface OpenedTables {
 
 /**
  * Checks that the journal matches its high-water mark and these keys, and upgrades its tables. If the journal is damaged, throws
- * `ADP_JOURNAL_DAMAGED` without changing anything. Also throws the errors of `migrate`, `checkKeys` and `openMacKey`.
+ * `ADP_JOURNAL_DAMAGED` without changing anything. Also throws the errors of `migrate`, `checkKeys` and `openSecret`.
  */
 export async function openTables(store: Store, sealing: Unsealed): Promise<OpenedTables> {
   await expectUsable(store)
@@ -95,7 +95,7 @@ async function bringUpToDate(
   return {
     salt,
     mark: mark ?? { identity: '', commits: new Map() },
-    macKey: await openMacKey(db, keys, salt, { forInstance: true }),
+    secret: await openSecret(db, keys, salt, { forInstance: true }),
     readBackUntilMs: Number((await readMeta(db, 'read_back_until')) ?? 0),
     readBackFromAgeMs: fromAge === undefined ? undefined : Number(fromAge),
   }
@@ -146,7 +146,7 @@ function expectSound({ place }: Store, damage: string | undefined): void {
 export interface JournalDatabase {
   readonly db: Kysely<JournalTables>
   readonly dialect: Dialect
-  readonly macKey: MacKey
+  readonly secret: Uint8Array
   /** Returns SQL for the clock that leases are measured by, in milliseconds since the epoch. */
   readonly nowMs: () => RawBuilder<number>
   /** Runs a query. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` for an invalid statement. */
@@ -174,8 +174,8 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
   return openExisting(url, markFile, async (store, ask) => {
     const { db, dialect, exclusively } = store
     const salt = await readSalt(db)
-    const macKey = await exclusively((at) => openMacKey(at, keys, salt, { forInstance: false }))
-    return { db, dialect, macKey, nowMs: () => store.nowMs(), ask, close: () => store.close() }
+    const secret = await exclusively((at) => openSecret(at, keys, salt, { forInstance: false }))
+    return { db, dialect, secret, nowMs: () => store.nowMs(), ask, close: () => store.close() }
   })
 }
 

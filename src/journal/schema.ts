@@ -23,7 +23,7 @@ export interface JournalTables {
    * `read_back_until`: the time (milliseconds since the epoch) until which new records are read back from V3 before they are posted.
    * `read_back_from_age`: the age of the journal when that period began. `age`: the age of the journal (retention.ts).
    *
-   * `unclean end: <how>`: the time when a dead instance was last found. `mac_key`: the sealed key for the MACs of stages (keys.ts).
+   * `unclean end: <how>`: the time when a dead instance was last found. `secret`: the sealed secret of the journal (keys.ts).
    * `note: <name>`: a text of the adapter. `database`: identifies the PostgreSQL database that contains the journal
    * (find-contradiction.ts).
    */
@@ -41,9 +41,6 @@ export interface JournalTables {
 }
 
 type Migration = (dialect: Dialect) => readonly string[]
-
-/** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
-const migrations: readonly Migration[] = [createTables, addNotApplied]
 
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
@@ -112,27 +109,27 @@ function createTables(dialect: Dialect): readonly string[] {
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${allSlots}`,
     `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
-    ...createRolloutTables(numbered, bytes),
   ]
 }
 
-const createRolloutTables = (numbered: string, bytes: string): readonly string[] => [
-  `create table rollout_stages (partner text primary key, content text not null, mac text not null)`,
+/** Creates the tables of stages and evidence. Tables of preliminary versions, in which stages had MACs, are dropped with their content. */
+const createRolloutTables: Migration = (dialect) => [
+  ...['stages', 'head', 'audit', 'acks', 'unrecorded', 'evidence'].map(
+    (name) => `drop table if exists rollout_${name}`,
+  ),
+  ...['periods', 'hashes', 'counts'].map((name) => `drop table if exists evidence_${name}`),
+  // `content`: the other members of an entry, and the stage of its partner after it. `hash`: covers the hash of the previous entry.
   `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
-     mac text not null)`,
+     hash text not null)`,
   `create index rollout_audit_partner on rollout_audit (partner, entry)`,
-  `create table rollout_head (id integer primary key, entries bigint not null, last_mac text not null, keyed_from bigint,
-     partners bigint not null, repaired_ms bigint, mac text not null)`,
-  `insert into rollout_head (id, entries, last_mac, partners, mac) values (1, 0, '', 0, '')`,
   `create table rollout_acks (instance bigint not null, partner text not null, revision bigint not null,
      pending_revision bigint, writes_v2 bigint not null, writes_v3 bigint not null, primary key (instance, partner))`,
   `create table rollout_unrecorded (partner text primary key, at_ms bigint not null)`,
   `create table rollout_evidence (name text primary key, text text not null)`,
-  `create table evidence_periods (id ${numbered}, partner text not null, stage text not null, revision bigint not null,
+  `create table evidence_periods (id ${types[dialect].numbered}, partner text not null, stage text not null, revision bigint not null,
      period integer not null, since_ms bigint not null, last_ms bigint not null, from_day text not null,
-     until_day text not null, hash_key ${bytes}, sealed integer not null default 0,
-     kept text, unique (partner, stage, revision, period))`,
-  `create table evidence_hashes (period bigint not null, hash ${bytes} not null, school ${bytes}, checks integer not null,
+     until_day text not null, hash_key ${types[dialect].bytes}, kept text, unique (partner, stage, revision, period))`,
+  `create table evidence_hashes (period bigint not null, hash ${types[dialect].bytes} not null, school ${types[dialect].bytes}, checks integer not null,
      differs integer not null, primary key (period, hash))`,
   `create table evidence_counts (period bigint not null, name text not null, count bigint not null,
      primary key (period, name))`,
@@ -141,6 +138,9 @@ const createRolloutTables = (numbered: string, bytes: string): readonly string[]
 function addNotApplied(): readonly string[] {
   return ['alter table journal_ledger add column not_applied bigint not null default 0']
 }
+
+/** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
+const migrations: readonly Migration[] = [createTables, addNotApplied, createRolloutTables]
 
 /**
  * Moves records that wait for a resend of their batch from `refused`, where version 1 has them, to `notApplied`. Every start runs this,

@@ -73,7 +73,7 @@ const decompressAside = promisify(zstdDecompress)
 const keyObjects = new WeakMap<Uint8Array, KeyObject>()
 
 /** Returns a key as a `KeyObject`. With the key's bytes instead, each call of AES or HMAC would take about 15 µs longer. */
-export function keyObjectOf(key: Uint8Array): KeyObject {
+function keyObjectOf(key: Uint8Array): KeyObject {
   const made = keyObjects.get(key) ?? createSecretKey(key)
   keyObjects.set(key, made)
   return made

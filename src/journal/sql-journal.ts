@@ -126,7 +126,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const unsealing = { keys, plaintextAccepted: options.plaintext === 'accept' }
   const { db } = store
   const opened = await openTables(store, unsealing)
-  const { salt, mark, macKey, readBackUntilMs, readBackFromAgeMs } = opened
+  const { salt, mark, secret, readBackUntilMs, readBackFromAgeMs } = opened
   await store.prepare({ salt, mark, key: keys[0], replayForMs, process: processOf(processes.own) })
   const hashKeys = createKeyHash(salt)
   const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
@@ -248,7 +248,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     database: {
       db,
       dialect: store.dialect,
-      macKey,
+      secret,
       nowMs: () => store.nowMs(),
       ask,
     },

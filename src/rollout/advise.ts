@@ -2,6 +2,7 @@ import type { LostInstance } from '../journal/index.ts'
 import { describeAlarm, describeSides, type GuardVerdict } from './guards/sequential-test.ts'
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
+import { describeFault, type Verified } from './store/audit-trail.ts'
 
 /** The check that a step needs: V2's replies while V2 serves, read-backs on V2 once V3 serves. Nothing else proves V3's POST. */
 export type NeededCheck = 'reply' | 'readBack'
@@ -90,6 +91,8 @@ export interface AdviceInput {
   /** Lost instances that may still send writes to V2. They block a step that moves units to V3. Empty for other steps. */
   readonly lost: readonly LostInstance[]
   readonly pending: boolean
+  /** The first fault of the audit trail, or `undefined` if it is whole. */
+  readonly trailFault: Verified['broken']
   /** `undefined` if the step needs no comparison. */
   readonly comparison: ComparisonFigures | undefined
   readonly thresholds: EvidenceThresholds
@@ -317,6 +320,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
 
 function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Condition[] {
   const { partner, target, guards, coolDown, nowMs, quietUntilMs, unacknowledged, pending, lost } = input
+  const { trailFault } = input
   const movesToV3 = orderOf(target.stage) >= orderOf('canary')
   const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
   return [
@@ -351,6 +355,11 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
       `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
     ],
     ['not yet', pending, 'Another change of the stage is pending.'],
+    [
+      'not yet',
+      trailFault !== undefined,
+      `The audit trail of stages is ${trailFault && describeFault(trailFault)} Find out who changed the database.`,
+    ],
   ]
 }
 

@@ -19,15 +19,17 @@ export const requestKinds = [
 ] as const
 export type RequestKind = (typeof requestKinds)[number]
 
-export interface StageSetting {
-  readonly stage: Stage
+export const settingSchema = z.object({
+  stage: z.enum(stages),
   /** The share of the units that V3 serves at `canary`, from 0 to 100. */
-  readonly percent: number
+  percent: z.number(),
   /** The units that V3 serves at `canary` whatever the percentage is. */
-  readonly always: readonly string[]
+  always: z.array(z.string()).readonly(),
   /** The units that V2 serves at `canary` whatever the percentage is. This list wins over `always`. */
-  readonly never: readonly string[]
-}
+  never: z.array(z.string()).readonly(),
+})
+
+export type StageSetting = Readonly<z.infer<typeof settingSchema>>
 
 /** The rule of `parseUnits`, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
@@ -65,13 +67,6 @@ export function toSetting({ stage, percent, always, never }: StageSetting): Stag
 export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
-
-export const settingSchema = z.object({
-  stage: z.enum(stages),
-  percent: z.number(),
-  always: z.array(z.string()),
-  never: z.array(z.string()),
-})
 
 /** Returns `undefined` if this version does not know the form. */
 export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {

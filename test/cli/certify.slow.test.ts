@@ -2,13 +2,23 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 
 import { createEvidenceStore } from '../../src/rollout/evidence/evidence-store.ts'
 import { createEvidenceKeeper } from '../../src/rollout/evidence/keep-evidence.ts'
 import { differing, exchangeOf, keepExchange, recordOf } from '../compare/evidence/exchanges.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
-import { changeTo, goForward, run, serve, type Serving, shadow } from '../rollout/store/open-stores.ts'
+import { hashOfRow } from '../../src/rollout/store/audit-trail.ts'
+import {
+  changeTo,
+  goForward,
+  rowsIn,
+  run,
+  serve,
+  type Serving,
+  shadow,
+} from '../rollout/store/open-stores.ts'
 import { startDuties } from '../support/start-duties.ts'
 import { rolloutFile } from './rollout-file.ts'
 import { runCommand } from './run-command.ts'
@@ -20,8 +30,8 @@ interface Prepared {
   readonly serving: Serving
   readonly config: string
   readonly rollout: (...args: string[]) => ReturnType<typeof runCommand>
-  /** Certifies acme and returns the path of the file. */
-  readonly certify: (...args: string[]) => Promise<string>
+  /** Certifies acme with the key of the folder, or with the given one, and returns the path of the file. */
+  readonly certify: (key?: string) => Promise<string>
 }
 
 /** Serves acme at `shadow`, with one hundred compared learners, one of whom differs. */
@@ -54,9 +64,10 @@ async function prepare(): Promise<Prepared> {
   const rollout = (...args: string[]) =>
     runCommand(['rollout', ...args, '--config', config], { ACME_KEY: 'MARKER-key' })
   let files = 0
-  const certify = async (...args: string[]): Promise<string> => {
-    const out = join(folder, `certificate-${(files += 1)}.json`)
-    expect(await rollout('certify', 'acme', '--out', out, ...args)).toEqual({
+  const { key: ownKey } = await keysIn(folder)
+  const certify = async (key = `file:${ownKey}`): Promise<string> => {
+    const out = join(folder, `certificate-${(files += 1)}.jws`)
+    expect(await rollout('certify', 'acme', '--out', out, '--signing-key', key)).toEqual({
       status: 0,
       stdout: '',
       stderr: `markbridge: the certificate is in ${out}\n`,
@@ -77,7 +88,11 @@ async function keysIn(
   return { key, publicKey: open }
 }
 
-const read = async (file: string): Promise<Row> => JSON.parse(await readFile(file, 'utf8')) as Row
+/** Decodes the payload of a certificate. */
+const read = async (file: string): Promise<Row> => {
+  const [, payload = ''] = (await readFile(file, 'utf8')).split('.')
+  return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Row
+}
 const findingsOf = (stdout: string): string[] =>
   (JSON.parse(stdout) as { findings: { check: string; result: string }[] }).findings.map(
     ({ check, result }) => `${check} ${result}`,
@@ -162,73 +177,80 @@ describe('rollout set --restart-evidence', () => {
 })
 
 describe('rollout certify and verify', () => {
-  it('certifies the state of a partner, and includes neither data of learners nor secrets', async () => {
-    const { certify } = await prepare()
+  it('certifies the state of a partner and the evidence of each stage, without data of learners or secrets', async () => {
+    const { rollout, certify } = await prepare()
+    await rollout('set', 'acme', 'shadow', '--restart-evidence', '--reason', 'again')
     const file = await certify()
-    expect(await read(file)).toMatchObject({
-      form: 'markbridge-certificate-1',
+    const certificate = await read(file)
+    expect(certificate).toMatchObject({
       version: '0.1.0',
       partner: 'acme',
-      audit: { entries: 2, mac: expect.stringMatching(/./) as unknown, keyed: false },
-      stage: { stage: 'shadow', revision: 1, by: 'ada' },
-      advice: {
-        verdict: 'inconclusive',
-        to: { stage: 'canary', percent: 5 },
-        figures: { comparison: { pairs: 100, differing: 1 } },
-      },
+      audit: { entries: 3, hash: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown },
+      stage: { stage: 'shadow', revision: 2 },
+      advice: { verdict: 'inconclusive', to: { stage: 'canary', percent: 5 } },
+      evidence: [{ stage: 'shadow', revision: 1, comparison: { check: 'reply', pairs: 100, differing: 1 } }],
       history: [
         { entry: 1, action: 'propose' },
         { entry: 2, action: 'commit', to: { stage: 'shadow' } },
+        { entry: 3, action: 'set' },
       ],
-      digest: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
-      signature: null,
     })
-    expect(await readFile(file, 'utf8')).not.toMatch(/MARKER/i)
+    expect(JSON.stringify(certificate)).not.toMatch(/MARKER/i)
   })
 
-  it('accepts a signed certificate, also after later changes of the stage', async () => {
+  it('accepts a certificate, also after later changes of the stage', async () => {
     const { folder, rollout, certify } = await prepare()
-    const { key, publicKey } = await keysIn(folder)
-    const file = await certify('--signing-key', `file:${key}`)
+    const file = await certify()
     await rollout('back', 'acme')
-    const checked = await rollout('verify', file, '--public-key', publicKey)
+    const checked = await rollout('verify', file, '--public-key', join(folder, 'key.pub.pem'))
     expect(checked).toMatchObject({ status: 0, stderr: '' })
     expect(checked.stdout).toMatch(
-      /^Certificate of acme, \d{4}-\S+Z:\n {2}digest: holds\. .*\n {2}signature: holds\. The certificate was signed with this key\.\n {2}audit: holds\. .* 1 later entry\. The trail began without journal\.keys.*\n$/,
+      /^Certificate of acme, \d{4}-\S+Z:\n {2}signature: holds\. .*\n {2}audit: holds\. .* 1 later entry\.\n$/,
     )
-    const offline = await rollout('verify', file, '--public-key', publicKey, '--offline', '--json')
-    expect(findingsOf(offline.stdout)).toEqual(['digest holds', 'signature holds', 'audit unknown'])
+    const offline = await rollout('verify', file, '--public-key', join(folder, 'key.pub.pem'), '--offline', '--json') // prettier-ignore
+    expect(findingsOf(offline.stdout)).toEqual(['signature holds', 'audit unknown'])
+    expect(JSON.parse(offline.stdout)).toMatchObject({ certificate: await read(file) })
     // Shells keep a key in the environment in one line.
-    process.env['CERTIFY_TEST_KEY'] = (await readFile(key, 'utf8')).replaceAll('\n', '\\n')
-    const again = await certify('--signing-key', 'env:CERTIFY_TEST_KEY')
-    expect((await rollout('verify', again, '--public-key', publicKey)).status).toBe(0)
+    const key = (await readFile(join(folder, 'key.pem'), 'utf8')).replaceAll('\n', '\\n')
+    process.env['CERTIFY_TEST_KEY'] = key
+    const again = await certify('env:CERTIFY_TEST_KEY')
+    expect((await rollout('verify', again, '--public-key', join(folder, 'key.pub.pem'))).status).toBe(0)
   })
 
   it('rejects a certificate that was changed, has another key or belongs to another audit trail', async () => {
     const { folder, serving, rollout, certify } = await prepare()
-    const { key, publicKey } = await keysIn(folder)
-    const other = await keysIn(folder, 'other')
-    const text = await readFile(await certify('--signing-key', `file:${key}`), 'utf8')
-    const changed = join(folder, 'changed.json')
+    const { publicKey } = await keysIn(folder, 'other')
+    const text = await readFile(await certify(), 'utf8')
+    const changed = join(folder, 'changed.jws')
+    const own = ['--public-key', join(folder, 'key.pub.pem')]
     const judge = async (content: string, ...args: string[]): Promise<unknown> => {
       await writeFile(changed, content)
       const { status, stdout } = await rollout('verify', changed, '--json', ...args)
       return [status, ...findingsOf(stdout)]
     }
-    expect(await judge(text)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
-    // The same content in another layout is the same certificate.
-    expect(await judge(JSON.stringify(JSON.parse(text)), '--public-key', publicKey)).toEqual([0, 'digest holds', 'signature holds', 'audit holds']) // prettier-ignore
-    expect(await judge(text.replace('"differing": 1', '"differing": 0'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
-    expect(await judge(text.replace('"differing": 1', '"differing": 0, "differing": 1'))).toEqual([1, 'digest fails', 'signature unknown', 'audit holds']) // prettier-ignore
-    expect(await judge(text, '--public-key', other.publicKey)).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
-    expect(await judge(text.replace(/"value": "../, '"value": "AA'))).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
-    const unsigned = await readFile(await certify(), 'utf8')
-    expect(await judge(unsigned)).toEqual([0, 'digest holds', 'signature unknown', 'audit holds'])
-    expect(await judge(unsigned, '--public-key', publicKey)).toEqual([1, 'digest holds', 'signature fails', 'audit holds']) // prettier-ignore
+    const [head = '', payload = '', signature = ''] = text.trim().split('.')
+    const content = Buffer.from(payload, 'base64url').toString()
+    const withContent = (next: string): string =>
+      [head, Buffer.from(next).toString('base64url'), signature].join('.')
+    expect(await judge(text)).toEqual([0, 'signature unknown', 'audit holds'])
+    expect(await judge(text, ...own)).toEqual([0, 'signature holds', 'audit holds'])
+    expect(await judge(text, '--public-key', publicKey)).toEqual([1, 'signature fails', 'audit holds'])
+    expect(await judge(withContent(content.replace('"differing":1', '"differing":0')), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
+    expect(await judge(withContent(content.replace('"hash":"', '"hash":"0')), ...own)).toEqual([1, 'signature fails', 'audit fails']) // prettier-ignore
+    expect(await judge([head, payload, 'AAAA'].join('.'), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
+    // Nobody can turn the signature off in the header.
+    const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'markbridge-certificate+json' })).toString('base64url') // prettier-ignore
+    await writeFile(changed, [none, payload, ''].join('.'))
+    expect(await rollout('verify', changed, ...own)).toMatchObject({ status: 2, stdout: '' })
+
+    // A trail whose hashes were all computed anew is whole, but the certificate shows that it is another one.
     const { db } = serving.journal.database
+    await rewriteTrail(db)
+    expect((await rollout('verify')).status).toBe(0)
+    expect(await judge(text, ...own)).toEqual([1, 'signature holds', 'audit fails'])
     await run(db, `update rollout_audit set content = '{}' where entry = 2`)
-    expect(await judge(text)).toEqual([1, 'digest holds', 'signature unknown', 'audit fails'])
-    expect(await rollout('certify', 'acme')).toEqual({
+    expect(await judge(text, ...own)).toEqual([1, 'signature holds', 'audit fails'])
+    expect(await rollout('certify', 'acme', '--signing-key', `file:${folder}/key.pem`)).toEqual({
       status: 1,
       stdout: '',
       stderr: expect.stringMatching(
@@ -239,10 +261,11 @@ describe('rollout certify and verify', () => {
     const elsewhere = await makeFolder()
     await serve(`sqlite:${join(elsewhere, 'journal.db')}`)
     const config = await rolloutFile(`sqlite:${join(elsewhere, 'journal.db')}`)
+    await writeFile(changed, text)
     const { status, stdout } = await runCommand(['rollout', 'verify', changed, '--config', config])
     expect([status, stdout]).toEqual([
       1,
-      expect.stringContaining('audit: FAILS. The audit trail has 0 entries, but had 2'),
+      expect.stringContaining('the trail ends after row 0, but had 2 rows'),
     ])
   })
 
@@ -254,15 +277,17 @@ describe('rollout certify and verify', () => {
     const rsa = join(folder, 'rsa.pem')
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
     await writeFile(rsa, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    const key = ['--signing-key', `file:${folder}/key.pem`]
     const rows: [args: string[], says: string][] = [
+      [['certify', 'acme'], '--signing-key'],
       [['certify', 'acme', '--signing-key', `file:${secret}`], 'is not a private key in PEM'],
       [['certify', 'acme', '--signing-key', `file:${rsa}`], 'of the type Ed25519'],
       [['certify', 'acme', '--signing-key', 'env:NOT_SET_ANYWHERE'], 'is not set'],
       [['certify', 'acme', '--signing-key', 'MARKER-secret'], '--signing-key must be env:NAME or file:path'],
-      [['certify', 'acme', '--out', file], 'exists already'],
-      [['certify', 'nobody'], 'nobody'],
-      [['verify', secret], 'This is not a certificate: the file is not JSON'],
-      [['verify', join(folder, 'none.json')], 'cannot be read'],
+      [['certify', 'acme', '--out', file, ...key], 'exists already'],
+      [['certify', 'nobody', ...key], 'nobody'],
+      [['verify', secret], 'The file is not a certificate'],
+      [['verify', join(folder, 'none.jws')], 'cannot be read'],
       [['verify', file, '--public-key', secret], 'is not a public key in PEM'],
       [['verify', '--offline'], '--offline need a certificate'],
     ]
@@ -272,7 +297,15 @@ describe('rollout certify and verify', () => {
       expect(stderr).toContain(says)
       expect(stderr).not.toContain('MARKER')
     }
-    await writeFile(secret, JSON.stringify({ form: 'another' }))
-    expect((await rollout('verify', secret)).stderr).toContain('the form is not markbridge-certificate-1')
   })
 })
+
+/** Changes the reason of an entry and computes all hashes anew, as anyone who can write to the database could. */
+async function rewriteTrail(db: Serving['journal']['database']['db']): Promise<void> {
+  let last = ''
+  for (const row of await rowsIn<Parameters<typeof hashOfRow>[1]>(db, 'rollout_audit')) {
+    const content = row.content.replaceAll('begin', 'other')
+    last = hashOfRow(last, { ...row, content })
+    await sql`update rollout_audit set content = ${content}, hash = ${last} where entry = ${row.entry}`.execute(db) // prettier-ignore
+  }
+}

@@ -207,17 +207,9 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
     const own = await openJournal({ url: `sqlite:${path}` })
     await beginNew(own, batchOf(['a']))
     await own.close()
-    const trail = {
-      keyName: 'lost',
-      entries: 9,
-      mac: 'lost',
-      repairedMs: 0,
-      revisions: [['acme', 7]] as const,
-    }
-    const partners = new Map([
-      ['acme', { setting: { ...setting, revision: 7 }, pending: undefined, sound: true }],
-    ])
-    const known = { partners, begins: new Map(), damaged: new Set<string>(), trail, trailIsSound: true }
+    const trail = { entries: 9, hash: 'lost' }
+    const partners = new Map([['acme', { setting: { ...setting, revision: 7 }, pending: undefined }]])
+    const known = { partners, begins: new Map(), trail, isTrailContinued: true }
     const view = { ...known, asked: undefined, instance: undefined }
     await writeFile(`${path}.stages`, encodeKnown({ ...nothingKnown, view }))
     await rm(lost === 'all' ? path : `${path}.mark`)

@@ -10,9 +10,9 @@ const config = parseConfig({
   partners: [{ id: 'acme', match: { any: true }, stage: 'v3' }],
 })
 const first = (stage: StageSetting['stage']): StageSetting => ({ stage, percent: 0, always: [], never: [] })
-const trail = { keyName: '', entries: 0, mac: '', repairedMs: 0, revisions: [] }
+const trail = { entries: 0, hash: '' }
 const snapshot = (begins: ReadonlyMap<string, StageSetting>) => ({
-  ...{ nowMs: 0, trail, partners: new Map(), begins, damaged: new Set<string>() },
+  ...{ nowMs: 0, trail, partners: new Map(), begins },
   ...{ settled: new Set<string>(), liveInstances: [], acknowledgements: [] },
 })
 

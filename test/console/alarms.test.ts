@@ -40,7 +40,7 @@ const all: readonly Alarm[] = [
     [
       { ...stage, by: 'guard', stage: 'shadow' },
       { ...stage, guardAlarm: 'V3 does worse than V2.', pending: { text: 'v3', by: 'otto', needsApproval: true } },
-      { ...stage, stage: 'damaged' },
+      { ...stage, trailFault: 'broken at entry 2: row 2 was altered.' },
     ],
   ),
 ] // prettier-ignore
@@ -60,7 +60,11 @@ describe('alarms', () => {
   it.each<[string, Partial<PartnerStage>, Partial<Alarm>]>([
     ['a guard has acted', { by: 'guard', stage: 'shadow' }, { tone: 'bad', sinceMs: 7 }],
     ['a guard only warns', { guardAlarm: 'V3 does worse.' }, { tone: 'bad' }],
-    ['a stage is damaged', { stage: 'damaged' }, { tone: 'bad' }],
+    [
+      'the audit trail is broken',
+      { trailFault: 'broken at entry 2: row 2 was altered.' },
+      { tone: 'bad', href: '/audit' },
+    ],
     ['a step waits', { pending: { text: 'v3', by: 'otto', needsApproval: true } }, { tone: 'note' }],
   ])('returns an alarm when %s', (_what, given, expected) => {
     expect(alarmsOf(quiet, [{ ...stage, ...given }])).toMatchObject([expected])

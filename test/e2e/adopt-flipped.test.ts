@@ -28,9 +28,9 @@ const unknown = '504 ADP_OUTCOME_UNKNOWN'
  * version number is not among them, because a different number may come from a newer program.
  */
 const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply: unknown])[] = [
-  ['the sealed MAC key', setMeta('mac_key', change('value')), /key of the MACs of stages was changed/, kept],
-  ['the key id of the MAC key', setMeta('mac_key', "'j' || substr(value, 2)"), /key of the MACs of stages was changed/, kept],
-  ['the name of the MAC key', renameMeta('mac_key'), /no damage was found/, kept],
+  ['the sealed secret', setMeta('secret', change('value')), /secret of the journal was changed/, kept],
+  ['the key id of the secret', setMeta('secret', "'j' || substr(value, 2)"), /secret of the journal was changed/, kept],
+  ['the name of the secret', renameMeta('secret'), /no damage was found/, kept],
   ['the proof of a key', `update journal_keys set proof = ${change('proof')}`, /what tells key k1 from others/, kept],
   ['the salt, which stays well-formed', setMeta('salt', "'00' || substr(value, 3)"), /what tells key k1 from others/, kept],
   ['the salt, which becomes malformed', setMeta('salt', change('value')), /its salt cannot be read.*cannot be used/s, kept],
@@ -41,8 +41,6 @@ const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply:
   ['the size of a request', 'update journal_batches set bytes = bytes + 1099511627776', /no damage was found/, kept],
   ['a count of commits', 'update journal_commits set commits = -5 where commits > 0', /is an old copy with -5/, kept],
   ['the number of the last batch', `update journal_commits set last_batch = ${2 ** 53 - 1}`, /no damage was found/, kept],
-  ['the MAC of the stage history', `update rollout_head set mac = ${change('mac')}`, /no damage was found/, kept],
-  ['the length of the stage history', 'update rollout_head set entries = 4', /no damage was found/, kept],
   ['the key id of a request', "update journal_payloads set key_id = 'k3'", /no damage was found/, unknown],
   ['the key id of the answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],
 ] // prettier-ignore

@@ -91,9 +91,10 @@ test.skipIf(postgres === undefined)(
     expect(await command('compare', 'learn', 'acme')).toContain('# quirks.mismatch: not proposed')
     await command('compare', 'learn', 'acme', '--json')
     for (const partner of ['acme', 'beta']) {
-      await command('rollout', 'certify', partner, '--signing-key', `file:${signing}`)
-      await command('rollout', 'certify', partner, '--out', join(folder, `${partner}.json`))
-      await command('rollout', 'verify', join(folder, `${partner}.json`))
+      const certificate = join(folder, `${partner}.jws`)
+      await command('rollout', 'certify', partner, '--signing-key', `file:${signing}`, '--out', certificate)
+      // Prints the content, which is encoded in the file.
+      await command('rollout', 'verify', certificate, '--json')
       await command('rollout', 'advise', partner, '--json')
       for (const format of ['html', 'json', 'csv', 'junit'])
         await command('compare', 'report', `live:${partner}`, '--format', format, '--exact')
@@ -105,7 +106,7 @@ test.skipIf(postgres === undefined)(
     expect(used.filter((name) => (tables.counts.get(name) ?? 0) === 0)).toEqual([])
     const written = filesBelow(folder).filter(({ name }) => name !== 'markbridge.json')
     expect(written.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['acme.json', 'beta.json', 'journal.mark']),
+      expect.arrayContaining(['acme.jws', 'beta.jws', 'journal.mark']),
     )
     const ids = [0, 1, 2, 3, 4, 5].flatMap((index) => {
       const { Learner = '', AttendableEvent = '', SchoolAttendanceCode = '' } = mark(index)

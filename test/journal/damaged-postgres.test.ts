@@ -177,7 +177,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       const client = new Client({ connectionString: url })
       await client.connect()
       await client.query(`update journal_keys set proof = 'flipped'`)
-      await client.query(`update journal_meta set value = 'j' || substr(value, 2) where name = 'mac_key'`)
+      await client.query(`update journal_meta set value = 'j' || substr(value, 2) where name = 'secret'`)
       await client.end()
       const others = [{ id: 'k1', key: Buffer.alloc(32, 2) }]
       const foreign = {
@@ -187,13 +187,13 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(examineJournal({ url, keys: others })).rejects.toMatchObject(foreign)
       await expect(openJournal({ url, keys: others })).rejects.toMatchObject(foreign)
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
-        refusal(/what tells key k1 from others was changed.*the key of the MACs/),
+        refusal(/what tells key k1 from others was changed.*the secret of the journal/),
       )
       // Without the keys nothing counts as lost.
       expect((await examineJournal({ url })).damage).toBeUndefined()
       await adoptJournal({ url }, { usable: true }, DAY_MS, Date.now())
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
-        refusal(/what tells key k1 from others.*the key of the MACs/),
+        refusal(/what tells key k1 from others.*the secret of the journal/),
       )
       const condition = await examineJournal({ url, keys })
       await adoptJournal({ url, keys }, condition, DAY_MS, Date.now())

@@ -24,7 +24,7 @@ it('a journal creates its tables in an empty file and reads them after a restart
     { name: 'identity', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
 
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'version', value: '2' },
+    { name: 'version', value: '3' },
   ])
 })
 

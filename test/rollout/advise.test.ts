@@ -32,6 +32,7 @@ const ready: AdviceInput = {
   load: { peakRecordsPerSecond: 4, callsPerSecond: 5, recordsPerCall: 1 },
   unacknowledged: [],
   pending: false,
+  trailFault: undefined,
   comparison: undefined,
   thresholds: {
     ...{ limit: 0.005, confidence: 0.95, schoolShare: 0.2, days: 5 },

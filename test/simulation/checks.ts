@@ -226,8 +226,13 @@ export class Checks {
 
   private isAllOnV3(): boolean {
     if (this.database.isChanging) return false
-    const [row] = this.database.all<{ content: string }>('select content from rollout_stages')
-    return row !== undefined && isAllOnV3((JSON.parse(row.content) as { state: StageSetting }).state)
+    const [row] = this.database.all<{ content: string }>(
+      `select content from rollout_audit where partner <> '' order by entry desc limit 1`,
+    )
+    return (
+      row !== undefined &&
+      isAllOnV3((JSON.parse(row.content) as { kept: { state: StageSetting } }).kept.state)
+    )
   }
 
   /** Records that V2 received a request. V2 does not recognise a repeated batch, so each of its replies may differ. */

@@ -221,7 +221,7 @@ async function tryAdoptStages(config: Config): Promise<TriedStages> {
     return { ...(await adoptStages(config)), failure: null }
   } catch (error) {
     const failure = error instanceof AdapterError ? error.message : 'unexpected error.'
-    return { repaired: false, lowered: [], damaged: [], failure }
+    return { lowered: [], failure }
   }
 }
 
@@ -405,14 +405,10 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
 type TriedStages = AdoptedStages & { readonly failure: string | null }
 
 function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {
-  const { repaired, lowered, damaged, failure } = stages
+  const { lowered, failure } = stages
   return [
     ...setAside.map((name) => `Kept as ${name}`),
     `The journal is accepted. Until ${formatTime(readBackUntilMs)} the adapter reads V3 before it posts a new record.`,
-    ...(repaired ? ['The end of the audit trail of stages was damaged, and is repaired.'] : []),
-    ...damaged.map(
-      (partner) => `The stage of ${partner} is damaged: set it with markbridge rollout back ${partner}.`,
-    ),
     ...lowered.map((partner) => `${partner} was taken back to the stage of the state file.`),
     ...(failure === null
       ? []

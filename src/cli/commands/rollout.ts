@@ -121,21 +121,18 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .action(answer(adviseStep))
   target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
-      'print the stage, the advice with its figures and the history as one document, with a digest',
+      'sign the stage, the advice, the evidence of every stage, the history and the end of the audit trail',
     )
-    .option('--out <file>', 'write the document to this file')
+    .option('--out <file>', 'write the certificate to this file')
     .option('--force', 'replace the file of --out')
-    .option(
-      '--signing-key <source>',
-      'sign the document with the private key of env:NAME or file:path (Ed25519, PEM)',
-    )
+    .requiredOption('--signing-key <source>', 'the private key: env:NAME or file:path (Ed25519, PEM)')
     .action(async (partner: string, options: CertifyOptions) =>
       exitWith(await certifyPartner(partner, options)),
     )
   target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
-    .description('check that no entry of the audit trail was changed or removed, and check a certificate')
+    .description('check that the entries of the audit trail form a chain, and check a certificate')
     .option('--public-key <file>', 'the key that must have signed the certificate (Ed25519, PEM)')
-    .option('--offline', 'check digest and signature of the certificate, without a journal')
+    .option('--offline', 'check the signature of the certificate alone, without a journal')
     .action(
       answer(async (file: string | undefined, options: VerifyOptions) => {
         if (file !== undefined) return verifyCertificate(file, options)

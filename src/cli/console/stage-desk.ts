@@ -3,9 +3,9 @@ import type { Config } from '../../config/index.ts'
 import { printPartner } from '../../config/yaml.ts'
 import type { PartnerDetails, PartnerStage, StageDesk, Step } from '../../console/ports.ts'
 import { nextOf, percentOnV3 } from '../../rollout/stage.ts'
-import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
+import { describeFault } from '../../rollout/store/audit-trail.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
-import { type GivenAdvice, giveAdvice, linesOf } from '../rollout/advice.ts'
+import { findStages, type FoundStages, type GivenAdvice, giveAdvice, linesOf } from '../rollout/advice.ts'
 import { answerOf } from '../rollout/change-result.ts'
 import { filePartnersOf } from '../rollout/open-store.ts'
 import { describePending, notesOf, type StageView, viewStages } from '../rollout/stage-view.ts'
@@ -17,27 +17,28 @@ export function createStageDesk(
   openStore: () => Promise<OpenedRolloutStore>,
   signal: AbortSignal,
 ): StageDesk {
-  const describe = async (view: StageView, snapshot: RolloutSnapshot, store: OpenedRolloutStore) => {
-    const advice = await giveAdvice(view, config(), snapshot, store)
-    const trend = toTrend(await store.evidence.counts(view.partner))
+  const describe = async (view: StageView, found: FoundStages) => {
+    const advice = await giveAdvice(view, config(), found)
+    const trend = toTrend(await found.store.evidence.counts(view.partner))
     return { stage: { ...toStage(view, advice), trend }, advice }
   }
   const read = async () => {
-    const store = await openStore()
-    const snapshot = await store.snapshot()
-    return { store, snapshot, views: viewStages(filePartnersOf(config()), snapshot) }
+    const found = await findStages(await openStore())
+    return { found, views: viewStages(filePartnersOf(config()), found.snapshot) }
   }
   return {
     list: async () => {
-      const { store, snapshot, views } = await read()
-      const found = await Promise.all(views.map((view) => describe(view, snapshot, store)))
-      return found.map(({ stage }) => stage)
+      const { found, views } = await read()
+      const { broken } = found.trail
+      const trailFault = broken && describeFault(broken)
+      const described = await Promise.all(views.map((view) => describe(view, found)))
+      return described.map(({ stage }) => ({ ...stage, trailFault }))
     },
     show: async (partner) => {
-      const { store, snapshot, views } = await read()
+      const { found, views } = await read()
       const view = views.find((one) => one.partner === partner)
       if (view === undefined) return undefined
-      const { stage, advice } = await describe(view, snapshot, store)
+      const { stage, advice } = await describe(view, found)
       return { ...stage, ...detailsOf(view), evidence: advice.figures ? linesOf(advice.figures) : [] }
     },
     change: async (actor, partner, step) => {
@@ -68,15 +69,15 @@ function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'tren
   const { partner, setting, source, revision, sinceMs, by, reason, pending } = view
   return {
     ...{ partner, source, revision, sinceMs, by, reason },
-    stage: setting?.stage ?? 'damaged',
-    percent: setting && percentOnV3(setting),
+    stage: setting.stage,
+    percent: percentOnV3(setting),
     notes: notesOf(view),
     pending: pending && {
       text: describePending(pending),
       by: pending.by,
       needsApproval: pending.needsApproval,
     },
-    next: setting && nextOf(setting.stage),
+    next: nextOf(setting.stage),
     advice: { verdict: advice.verdict, missing: advice.missing },
     guardAlarm: advice.guardAlarm,
   }
@@ -84,12 +85,12 @@ function toStage(view: StageView, advice: GivenAdvice): Omit<PartnerStage, 'tren
 
 function detailsOf({ setting, file }: StageView): Pick<PartnerDetails, 'canary' | 'configuration'> {
   const first = file?.own.canary
-  const percent = setting?.stage === 'canary' ? setting.percent : first?.percent
+  const percent = setting.stage === 'canary' ? setting.percent : first?.percent
   return {
     canary: {
       percent: percent ?? 0,
-      always: setting?.always ?? first?.always ?? [],
-      never: setting?.never ?? first?.never ?? [],
+      always: setting.always,
+      never: setting.never,
     },
     configuration: file && printPartner(file.own),
   }

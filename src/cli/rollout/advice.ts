@@ -7,6 +7,7 @@ import { GUARD_NAME, readGuardState } from '../../rollout/guards/live-guards.ts'
 import { atRevision as stateAtRevision, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
 import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
 import { orderOf, type StageSetting } from '../../rollout/stage.ts'
+import type { Verified } from '../../rollout/store/audit-trail.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -16,8 +17,8 @@ import { filePartnersOf } from './open-store.ts'
 import { describeSetting, settingToJson, type StageView, viewStages } from './stage-view.ts'
 
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
-  readonly from: StageSetting | undefined
-  /** `undefined` if the partner is at its last stage or its stage is not known. */
+  readonly from: StageSetting
+  /** `undefined` if the partner is at its last stage. */
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
   /** `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
@@ -30,22 +31,33 @@ interface WantedStep {
   readonly despiteHold: boolean
 }
 
-/** Gives advice on a step forward, by default on the usual next one. */
+/** The stages of all partners, with the result of checking their audit trail. */
+export interface FoundStages {
+  readonly store: OpenedRolloutStore
+  readonly snapshot: RolloutSnapshot
+  readonly trail: Verified
+}
+
+export const findStages = async (store: OpenedRolloutStore): Promise<FoundStages> => ({
+  store,
+  snapshot: await store.snapshot(),
+  trail: await store.verify(),
+})
+
+/** Gives advice on a step forward, by default on the usual next one. `found` is `undefined` without a journal. */
 export async function giveAdvice(
   view: StageView,
   config: Config,
-  snapshot: RolloutSnapshot | undefined,
-  store: OpenedRolloutStore | undefined,
+  found: FoundStages | undefined,
   wanted?: WantedStep,
 ): Promise<GivenAdvice> {
   const { setting: from, partner } = view
-  const to = wanted?.to ?? (from && nextStep(from))
+  const to = wanted?.to ?? nextStep(from)
   const without = { from, to, figures: undefined }
-  if (from === undefined)
-    return { ...without, verdict: 'blocked', missing: ['The stage in the journal is damaged.'] }
   if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
-  if (snapshot === undefined || store === undefined)
+  if (found === undefined)
     return { ...without, verdict: 'inconclusive', missing: ['There is no journal, so there is no evidence.'] }
+  const { store, snapshot, trail } = found
   const { nowMs } = snapshot
   const { rollout } = config
   const note = parseNote(await store.readText(seenName(partner)))
@@ -80,6 +92,7 @@ export async function giveAdvice(
     unacknowledged: unacknowledgedOf(view, snapshot),
     lost: movesToV3(from, to) ? await store.lost() : [],
     pending: view.pending !== undefined,
+    trailFault: trail.broken,
     comparison: check && toFigures(kept, check, rollout.evidence),
     thresholds: rollout.evidence,
   })
@@ -96,12 +109,12 @@ export async function adviceOn(
   config: Config,
   store: OpenedRolloutStore,
 ): Promise<GivenAdvice | undefined> {
-  const snapshot = await store.snapshot()
-  const view = viewStages(filePartnersOf(config), snapshot).find((one) => one.partner === partner)
-  if (view?.setting === undefined) return undefined
+  const found = await findStages(store)
+  const view = viewStages(filePartnersOf(config), found.snapshot).find((one) => one.partner === partner)
+  if (view === undefined) return undefined
   const { setting, revision } = view
   if (run !== liveRunOf({ partner: view.partner, stage: setting.stage, revision })) return undefined
-  const advice = await giveAdvice(view, config, snapshot, store)
+  const advice = await giveAdvice(view, config, found)
   return advice.figures?.comparison === undefined ? undefined : advice
 }
 
@@ -153,7 +166,7 @@ export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
   const allowedRecordsPerSecond = figures?.allowedRecordsPerSecond ?? null
   return {
     partner,
-    from: from === undefined ? null : settingToJson(from),
+    from: settingToJson(from),
     to: to ?? null,
     ...adviceToJson(advice),
     figures: figures ? { ...figures, allowedRecordsPerSecond, comparison: figures.comparison ?? null } : null,

@@ -36,8 +36,7 @@ interface NotReady extends Pick<GivenAdvice, 'missing'> {
 
 export interface ChangeResult {
   readonly partner: string
-  /** `undefined` if the partner's row is damaged or the journal was not read. */
-  readonly from?: StageSetting | undefined
+  readonly from: StageSetting
   readonly to?: StageSetting | undefined
   readonly outcome: ChangeOutcome
 }
@@ -54,7 +53,7 @@ export function answerOf(result: ChangeResult): Answer {
     document: {
       result: word,
       partner,
-      from: from === undefined ? null : settingToJson(from),
+      from: settingToJson(from),
       to: to === undefined ? null : settingToJson(to),
       ...('revision' in outcome ? { revision: outcome.revision } : {}),
       ...details,
@@ -69,7 +68,7 @@ export function answerOf(result: ChangeResult): Answer {
 /** Describes a result; `word` is for scripts, and `details` are further members of the JSON document. */
 function describeResult({ partner, from, to, outcome }: ChangeResult) {
   const target = to === undefined ? '' : describeSetting(to)
-  const step = `${from === undefined ? 'damaged' : describeSetting(from)} -> ${target}`
+  const step = `${describeSetting(from)} -> ${target}`
   const said = (word: string, message: string, details: object = {}) => {
     return { word, message: `${partner}: ${message}`, details }
   }

@@ -39,13 +39,12 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 }
 
 /**
- * Runs `work` with the store of stages, which instances may use at the same time. With `goesOn`, the default, the audit trail must continue
- * the one in the state file of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
+ * Runs `work` with the store of stages, which instances may use at the same time. Its `verify` compares the audit trail with the state file
+ * of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
   work: (store: OpenedRolloutStore) => Promise<Result>,
-  { goesOn = true }: { readonly goesOn?: boolean } = {},
 ): Promise<Result> {
   const { journal } = config
   const url = journalUrlOf(journal)
@@ -54,8 +53,8 @@ export async function useStore<Result>(
       'ADP_USAGE',
       'The configured journal is none, so the stages of the configuration file apply. Change partners[].stage there and reload.',
     )
-  const known = goesOn ? (await readStateFile(config))?.view?.trail : undefined
   const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
+  const known = (await readStateFile(config))?.view?.trail
   const store = await openRolloutStore(options, known).catch((cause: unknown) => {
     throw isUncreated(cause, config) ? uncreated(url) : cause
   })

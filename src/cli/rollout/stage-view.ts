@@ -9,8 +9,7 @@ import { type FilePartner, filePartnersOf } from './open-store.ts'
 
 export interface StageView {
   readonly partner: string
-  /** `undefined` if the row in the journal is damaged. */
-  readonly setting: StageSetting | undefined
+  readonly setting: StageSetting
   /** `file` until the first change, while the setting is the one with which the partner began. */
   readonly source: 'file' | 'store'
   /** 0 until the first change. */
@@ -33,8 +32,7 @@ export function viewStages(
   files: ReadonlyMap<string, FilePartner>,
   snapshot: RolloutSnapshot | undefined,
 ): readonly StageView[] {
-  const known = [...(snapshot?.partners.keys() ?? []), ...(snapshot?.damaged ?? [])]
-  const names = new Set([...files.keys(), ...known.sort()])
+  const names = new Set([...files.keys(), ...[...(snapshot?.partners.keys() ?? [])].sort()])
   return [...names].map((partner) => viewStage(partner, files.get(partner), snapshot))
 }
 
@@ -46,14 +44,12 @@ export function viewStage(
 ): StageView {
   const known: Partial<PartnerRollout> = snapshot?.partners.get(partner) ?? {}
   const { state, pending } = known
-  const isLost = snapshot !== undefined && snapshot.trail === undefined && state === undefined
-  const isDamaged = isLost || snapshot?.damaged.has(partner) === true
   const begin = snapshot?.begins.get(partner) ?? file?.fileStage ?? unlisted
-  const source = isDamaged || state !== undefined ? 'store' : 'file'
+  const source = state !== undefined ? 'store' : 'file'
   const ignored = file !== undefined && file.own.stage !== begin.stage ? file.own.stage : undefined
   return {
     partner,
-    setting: isDamaged ? undefined : toSetting(state ?? begin),
+    setting: toSetting(state ?? begin),
     source,
     revision: state?.revision ?? 0,
     sinceMs: state?.sinceMs,
@@ -68,8 +64,8 @@ export function viewStage(
 /** Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
 export function viewKnown(partner: string, config: Config, snapshot: RolloutSnapshot | undefined): StageView {
   const files = filePartnersOf(config)
-  const isStored = snapshot?.partners.has(partner) === true || snapshot?.damaged.has(partner) === true
-  if (isStored || files.has(partner)) return viewStage(partner, files.get(partner), snapshot)
+  if (snapshot?.partners.has(partner) === true || files.has(partner))
+    return viewStage(partner, files.get(partner), snapshot)
   throw unknownPartner(partner, [...files.keys()])
 }
 
@@ -77,8 +73,8 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
 export function stageToJson({ partner, setting, source, revision, ...view }: StageView): object {
   return {
     partner,
-    stage: setting?.stage ?? 'damaged',
-    percent: setting === undefined ? null : percentOnV3(setting),
+    stage: setting.stage,
+    percent: percentOnV3(setting),
     unit: 'school',
     revision,
     source,
@@ -136,8 +132,8 @@ const toTime = (ms: number | undefined): string | null =>
 export function formatStages(views: readonly StageView[]): string {
   const table = formatTable(views, [
     ['partner', ({ partner }) => partner],
-    ['stage', ({ setting }) => setting?.stage ?? 'damaged'],
-    ['share', ({ setting }) => setting && formatShare(setting)],
+    ['stage', ({ setting }) => setting.stage],
+    ['share', ({ setting }) => formatShare(setting)],
     ['revision', ({ revision }) => revision || undefined],
     ['source', ({ source }) => source],
     ['since', ({ sinceMs }) => formatTime(sinceMs)],
@@ -154,13 +150,7 @@ export function formatStage(view: StageView): string {
     source === 'file'
       ? 'from the configuration file'
       : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
-  const lists = setting === undefined ? [] : listsOf(setting)
-  return [
-    setting === undefined ? `${partner}: damaged` : `${partner}: ${describeSetting(setting)}`,
-    ...(setting === undefined ? [] : [origin]),
-    ...lists,
-    ...notesOf(view),
-  ].join('\n')
+  return [`${partner}: ${describeSetting(setting)}`, origin, ...listsOf(setting), ...notesOf(view)].join('\n')
 }
 
 /** Formats a setting such as `canary with 5 % of the units on V3`. */
@@ -195,15 +185,10 @@ export function formatHistory(entries: readonly AuditEntry[], partner?: string):
 
 export function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
   return [
-    ...(setting === undefined
-      ? [
-          'the stage in the journal is damaged. markbridge rollout verify shows more; markbridge rollout back replaces the stage.',
-        ]
-      : []),
     ...(ignored === undefined
       ? []
       : [
-          `the first stage is ${setting?.stage ?? ''}, and the stage ${ignored} in the file has no effect: ` +
+          `the first stage is ${setting.stage}, and the stage ${ignored} in the file has no effect: ` +
             (file?.fileStage.stage === ignored
               ? 'the journal already had a stage of the partner. Change the stage with markbridge rollout set or back'
               : 'rollout.approval is two'),

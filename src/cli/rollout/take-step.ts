@@ -62,10 +62,10 @@ export function setStage(
 ): Promise<TakenStep> {
   const { restartEvidence = false, dryRun = false, reason: given = '' } = options
   return take(desk, partner, options, async ({ store, config, view, live, may, driving, beforeForward }) => {
-    const from = view.setting ?? lowest
-    if (restartEvidence && view.setting?.stage !== stage)
+    const from = view.setting
+    if (restartEvidence && from.stage !== stage)
       return refused(
-        `the stage is ${view.setting?.stage ?? 'damaged'}. --restart-evidence restarts the evidence only at the current stage.`,
+        `the stage is ${from.stage}. --restart-evidence restarts the evidence only at the current stage.`,
       )
     const to = targetOf(view, stage, options)
     const { direction, error } = judgeStep(from, to)
@@ -82,13 +82,6 @@ export function setStage(
       return {
         to,
         ...refused('the configuration file has no such partner, so the partner can only go back.'),
-      }
-    if (view.setting === undefined)
-      return {
-        to,
-        ...refused(
-          'the stage in the journal is damaged, so the partner can only go back. Run markbridge rollout back.',
-        ),
       }
     if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
       return { to, ...refused('a canary of 0 % serves no unit on V3. Set --percent or --always.') }
@@ -117,13 +110,13 @@ export function setStage(
 export function goBack(desk: StageDesk, partner: string, options: StepOptions): Promise<TakenStep> {
   return take(desk, partner, options, async ({ store, config, view, may }) => {
     const { name: by } = may('back')
-    const stage = backOf((view.setting ?? highest).stage)
+    const stage = backOf(view.setting.stage)
     for (let now = view; ; now = viewKnown(partner, config, await store.snapshot())) {
       const from = now.setting
       // If another operator changes the stage meanwhile, this step still goes back to the stage that it aimed at, and no further.
-      const isThere = orderOf((from ?? highest).stage) <= orderOf(stage)
-      const to = { ...(from ?? highest), stage: isThere && from !== undefined ? from.stage : stage }
-      if (isThere && from !== undefined && now.pending === undefined)
+      const isThere = orderOf(from.stage) <= orderOf(stage)
+      const to = { ...from, stage: isThere ? from.stage : stage }
+      if (isThere && now.pending === undefined)
         return { from, to, outcome: { kind: 'unchanged', revision: now.revision } }
       if (options.dryRun === true)
         return { from, to, outcome: { kind: 'possible', waitsFor: [], needsApproval: false } }
@@ -147,7 +140,7 @@ export function approveStep(desk: StageDesk, partner: string, options: StepOptio
 }
 
 /** `from` is set if it is not the setting that was read first. */
-type Changed = Omit<ChangeResult, 'partner'>
+type Changed = Omit<ChangeResult, 'partner' | 'from'> & Partial<Pick<ChangeResult, 'from'>>
 
 const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
 
@@ -161,7 +154,7 @@ interface Changing {
   readonly may: (action: RolloutAction) => Actor
   /**
    * Decides whether a step forward may be taken. The reason goes to the audit trail with the verdict of the advice. `outcome` is set if the
-   * step is refused: the audit trail is damaged, a guard acted a short time ago, or the verdict is not `ready`.
+   * step is refused: a guard acted a short time ago, or the verdict is not `ready`.
    */
   readonly beforeForward: (to: StageSetting) => Promise<{
     readonly reason: string
@@ -169,16 +162,6 @@ interface Changing {
   }>
   readonly driving: DriveOptions
 }
-
-const damagedTrail = {
-  kind: 'refused',
-  message:
-    'the audit trail of stages is damaged, so no partner can go forward. markbridge rollout verify names the damaged entry. markbridge rollout back still works, and repairs the trail.',
-} as const
-
-const settingAt = (stage: Stage): StageSetting => ({ stage, percent: 0, always: [], never: [] })
-/** From `lowest` every step to a stage at which V3 serves is forward, from `highest` every step is back. */
-const [lowest, highest] = [settingAt('shadow'), settingAt('complete')]
 
 async function take(
   desk: StageDesk,
@@ -190,15 +173,19 @@ async function take(
   const snapshot = await store.snapshot()
   const view = viewKnown(partner, config, snapshot)
   const beforeForward: Changing['beforeForward'] = async (to) => {
-    if (snapshot.trail === undefined) return { reason, outcome: damagedTrail }
     const held = await readCoolDown(store, partner, snapshot.nowMs)
     if (held !== undefined && despiteHold !== true) return { reason, outcome: { kind: 'held', ...held } }
     // The proposal that is being approved must not count as another pending change.
     const asked = { ...view, pending: undefined }
-    const { verdict, missing } = await giveAdvice(asked, config, snapshot, store, {
-      to,
-      despiteHold: held !== undefined,
-    })
+    const { verdict, missing } = await giveAdvice(
+      asked,
+      config,
+      { ...{ store, snapshot }, trail: await store.verify() },
+      {
+        to,
+        despiteHold: held !== undefined,
+      },
+    )
     if (verdict !== 'ready' && despiteAdvice !== true)
       return { reason, outcome: { kind: 'notReady', verdict, missing } }
     // The audit trail records what the operator knew.
@@ -231,8 +218,7 @@ async function take(
 }
 
 function changeOf(view: StageView, to: StageSetting, by: string, reason: string): Change {
-  const expectedRevision = view.setting === undefined ? 'damaged' : view.revision
-  return { partner: view.partner, expectedRevision, from: view.setting ?? lowest, to, by, reason }
+  return { partner: view.partner, expectedRevision: view.revision, from: view.setting, to, by, reason }
 }
 
 /**
@@ -245,17 +231,17 @@ function targetOf(
   { percent, always, never }: StepOptions,
 ): StageSetting {
   const { canary } = file?.own ?? {}
-  const before = setting?.stage === 'canary' || stage !== 'canary' ? setting?.percent : canary?.percent
+  const before = setting.stage === 'canary' || stage !== 'canary' ? setting.percent : canary?.percent
   return {
     stage,
     percent: percent ?? before ?? 0,
-    always: always ?? setting?.always ?? canary?.always ?? [],
-    never: never ?? setting?.never ?? canary?.never ?? [],
+    always: always ?? setting.always,
+    never: never ?? setting.never,
   }
 }
 
 function isSameSetting({ setting, source, pending }: StageView, to: StageSetting): boolean {
-  if (source === 'file' || pending !== undefined || setting?.stage !== to.stage) return false
+  if (source === 'file' || pending !== undefined || setting.stage !== to.stage) return false
   return to.stage !== 'canary' || keyOf(setting) === keyOf(to)
 }
 

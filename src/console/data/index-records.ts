@@ -7,7 +7,7 @@ import { AdapterError } from '../../errors.ts'
 import {
   createKeyHash,
   hashMarkId,
-  openMacKey,
+  openSecret,
   readSalt,
   unpackAnswers,
   unseal,
@@ -38,13 +38,13 @@ export interface IndexOptions {
 type SearchHash = (kind: HashedKind, id: string) => number
 
 /**
- * Creates the hash for searches. Its key comes from the sealed key of the journal, or from the salt of the journal if it has no keys.
+ * Creates the hash for searches. Its key derives from the secret of the journal.
  * Hashing a learner or an event throws `ADP_CONFIGURATION` if the key that sealed it is missing.
  */
 export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealing): Promise<SearchHash> {
   const salt = await readSalt(db)
   const hashKeys = createKeyHash(salt)
-  const opening = db.transaction().execute((at) => openMacKey(at, keys, salt, { forInstance: false }))
+  const opening = db.transaction().execute((at) => openSecret(at, keys, salt, { forInstance: false }))
   const opened = await opening.catch((cause: unknown) => {
     if (cause instanceof AdapterError && cause.code === 'ADP_CONFIGURATION') return cause
     throw cause
@@ -52,7 +52,7 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
   const hashIds =
     opened instanceof AdapterError
       ? opened
-      : createKeyHash(createHmac('sha256', opened.key).update('markbridge console search').digest())
+      : createKeyHash(createHmac('sha256', opened).update('markbridge console search').digest())
   return (kind, id) => {
     // The journal stores this hash of a mark's id.
     if (kind === 'mark') return toNumber(hashMarkId(hashKeys, id))

@@ -17,7 +17,10 @@ export const audit: Page = {
       json: { entries },
       body: (
         <Section title={`The newest ${ENTRIES} entries`}>
-          <p class="soft">markbridge rollout verify checks that no entry was changed or removed.</p>
+          <p class="soft">
+            markbridge rollout verify checks that the entries form a chain, and compares the chain with a
+            certificate.
+          </p>
           {auditTable(entries)}
         </Section>
       ),

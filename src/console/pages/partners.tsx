@@ -109,7 +109,7 @@ const shareText = ({ percent }: PartnerStage) => (percent === undefined ? undefi
 
 const stageTable = table<PartnerStage>('Partners and their stages', 'There is no partner that you may see.', [
   ['Partner', ({ partner: id }) => <PartnerLink id={id} />],
-  ['Stage', ({ stage }) => <Badge tone={stage === 'damaged' ? 'bad' : 'plain'}>{stage}</Badge>],
+  ['Stage', ({ stage }) => <Badge tone="plain">{stage}</Badge>],
   ['Share on V3', shareText],
   ['Since (UTC)', ({ sinceMs }) => <Time ms={sinceMs} />],
   ['By', ({ by }) => by ?? 'configuration'],
@@ -185,16 +185,16 @@ const despite: readonly Field[] = [
 
 function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
   const { stage, pending, next } = details
-  const back = stage === 'damaged' ? 'shadow' : backOf(stage)
+  const back = backOf(stage)
   const forms: Omit<FormProps, 'visit'>[] = []
-  if (stage === 'damaged' || orderOf(back) < orderOf(stage) || pending !== undefined)
+  if (orderOf(back) < orderOf(stage) || pending !== undefined)
     forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
   if (pending?.needsApproval === true)
     forms.push({
       ...formOf('approve', 'Approve the step', [reasonField, ...despite]),
       children: <p>{pending.text}</p>,
     })
-  if (role !== 'operator' || stage === 'damaged') return forms
+  if (role !== 'operator') return forms
   if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', details))
   if (next !== undefined && next !== stage) forms.push(forwardTo(next, `Forward to ${next}`, details))
   return forms

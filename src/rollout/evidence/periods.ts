@@ -20,37 +20,35 @@ interface PeriodRow {
   /** The days of the records that the period counts, from `from` up to but not including `until`. Each day is in one period. */
   readonly from: string
   readonly until: string
-  /** `null` if the key was destroyed with its hashes. */
+  /** The sealed key, or `null` if the key was destroyed with its hashes. */
   readonly key: Uint8Array | null
-  /** 1 if `key` is sealed. */
-  readonly sealed: number
 }
 
 /** Returns the current period of a scope with its key. Destroys an expired period and begins the next. */
 export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
   const { partner, stage, revision } = scope
-  const { db, macKey } = database
+  const { db } = database
   const nowMs = await readNow(database, db)
   const [latest] = await rowsOf(
     db,
-    sql<PeriodRow>`select id, period, since_ms as "sinceMs", from_day as "from", until_day as until, hash_key as key, sealed
+    sql<PeriodRow>`select id, period, since_ms as "sinceMs", from_day as "from", until_day as until, hash_key as key
       from evidence_periods where partner = ${partner} and stage = ${stage} and revision = ${revision}
       order by period desc limit 1`,
   )
   if (latest !== undefined && latest.key !== null) {
-    const { id, sinceMs, from, until, key, sealed } = latest
+    const { id, sinceMs, from, until, key } = latest
     if (nowMs < sinceMs + PERIOD_MS && sinceMs <= nowMs + AHEAD_MS) {
-      const secret = await openKey(macKey, keyLocation(scope, latest.period), key, sealed)
+      const secret = await openKey(database, keyLocation(scope, latest.period), key)
       return { period: id, today: dayOf(nowMs), hour: hourOf(nowMs), days: [from, until], secret }
     }
     await destroyPeriod(database, id)
   }
   const period = (latest?.period ?? 0) + 1
-  const { key, sealed } = await createKey(macKey, keyLocation(scope, period))
+  const key = await createKey(database, keyLocation(scope, period))
   // Another instance may have begun the period at the same time.
   await sql`insert into evidence_periods
-      (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key, sealed)
-    values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key}, ${sealed})
+      (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key)
+    values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key})
     on conflict (partner, stage, revision, period) do nothing`.execute(db)
   return openPeriod(database, scope)
 }
@@ -59,51 +57,27 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
-/** Returns the location to which a key is bound when it is sealed. */
+/** Returns the location to which a sealed key is bound. */
 const keyLocation = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
 const KEY_BYTES = 32
 
-/** Creates a key, sealed if the audit trail has a key. */
-async function createKey(
-  macKey: JournalDatabase['macKey'],
-  place: string,
-): Promise<{ readonly key: Uint8Array; readonly sealed: number }> {
-  const key = randomBytes(KEY_BYTES)
-  if (!macKey.keyed) return { key, sealed: 0 }
-  return { key: await encrypt(key, sealingKey(macKey), place), sealed: 1 }
-}
+const createKey = ({ secret }: JournalDatabase, place: string): Promise<Buffer> =>
+  encrypt(randomBytes(KEY_BYTES), sealingKey(secret), place)
 
-/** Throws `ADP_JOURNAL_DAMAGED`, or `ADP_CONFIGURATION` for a sealed key without the keys of the journal. */
-async function openKey(
-  macKey: JournalDatabase['macKey'],
-  place: string,
-  kept: Uint8Array,
-  sealed: number,
-): Promise<Uint8Array> {
-  const damaged = (cause?: unknown): AdapterError => {
+/** Throws `ADP_JOURNAL_DAMAGED`. */
+function openKey({ secret }: JournalDatabase, place: string, sealed: Uint8Array): Promise<Uint8Array> {
+  return decrypt(sealed, sealingKey(secret), place).catch((cause: unknown) => {
     const message = `The key of the evidence of ${place} in the journal was altered. Nothing was read or added. Restart the evidence at another revision of the stage.`
-    return new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
-  }
-  if (sealed === 0) {
-    if (kept.length !== KEY_BYTES) throw damaged()
-    return kept
-  }
-  if (!macKey.keyed)
-    throw new AdapterError(
-      'ADP_CONFIGURATION',
-      'The evidence of comparison is sealed, but the configuration has no journal.keys. Nothing was read or added. Configure the keys.',
-    )
-  return decrypt(kept, sealingKey(macKey), place).catch((cause: unknown) => {
-    throw damaged(cause)
+    throw new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
   })
 }
 
-/** Derives the key from the key of the stages' MACs, which outlives the keys of the journal. */
-const sealingKey = ({ key }: JournalDatabase['macKey']): JournalKey => ({
+/** Derives the key from the secret of the journal, which outlives the keys of the journal. */
+const sealingKey = (secret: Uint8Array): JournalKey => ({
   id: 'evidence',
-  key: createHmac('sha256', key).update('markbridge evidence').digest(),
+  key: createHmac('sha256', secret).update('markbridge evidence').digest(),
 })
 
 export async function destroyPeriods(database: JournalDatabase): Promise<number> {

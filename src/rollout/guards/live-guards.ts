@@ -120,15 +120,15 @@ interface GuardAlarm {
 
 /**
  * Takes a partner back from V3 as an operator would, by a compare-and-set on the revision of the alarm. Returns false if V3 no longer
- * serves the partner, if its stage is unknown, or if an operator has changed the stage since.
+ * serves the partner, or if an operator has changed the stage since.
  */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,
   { partner, revision, reason }: GuardAlarm,
 ): Promise<boolean> {
-  const { partners, begins, damaged } = await store.snapshot()
+  const { partners, begins } = await store.snapshot()
   const from = partners.get(partner)?.state ?? begins.get(partner)
-  if (damaged.has(partner) || from === undefined || orderOf(from.stage) < orderOf('canary')) return false
+  if (from === undefined || orderOf(from.stage) < orderOf('canary')) return false
   const to = { ...toSetting(from), stage: backOf(from.stage) }
   const change = { partner, expectedRevision: revision, from, to, by: GUARD_NAME, reason }
   return (await store.apply(change, 'guard')).kind === 'applied'

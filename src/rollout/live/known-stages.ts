@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { WallClock } from '../../clock.ts'
 import type { StagedPartner } from '../decide.ts'
 import { isServedByV2, isSetting, type StageSetting, toSetting } from '../stage.ts'
-import type { KnownTrail } from '../store/audit-trail.ts'
+import type { Head } from '../store/audit-trail.ts'
 import type { PartnerRollout } from '../store/stage-rows.ts'
 import type { RolloutSnapshot } from '../store/read-snapshot.ts'
 
@@ -34,20 +34,16 @@ export interface PartnerView {
   readonly setting: RevisedSetting | undefined
   /** The change that waits for instances, or `undefined` if there is none or it still needs an approval. */
   readonly pending: RevisedSetting | undefined
-  /** False if the stored row is damaged and this is an earlier read of it. */
-  readonly sound: boolean
 }
 
 export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
   /** The settings of the configuration file with which partners began. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** Partners whose row is damaged and was never read before. */
-  readonly damaged: ReadonlySet<string>
-  /** The audit trail as it was last read undamaged, or `undefined` if it never was. */
-  readonly trail: KnownTrail | undefined
-  /** False if the trail is damaged now. A partner without a committed stage then has no stage. */
-  readonly trailIsSound: boolean
+  /** The last entry of the audit trail when the trail last continued what was known of it. */
+  readonly trail: Head | undefined
+  /** False if the trail no longer contains that entry. */
+  readonly isTrailContinued: boolean
   /** `undefined` if an earlier process read the stages. */
   readonly asked: ClockReading | undefined
   /** The lease that this instance held at the read and that the store knew, or `undefined` if there was none. */
@@ -91,21 +87,11 @@ export function afterRead(known: KnownStages, read: StagesRead): KnownStages {
 }
 
 function toView({ snapshot, asked, lease }: StagesRead, before: StageView | undefined): StageView {
-  const partners = new Map(
-    [...snapshot.partners].map(([partner, rollout]) => [partner, toPartnerView(rollout)]),
-  )
-  const damaged = new Set<string>()
-  for (const partner of snapshot.damaged) {
-    const known = before?.partners.get(partner)
-    if (known === undefined) damaged.add(partner)
-    else partners.set(partner, { ...known, sound: false })
-  }
   return {
-    partners,
+    partners: new Map([...snapshot.partners].map(([partner, rollout]) => [partner, toPartnerView(rollout)])),
     begins: snapshot.begins,
-    damaged,
     trail: snapshot.trail ?? before?.trail,
-    trailIsSound: snapshot.trail !== undefined,
+    isTrailContinued: snapshot.trail !== undefined,
     asked,
     // A commit does not wait for an instance that the store considers dead, so that instance cannot rely on what it reads.
     instance: lease !== undefined && snapshot.liveInstances.includes(lease) ? lease : undefined,
@@ -118,7 +104,6 @@ function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
   return {
     setting: revised(state),
     pending: revised(pending?.needsApproval ? undefined : pending),
-    sound: true,
   }
 }
 
@@ -207,7 +192,6 @@ const toKept = ({ view, progress }: KnownStages) => ({
   view: view && {
     partners: [...view.partners],
     begins: [...view.begins],
-    damaged: [...view.damaged],
     trail: view.trail,
   },
   clean: [...progress].filter(([, { state }]) => state === 'clean'),
@@ -216,12 +200,12 @@ const toKept = ({ view, progress }: KnownStages) => ({
 /** Formats what is known as text with a checksum, for a start without the store. */
 export function encodeKnown(known: KnownStages): string {
   const text = JSON.stringify(toKept(known))
-  return `markbridge stages 3 ${digestOf(text)}\n${text}\n`
+  return `markbridge stages 4 ${digestOf(text)}\n${text}\n`
 }
 
 /** Returns `undefined` if the text was altered or has a stage that this version does not know. */
 export function parseKnown(kept: string): KnownStages | undefined {
-  const [, digest, text = ''] = /^markbridge stages 3 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
+  const [, digest, text = ''] = /^markbridge stages 4 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
   // The checksum shows that this program wrote the text.
   const { view, clean } = JSON.parse(text) as ReturnType<typeof toKept>
@@ -232,9 +216,8 @@ export function parseKnown(kept: string): KnownStages | undefined {
     view: view && {
       partners: new Map(view.partners),
       begins,
-      damaged: new Set(view.damaged),
       trail: view.trail,
-      trailIsSound: true,
+      isTrailContinued: true,
       asked: undefined,
       instance: undefined,
     },

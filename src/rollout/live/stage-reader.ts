@@ -102,7 +102,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       const source = view.asked === undefined ? 'kept' : 'store'
       events.stageChanged({ partner, from: known?.stage ?? null, to, percent, revision, source })
     }
-    if (!view.trailIsSound && before?.trailIsSound !== false) events.trailDamaged()
+    if (!view.isTrailContinued && before?.isTrailContinued !== false) events.trailDamaged()
   }
   const unreadMs = (): number => gapMs(state.known.view?.asked ?? state.startedAt, readClocks(clock))
 

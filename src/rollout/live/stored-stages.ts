@@ -70,17 +70,15 @@ export function createStoredStages(options: StoredStagesOptions) {
   /** Returns true if the store was asked lately, answered or not. This process has not been paused since. */
   const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
-  /** Returns `undefined` if the stored stage is unknown. */
+  /** Returns `undefined` if the stages were neither read nor loaded. */
   const findBasis = (partner: StagedPartner): Basis | undefined => {
     const { id } = partner
     const { view } = reader.state().known
-    if (view === undefined || view.damaged.has(id)) return undefined
+    if (view === undefined) return undefined
     const known = view.partners.get(id)
-    // The partner's stage may be lost with the trail, so the configuration file does not count.
-    if (known?.setting === undefined && !view.trailIsSound) return undefined
     // The beginning is stored first, because another instance may have another file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
-    const isCurrent = isKnown && (known?.sound ?? true) && isRead()
+    const isCurrent = isKnown && isRead()
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
   }
   /** Returns why a write has to wait for the store, or `undefined` if it need not wait. */

@@ -1,6 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 
-import { AdapterError } from '../../errors.ts'
 import {
   dismissLost,
   dropGone,
@@ -12,34 +11,23 @@ import {
   readLostInstances,
   readUncleanEnd,
 } from '../../journal/index.ts'
-import { isServedByV2, judgeStep, type StageSetting, toSetting } from '../stage.ts'
-import {
-  aboutTrail,
-  addEntry,
-  type AuditEntry,
-  endOfRows,
-  isWhole,
-  lockHead,
-  type NotedAction,
-  readLast,
-  writeHead,
-} from './audit-trail.ts'
+import { judgeStep, type StageSetting, toSetting } from '../stage.ts'
+import { addEntry, type AuditEntry, lockTrail, type NotedAction, readHead } from './audit-trail.ts'
 import {
   type Db,
   hasExpired,
   type KeptStage,
-  readNow,
   type PendingChange,
+  readNow,
   readStage,
   rowsOf,
   type StageState,
-  writeStage,
 } from './stage-rows.ts'
 
 export interface Change {
   readonly partner: string
-  /** 0 if the store did not know the partner when the caller decided, `damaged` if its row was damaged. */
-  readonly expectedRevision: number | 'damaged'
+  /** 0 if the store did not know the partner when the caller decided. */
+  readonly expectedRevision: number
   /** The setting of the configuration file if the store has none. */
   readonly from: StageSetting
   readonly to: StageSetting
@@ -70,53 +58,33 @@ type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
+/** What an entry of the trail says besides its partner, number and time. */
+type Entry = Omit<AuditEntry, 'entry' | 'atMs' | 'partner'>
+
 /** Other transactions that change stages wait until this one ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
   /** The time by the clock of the database. */
   readonly nowMs: number
-  /** False if this change repaired the end of the trail. */
-  readonly wasSound: boolean
-  /** Returns the number of the new row of the audit trail. */
-  readonly add: (entry: Omit<AuditEntry, 'entry' | 'atMs'>) => Promise<number>
-  /** `damaged` if the row was altered or lost, `undefined` if there never was one. */
-  readonly read: (partner: string) => Promise<KeptStage | 'damaged' | undefined>
-  readonly write: (kept: KeptStage) => Promise<void>
+  /** Adds an entry to the audit trail, with the stage of its partner from then on, or without one if the entry is about no stage. */
+  readonly add: (entry: Entry, kept?: KeptStage) => Promise<void>
 }
 
-/**
- * Runs a change alone, with the rows that it adds to the audit trail. With `repairs`, a damaged end of the trail is replaced by the end of
- * the existing rows, and the trail says so. Otherwise it throws `ADP_JOURNAL_DAMAGED`.
- */
+/** Runs a change alone, with the entries that it adds to the audit trail. */
 function inChange<Result>(
   database: JournalDatabase,
-  { repairs }: { readonly repairs: boolean },
   work: (change: ChangeTransaction) => Promise<Result>,
 ): Promise<Result> {
-  const { macKey } = database
   return database.ask(() =>
     database.db.transaction().execute(async (db) => {
       await endWhenPaused(database, db)
-      const found = await lockHead(database, db)
+      await lockTrail(database, db)
       const nowMs = await readNow(database, db)
-      const isSound = found !== undefined && isWhole(macKey, found, (await readLast(db))?.entry)
-      if (!isSound && !repairs) throw damagedTrail()
-      let head = isSound ? found : await endOfRows(macKey, db, nowMs)
-      const add: ChangeTransaction['add'] = async (entry) => {
-        head = await addEntry(db, macKey.key, head, { ...entry, atMs: nowMs })
-        return head.entries
+      let head = await readHead(db)
+      const add: ChangeTransaction['add'] = async (entry, kept) => {
+        head = await addEntry(db, head, { ...entry, partner: kept?.state.partner ?? '', atMs: nowMs }, kept)
       }
-      if (!isSound) await add(aboutTrail('repair', 'the end of the audit trail had been altered'))
-      const result = await work({
-        db,
-        nowMs,
-        wasSound: isSound,
-        add,
-        read: (partner) => readStage(db, macKey, partner),
-        write: (kept) => writeStage(db, macKey, kept),
-      })
-      if (head !== found) await writeHead(db, macKey.key, head)
-      return result
+      return work({ db, nowMs, add })
     }),
   )
 }
@@ -126,46 +94,33 @@ async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTab
   if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
 
-const damagedTrail = (): AdapterError =>
-  new AdapterError(
-    'ADP_JOURNAL_DAMAGED',
-    'The end of the audit trail of stages was altered. No stage was changed. Read the trail with markbridge rollout history. ' +
-      'markbridge rollout back still works. It repairs the end and records the repair in the trail.',
-  )
-
 const stale = { kind: 'stale' } as const
 const gone = { kind: 'gone' } as const
 
 /**
- * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision and writes its row of the audit
- * trail in the same transaction. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
+ * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision, and is itself an entry of the audit
+ * trail. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createStageChanges(database: JournalDatabase) {
-  const change = <Result>(
-    work: (transaction: ChangeTransaction) => Promise<Result>,
-    repairs = false,
-  ): Promise<Result> => inChange(database, { repairs }, work)
+  const change = <Result>(work: (transaction: ChangeTransaction) => Promise<Result>): Promise<Result> =>
+    inChange(database, work)
   return {
-    /** Replaces a damaged end of the trail by the end of its rows. Returns false if the end was not damaged. */
-    repair: () => change(({ wasSound }) => Promise.resolve(!wasSound), true),
     /** Changes a stage at once and drops a pending change. Returns `forward` for a change that must be proposed instead. */
     apply: (wanted: Change, action: 'set' | 'back' | 'guard') =>
       change(async (transaction) => {
         const kept = await readExpected(transaction, wanted)
         if (kept === 'stale') return stale
-        if (isForward(wanted, kept)) return { kind: 'forward' as const }
+        if (judgeStep(committedOf(kept) ?? wanted.from, wanted.to).direction === 'forward')
+          return { kind: 'forward' as const }
         const { partner, by, reason } = wanted
-        const { nowMs } = transaction
-        // The revision must be higher than any that an instance knows, whatever the damaged row and the trail lost.
-        const least = wanted.expectedRevision === 'damaged' ? Math.floor(nowMs / 1_000) : 0
-        const revision = Math.max(least, kept?.lastRevision ?? 0) + 1
+        const revision = await nextRevision(transaction, partner, kept)
         const [from, to] = [toSetting(committedOf(kept) ?? wanted.from), toSetting(wanted.to)]
-        if (kept?.pending !== undefined) await dropPending(transaction, partner, kept.pending, by)
-        const entry = await transaction.add({ by, partner, action, from, to, revision, reason })
-        const state = { partner, revision, ...to, sinceMs: sinceOf(kept, from, to, nowMs), by, reason }
-        await transaction.write({ state, lastRevision: revision, pending: undefined, entry })
+        if (kept?.pending !== undefined) await dropPending(transaction, kept, kept.pending, by)
+        const sinceMs = sinceOf(kept, from, to, transaction.nowMs)
+        const state = { partner, revision, ...to, sinceMs, by, reason }
+        await transaction.add({ by, action, from, to, revision, reason }, { state, lastRevision: revision })
         return { kind: 'applied' as const, revision }
-      }, true),
+      }),
     /** Proposes a change that is committed once all live instances acknowledge it. Returns `pending` if another change is waiting. */
     propose: (wanted: ProposedChange) =>
       change(async (transaction) => {
@@ -173,7 +128,8 @@ export function createStageChanges(database: JournalDatabase) {
         if (found.kind !== 'free') return found
         const { kept } = found
         const { pending } = kept ?? {}
-        if (pending !== undefined) await dropPending(transaction, wanted.partner, pending, pending.by)
+        if (kept !== undefined && pending !== undefined)
+          await dropPending(transaction, kept, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
     /** Returns the reason why `propose` would refuse the change, or `undefined` if it would not. Changes no stage. */
@@ -196,7 +152,7 @@ export function createStageChanges(database: JournalDatabase) {
         if (kept?.pending.needsApproval !== true) return gone
         if (kept.pending.by === by) return { kind: 'own' as const }
         const pending = { ...kept.pending, needsApproval: false, expiresMs: transaction.nowMs + forMs, forMs }
-        await writeEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
+        await addEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
         return { kind: 'approved' as const }
       }),
     /** Commits a pending change if it has not expired and every live instance acknowledged it without writes under way. */
@@ -216,7 +172,7 @@ export function createStageChanges(database: JournalDatabase) {
         const { by, reason } = pending
         const sinceMs = sinceOf(kept, pending.from, pending, transaction.nowMs)
         const state = { partner, revision, ...toSetting(pending), sinceMs, by, reason }
-        await writeEnd(
+        await addEnd(
           transaction,
           kept,
           { action: 'commit', by, reason },
@@ -229,7 +185,7 @@ export function createStageChanges(database: JournalDatabase) {
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
         if (kept === undefined) return
-        await writeEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
+        await addEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
      * Records that an operator declares a lost instance off, which may have relayed writes unrecorded until now. Returns `live` if the
@@ -245,66 +201,70 @@ export function createStageChanges(database: JournalDatabase) {
         }
         const { host, pid } = lost
         const text = `instance ${instance} (${host}, process ${pid}) is off: ${reason}`
-        await add({ ...aboutTrail('dismiss', text), by })
+        await add({ ...aboutNoStage, action: 'dismiss', by, reason: text })
         return { kind: 'dismissed' as const, ...lost }
       }),
     /** Adds an operator's action that changes no stage to the trail. The row names no partner, because a partner's rows tell its stage. */
     recordAction: (action: NotedAction, by: string, what: string) =>
-      change(async ({ add }) => {
-        await add({ ...aboutTrail(action, what), by })
-      }),
+      change(({ add }) => add({ ...aboutNoStage, action, by, reason: what })),
   }
 }
 
-/**
- * Ends the expired pending changes of partners, after any commit that began earlier. Throws `ADP_JOURNAL_DAMAGED` if the end of the trail
- * is damaged, which prevents commits as well.
- */
+const aboutNoStage = { from: undefined, to: undefined, revision: 0 } as const
+
+/** Ends the expired pending changes of partners, after any commit that began earlier. */
 export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
-  return inChange(database, { repairs: false }, async (transaction) => {
+  return inChange(database, async (transaction) => {
     for (const partner of partners) {
-      const kept = await transaction.read(partner)
-      if (kept === undefined || kept === 'damaged' || kept.pending === undefined) continue
-      if (!hasExpired(kept.pending, transaction.nowMs)) continue
-      const entry = await dropPending(transaction, partner, kept.pending, kept.pending.by)
-      await transaction.write({ ...kept, pending: undefined, entry })
+      const kept = await readStage(transaction.db, partner)
+      if (kept?.pending === undefined || !hasExpired(kept.pending, transaction.nowMs)) continue
+      await dropPending(transaction, kept, kept.pending, kept.pending.by)
     }
   })
 }
 
-/** Records in the trail that a pending change is dropped. Returns the number of the row. */
+/** Drops a pending change, and records why. */
 function dropPending(
   { add, nowMs }: ChangeTransaction,
-  partner: string,
+  kept: KeptStage,
   pending: PendingChange,
   by: string,
-): Promise<number> {
+): Promise<void> {
   const { from, revision } = pending
   const [action, reason] = hasExpired(pending, nowMs)
     ? (['expire', 'it was not committed in time'] as const)
     : (['withdraw', 'another change came first'] as const)
-  return add({ by, partner, action, from, to: toSetting(pending), revision, reason })
+  return add({ by, action, from, to: toSetting(pending), revision, reason }, { ...kept, pending: undefined })
+}
+
+/**
+ * Returns a revision that no instance has acknowledged. If entries of the trail were lost, instances may know higher revisions than the
+ * trail, and their acknowledgements must not count for another change.
+ */
+async function nextRevision(
+  { db }: ChangeTransaction,
+  partner: string,
+  kept: KeptStage | undefined,
+): Promise<number> {
+  const [known] = await rowsOf(
+    db,
+    sql<
+      Record<'own' | 'pending', number | null>
+    >`select max(revision) as own, max(pending_revision) as pending
+      from rollout_acks where partner = ${partner}`,
+  )
+  return Math.max(kept?.lastRevision ?? 0, known?.own ?? 0, known?.pending ?? 0) + 1
 }
 
 const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
   kept === undefined || kept.state.revision === 0 ? undefined : kept.state
 
-/** Returns true for a step forward. Made at once, it would move units while instances still serve by the old stage. */
-function isForward({ from, to, expectedRevision }: Change, kept: KeptStage | undefined): boolean {
-  // The stage of a damaged row is unknown. Any stage at which V3 serves a unit counts as forward.
-  if (expectedRevision === 'damaged') return !isServedByV2(to.stage)
-  return judgeStep(committedOf(kept) ?? from, to).direction === 'forward'
-}
-
-/** Returns the row that a change is based on: `stale` if it has changed since, `undefined` if it is missing or damaged. */
+/** Returns the stage that a change is based on: `stale` if it has changed since, `undefined` if the store knows none. */
 async function readExpected(
-  { read, wasSound }: ChangeTransaction,
-  { partner, expectedRevision }: Change,
+  { db }: ChangeTransaction,
+  { partner, expectedRevision }: Pick<Change, 'partner' | 'expectedRevision'>,
 ): Promise<KeptStage | 'stale' | undefined> {
-  const kept = await read(partner)
-  // The rows of the partner may have been lost with the end of the trail.
-  if (kept === 'damaged' || (kept === undefined && !wasSound && expectedRevision === 'damaged'))
-    return expectedRevision === 'damaged' ? undefined : 'stale'
+  const kept = await readStage(db, partner)
   return (kept?.state.revision ?? 0) === expectedRevision ? kept : 'stale'
 }
 
@@ -312,41 +272,42 @@ type KeptPending = KeptStage & { readonly pending: PendingChange }
 
 /** Returns `undefined` if the change can no longer be committed. */
 async function readPending(
-  { read, nowMs }: ChangeTransaction,
+  { db, nowMs }: ChangeTransaction,
   partner: string,
   revision: number,
 ): Promise<KeptPending | undefined> {
-  const kept = await read(partner)
-  if (kept === 'damaged' || kept?.pending === undefined) return undefined
+  const kept = await readStage(db, partner)
+  if (kept?.pending === undefined) return undefined
   const { pending } = kept
   return pending.revision === revision && !hasExpired(pending, nowMs) ? { ...kept, pending } : undefined
 }
 
-async function writeEnd(
-  { add, write }: ChangeTransaction,
+function addEnd(
+  { add }: ChangeTransaction,
   { pending }: KeptPending,
   end: Pick<AuditEntry, 'action' | 'by' | 'reason'>,
   next: KeptStage,
 ): Promise<void> {
   const { from, revision } = pending
-  const entry = await add({ ...end, partner: next.state.partner, from, to: toSetting(pending), revision })
-  await write({ ...next, entry })
+  return add({ ...end, from, to: toSetting(pending), revision }, next)
 }
 
 async function keepProposal(
-  { add, write, nowMs }: ChangeTransaction,
+  transaction: ChangeTransaction,
   change: ProposedChange,
   kept: KeptStage | undefined,
 ): Promise<number> {
   const { partner, by, reason, forMs, needsApproval, quietMs } = change
-  const revision = (kept?.lastRevision ?? 0) + 1
+  const revision = await nextRevision(transaction, partner, kept)
   const committed = committedOf(kept)
   const [from, to] = [toSetting(committed ?? change.from), toSetting(change.to)]
-  const given = { by, reason, expiresMs: nowMs + forMs, forMs, needsApproval, quietMs }
+  const given = { by, reason, expiresMs: transaction.nowMs + forMs, forMs, needsApproval, quietMs }
   const pending = { ...to, from, revision, ...given }
-  const entry = await add({ by, partner, action: 'propose', from, to, revision, reason })
   const state = committed ?? { partner, revision: 0, ...from, sinceMs: 0, by: '', reason: '' }
-  await write({ state, lastRevision: revision, pending, entry })
+  await transaction.add(
+    { by, action: 'propose', from, to, revision, reason },
+    { state, lastRevision: revision, pending },
+  )
   return revision
 }
 
@@ -361,7 +322,7 @@ async function findHindrance(
   wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>,
 ) {
   const kept = await readExpected(transaction, wanted)
-  if (kept === 'stale' || wanted.expectedRevision === 'damaged') return stale
+  if (kept === 'stale') return stale
   const { pending } = kept ?? {}
   if (pending !== undefined && !hasExpired(pending, transaction.nowMs))
     return { kind: 'pending' as const, pending }
@@ -371,7 +332,7 @@ async function findHindrance(
 /** Returns `undefined` if units may go to V3 now. First, `dropGone` records instances whose process has ended. */
 async function findObstacle(
   database: JournalDatabase,
-  { db, nowMs }: ChangeTransaction,
+  { db, nowMs }: Pick<ChangeTransaction, 'db' | 'nowMs'>,
   kept: KeptStage | undefined,
   { partner, quietMs }: Pick<ProposedChange, 'partner' | 'quietMs'>,
 ): Promise<Obstacle | undefined> {

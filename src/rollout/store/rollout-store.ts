@@ -9,15 +9,8 @@ import {
 } from '../../journal/index.ts'
 import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
-import {
-  type HistoryFilter,
-  type KnownTrail,
-  readHistory,
-  readMac,
-  type Verified,
-  verifyTrail,
-} from './audit-trail.ts'
-import { createStageChanges, expireChanges, readUnrecorded } from './changes.ts'
+import { type Head, type HistoryFilter, readHistory, verifyTrail } from './audit-trail.ts'
+import { createStageChanges, readUnrecorded } from './changes.ts'
 import { type Acknowledgement, BEGIN, readSnapshot, type RolloutSnapshot } from './read-snapshot.ts'
 import { type Db, forUpdate, rowsOf } from './stage-rows.ts'
 
@@ -31,14 +24,13 @@ export function createRolloutStore(database: JournalDatabase) {
   return {
     ...createStageChanges(database),
     /**
-     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. Stages that contradict `known` count as
-     * damaged and, with keys, are marked in the database for all others. The snapshot says which partners of `left` have settled their V3
-     * records.
+     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. The snapshot says whether the trail
+     * contains `known`, and which partners of `left` have settled their V3 records.
      */
-    snapshot: (known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> =>
-      readSnapshot(database, known, left, (partners) => expireChanges(database, partners)),
-    /** Checks the audit trail, its end, the stages against the last rows of the trail, and the trail against what is known of it. */
-    verify: (known?: KnownTrail): Promise<Verified> => verifyTrail(database, known),
+    snapshot: (known?: Head, left: readonly string[] = []): Promise<RolloutSnapshot> =>
+      readSnapshot(database, known, left),
+    /** Checks that the audit trail is a chain, and that the chain contains `known`. */
+    verify: (known?: Head) => ask((db) => verifyTrail(db, known)),
     /** Returns the instances that were lost and have not come back. Cut off, they may serve a stored `legacy` stage without limit. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
     /** Replaces the earlier acknowledgements of an instance. */
@@ -60,7 +52,6 @@ export function createRolloutStore(database: JournalDatabase) {
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
     /** Returns the oldest row first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
-    macOf: (entry: number) => ask((db) => readMac(db, entry)),
     /** Returns `undefined` if nothing is stored under the name. */
     readText: (name: string) => ask((db) => readText(db, name)),
     /** Replaces a stored text by the result of `update`, which may run again. Concurrent calls run one after the other. */
@@ -74,17 +65,13 @@ export interface OpenedRolloutStore extends RolloutStore {
   close(): Promise<void>
 }
 
-/** Opens the store of an existing journal, whose trail must continue from `known`. Throws the errors of `openJournalDatabase`. */
-export async function openRolloutStore(
-  options: DatabaseOptions,
-  known?: KnownTrail,
-): Promise<OpenedRolloutStore> {
+/** Opens the store of an existing journal. `known` is a head that its trail must contain. Throws the errors of `openJournalDatabase`. */
+export async function openRolloutStore(options: DatabaseOptions, known?: Head): Promise<OpenedRolloutStore> {
   const database = await openJournalDatabase(options)
   const store = createRolloutStore(database)
   return {
     ...store,
-    snapshot: () => store.snapshot(known),
-    verify: () => store.verify(known),
+    verify: (head = known) => store.verify(head),
     evidence: createEvidenceStore(database),
     close: () => database.close(),
   }

@@ -1,12 +1,10 @@
-import { timingSafeEqual } from 'node:crypto'
-
 import { type Kysely, type RawBuilder, sql } from 'kysely'
+import * as z from 'zod'
 
-import { type JournalDatabase, type JournalTables, macOf } from '../../journal/index.ts'
-import { isSetting, type StageSetting } from '../stage.ts'
+import type { JournalDatabase, JournalTables } from '../../journal/index.ts'
+import { parseStored, settingSchema } from '../stage.ts'
 
 export type Db = Kysely<JournalTables>
-export type MacKey = Pick<JournalDatabase['macKey'], 'key' | 'keyed'>
 
 export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<readonly Row[]> =>
   (await statement.execute(db)).rows
@@ -15,37 +13,27 @@ export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<r
 export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
   dialect === 'postgres' ? sql`for update` : sql``
 
-export interface StageRow {
-  readonly partner: string
-  /** A `KeptStage` as JSON. */
-  readonly content: string
-  readonly mac: string
-}
+/** The revision grows with every change. A withdrawn change leaves a gap. */
+const changed = settingSchema.extend({ revision: z.int().nonnegative(), by: z.string(), reason: z.string() })
 
-export interface StageState extends StageSetting {
-  readonly partner: string
-  /** Grows with every change. A withdrawn change leaves a gap. */
-  readonly revision: number
+const stateSchema = changed.extend({
+  partner: z.string(),
   /** Since when the partner is at this stage, whatever the percentage and the lists. */
-  readonly sinceMs: number
-  readonly by: string
-  readonly reason: string
-}
+  sinceMs: z.number(),
+})
+export type StageState = Readonly<z.infer<typeof stateSchema>>
 
-export interface PendingChange extends StageSetting {
-  readonly from: StageSetting
-  /** The revision of the change. No other change ever gets it, so an acknowledgement of it is never mistaken for another. */
-  readonly revision: number
-  readonly by: string
-  readonly reason: string
+const pendingSchema = changed.extend({
+  from: settingSchema,
   /** The time of expiry by the clock of the database. */
-  readonly expiresMs: number
+  expiresMs: z.number(),
   /** The time that the change had left when it was stored. */
-  readonly forMs: number
+  forMs: z.number(),
   /** True if the change waits for another operator. Instances ignore it until then. */
-  readonly needsApproval: boolean
-  readonly quietMs: number
-}
+  needsApproval: z.boolean(),
+  quietMs: z.number(),
+})
+export type PendingChange = Readonly<z.infer<typeof pendingSchema>>
 
 export interface PartnerRollout {
   /** `undefined` until the first commit. The stage with which the partner began then counts. */
@@ -54,13 +42,15 @@ export interface PartnerRollout {
   readonly pending: PendingChange | undefined
 }
 
-export interface KeptStage {
-  readonly state: StageState
-  readonly lastRevision: number
-  readonly pending: PendingChange | undefined
-  /** The number of the last row of the trail about the partner. */
-  readonly entry: number
-}
+/** The stage of a partner after an entry of the audit trail. The latest entry of a partner tells its stage. */
+const keptSchema = z.object({
+  state: stateSchema,
+  lastRevision: z.int().nonnegative(),
+  pending: pendingSchema.optional(),
+})
+export type KeptStage = Readonly<z.infer<typeof keptSchema>>
+
+const contentSchema = z.object({ kept: keptSchema })
 
 /**
  * Returns true if a change can no longer be made: its time is over, or the database clock was set back by more than that time, so that the
@@ -69,70 +59,32 @@ export interface KeptStage {
 export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): boolean =>
   expiresMs <= nowMs || expiresMs - nowMs > 2 * forMs
 
-/** A value that no MAC ever has. */
-export const DAMAGED = 'damaged'
-
-export function isMac(expected: string, found: unknown): boolean {
-  if (typeof found !== 'string') return false
-  const [one, other] = [Buffer.from(expected), Buffer.from(found)]
-  return one.length === other.length && timingSafeEqual(one, other)
+export interface FoundStage {
+  readonly partner: string
+  readonly content: string
 }
 
-const macOfStage = (key: Uint8Array, { partner, content }: Omit<StageRow, 'mac'>): string =>
-  macOf(key, 'stage', [partner, content])
+/** Selects the latest entry of each partner. */
+export const latestEntries = sql<FoundStage>`select partner, content from rollout_audit
+  where entry in (select max(entry) from rollout_audit where partner <> '' group by partner)`
 
-export function toStageRow(key: Uint8Array, kept: KeptStage): StageRow {
-  const row = { partner: kept.state.partner, content: JSON.stringify(kept) }
-  return { ...row, mac: macOfStage(key, row) }
+/** Returns `undefined` if another program wrote the entry, or if the entry is about another partner. */
+export function parseStage({ partner, content }: FoundStage): KeptStage | undefined {
+  const kept = parseStored(contentSchema, content)?.kept
+  return kept?.state.partner === partner ? kept : undefined
 }
 
-/** Returns `undefined` if the row was altered or has a stage that this version does not know. */
-export function fromStageRow(key: Uint8Array, row: StageRow): KeptStage | undefined {
-  if (!isMac(macOfStage(key, row), row.mac)) return undefined
-  // The MAC proves that this program wrote the content.
-  const kept = JSON.parse(row.content) as KeptStage
-  return isSetting(kept.state) ? kept : undefined
-}
-
-/** Selects the rows of stages, each with the number of the last row of the trail about its partner. */
-export const stagesWithLast = sql<FoundStage>`select partner, content, mac, (select a.entry from rollout_audit a
-  where a.partner = s.partner order by a.entry desc limit 1) as last from rollout_stages s`
-
-export type FoundStage = StageRow & { readonly last: number | null }
-
-/** Returns `undefined` if the row was altered or is older than the trail. */
-export function fromFoundStage({ key }: MacKey, { last, ...row }: FoundStage): KeptStage | undefined {
-  const kept = fromStageRow(key, row)
-  return kept !== undefined && kept.entry >= (last ?? 0) ? kept : undefined
-}
-
-/** Reads all stages. The value is `undefined` for a row that was altered. */
-export async function readStages(db: Db, macKey: MacKey): Promise<Map<string, KeptStage | undefined>> {
-  const rows = await rowsOf(db, stagesWithLast)
-  return new Map(rows.map((row) => [row.partner, fromFoundStage(macKey, row)]))
-}
-
-/** Returns `damaged` if the row was altered or lost. */
-export async function readStage(
-  db: Db,
-  macKey: MacKey,
-  partner: string,
-): Promise<KeptStage | 'damaged' | undefined> {
-  const [row] = await rowsOf(db, sql<FoundStage>`${stagesWithLast} where partner = ${partner}`)
-  if (row !== undefined) return fromFoundStage(macKey, row) ?? 'damaged'
-  return (await readStagedPartners(db)).has(partner) ? 'damaged' : undefined
-}
-
-export async function writeStage(db: Db, { key }: MacKey, kept: KeptStage): Promise<void> {
-  const { partner, content, mac } = toStageRow(key, kept)
-  await sql`insert into rollout_stages (partner, content, mac) values (${partner}, ${content}, ${mac})
-    on conflict (partner) do update set content = excluded.content, mac = excluded.mac`.execute(db)
-}
-
-export async function readStagedPartners(db: Db): Promise<ReadonlySet<string>> {
-  const rows = await rowsOf(db, sql<{ partner: string }>`select distinct partner from rollout_audit
-    where action in ('set', 'back', 'guard', 'propose')`) // prettier-ignore
-  return new Set(rows.map(({ partner }) => partner))
+/** Reads the stage of a partner from its latest readable entry, or returns `undefined` if there is none. */
+export async function readStage(db: Db, partner: string): Promise<KeptStage | undefined> {
+  const rows = await rowsOf(
+    db,
+    sql<FoundStage>`select partner, content from rollout_audit where partner = ${partner} order by entry desc`,
+  )
+  for (const row of rows) {
+    const kept = parseStage(row)
+    if (kept !== undefined) return kept
+  }
+  return undefined
 }
 
 export async function readNow(database: JournalDatabase, db: Db): Promise<number> {

@@ -21,7 +21,6 @@ function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
       trail: undefined,
       partners: new Map([['acme', { state: revision === 0 ? undefined : state, pending: undefined }]]),
       begins: new Map(),
-      damaged: new Set(),
       settled: new Set(['acme']),
       liveInstances: [1],
       acknowledgements: [

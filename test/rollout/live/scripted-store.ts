@@ -1,6 +1,6 @@
 import { AdapterError } from '../../../src/errors.ts'
 import type { StageSetting } from '../../../src/rollout/stage.ts'
-import type { KnownTrail } from '../../../src/rollout/store/audit-trail.ts'
+import type { Head } from '../../../src/rollout/store/audit-trail.ts'
 import type { Change } from '../../../src/rollout/store/changes.ts'
 import type { Acknowledgement, RolloutSnapshot } from '../../../src/rollout/store/read-snapshot.ts'
 import type { RolloutStore } from '../../../src/rollout/store/rollout-store.ts'
@@ -17,14 +17,13 @@ export class ScriptedStore {
   mode: 'up' | 'down' | 'hung' = 'up'
   /** The clock of the database in milliseconds. Stages begin at 0. */
   nowMs = 0
-  /** False if the store finds the trail damaged. */
-  trailIsSound = true
+  /** False if the trail does not continue the known one. */
+  isTrailContinued = true
   questions = 0
   /** The trail that the caller of the last question knew. */
-  known: KnownTrail | undefined
+  known: Head | undefined
   readonly live = new Set<number>()
   readonly unsettled = new Set<string>()
-  readonly damaged = new Set<string>()
   readonly begins = new Map<string, StageSetting>()
   /** The changes made by `apply`. */
   readonly applied: Change[] = []
@@ -38,7 +37,7 @@ export class ScriptedStore {
   }[] = []
   #revision = 0
 
-  async snapshot(known?: KnownTrail, left: readonly string[] = []): Promise<RolloutSnapshot> {
+  async snapshot(known?: Head, left: readonly string[] = []): Promise<RolloutSnapshot> {
     this.questions += 1
     this.known = known
     this.#expectUp()
@@ -113,19 +112,12 @@ export class ScriptedStore {
 
   #read(left: readonly string[]): RolloutSnapshot {
     const { nowMs } = this
-    const revisions = [...this.#stages].map(
-      ([partner, { state }]) => [partner, state?.revision ?? 0] as const,
-    )
-    const trail = {
-      ...{ keyName: 'key', entries: this.#revision, mac: `mac ${this.#revision}`, repairedMs: 0 },
-      revisions,
-    }
+    const trail = { entries: this.#revision, hash: `hash ${this.#revision}` }
     return {
       nowMs,
-      trail: this.trailIsSound ? trail : undefined,
+      trail: this.isTrailContinued ? trail : undefined,
       partners: new Map(this.#stages),
       begins: new Map(this.begins),
-      damaged: new Set(this.damaged),
       settled: new Set(left.filter((partner) => !this.unsettled.has(partner))),
       liveInstances: [...this.live],
       acknowledgements: [...this.#said.values()].filter(({ instance }) => this.live.has(instance)),

@@ -21,29 +21,6 @@ describe('createStoredStages', () => {
       'stageChanged {"partner":"acme","from":"v3","to":"shadow","percent":0,"revision":1,"source":"store"}',
     ])
   })
-
-  it('treats the last known stage as stale if the row of the partner is damaged: reads go on, writes are refused', async () => {
-    const { store, pass, write, read, begin } = await startInstance()
-    store.set('acme', { stage: 'v3' })
-    await pass(500)
-    store.damaged.add('acme')
-    await pass(500)
-    const followed = follow(begin())
-    await pass(2_000)
-    expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', 'v3 v3 nothing'])
-    store.damaged.clear()
-    await pass(500)
-    expect(await write()).toBe('v3 v3 nothing')
-  })
-
-  it('refuses all requests of a partner whose row was damaged before it was ever read', async () => {
-    const store = new ScriptedStore()
-    store.damaged.add('acme')
-    const { read, begin, pass } = await startInstance({ store, file: fileStage('v3') })
-    const followed = follow(begin())
-    await pass(2_000)
-    expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', 'ADP_STAGE_UNKNOWN'])
-  })
 })
 
 it('neither saves nor acknowledges an answer that arrives after stop', async () => {
@@ -590,24 +567,17 @@ describe('a start from saved stages without the store', () => {
     ])
   })
 
-  it('loads the known trail, and reports once that the trail is damaged', async () => {
+  it('loads the known trail, reports once that the trail does not continue it, and serves the stored stages', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
-    store.trailIsSound = false
+    store.isTrailContinued = false
     const { pass, log, write } = await startInstance({ store, kept: saved.at(-1) ?? '' })
-    expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1', revisions: [['acme', 1]] })
+    expect(store.known).toEqual({ entries: 1, hash: 'hash 1' })
     await pass(2_000)
     expect(log.filter((line) => line === 'trailDamaged {}')).toHaveLength(1)
     // The instance keeps the last known trail and asks with it again.
-    expect(store.known).toMatchObject({ entries: 1, mac: 'mac 1' })
+    expect(store.known).toEqual({ entries: 1, hash: 'hash 1' })
     expect(await write()).toBe('v3 v3 nothing')
-  })
-
-  it('does not use the stage of the file if the trail is damaged', async () => {
-    const store = new ScriptedStore()
-    store.trailIsSound = false
-    const { read } = await startInstance({ store, file: fileStage('v3') })
-    expect(await read()).toBe('ADP_STAGE_UNKNOWN')
   })
 
   it.each([
