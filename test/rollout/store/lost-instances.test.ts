@@ -56,7 +56,9 @@ describe.each(databases)('the store of stages with an instance that is cut off, 
     const serving = await serve(url)
     const { store, instance } = serving
     await toShadow(serving)
-    await store.propose({ ...toCanary, quietMs: 1 })
+    await vi.waitFor(async () => {
+      expect(await store.propose({ ...toCanary, quietMs: 1 })).toMatchObject({ kind: 'proposed' })
+    })
     await store.acknowledge(instance(), [acknowledged(2)])
     await addCutOff(serving)
     expect(await store.commit('acme', 2)).toMatchObject({ kind: 'lost', instances: [{ host: 'far' }] })
