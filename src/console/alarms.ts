@@ -1,6 +1,6 @@
 import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
 import type { Overview, Trouble } from './data/port.ts'
-import type { PartnerStage } from './ports.ts'
+import type { PartnerFacts } from './ports.ts'
 
 export interface Alarm {
   /** `bad`: marks may be missing, or clients get errors now. `note`: it can wait until later the same day. */
@@ -66,13 +66,13 @@ const troubles: Readonly<
 /** Returns the active alarms, the worst first. */
 export function alarmsOf(
   { balances, instances, index, trouble }: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'>,
-  stages: readonly PartnerStage[],
+  partners: readonly AlarmingPartner[],
 ): readonly Alarm[] {
   const alarms: Alarm[] = trouble.map(({ kind, partner = '', count, sinceMs }) => ({
     ...troubles[kind](partner, count),
     sinceMs,
   }))
-  const trailFault = stages.find((one) => one.trailFault !== undefined)?.trailFault
+  const trailFault = partners.find((one) => one.trailFault !== undefined)?.trailFault
   if (trailFault !== undefined)
     alarms.push({
       tone: 'bad',
@@ -92,7 +92,7 @@ export function alarmsOf(
           'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.',
         href: undefined,
       })
-  for (const stage of stages) alarms.push(...alarmsOfStage(stage))
+  for (const one of partners) alarms.push(...alarmsOfStage(one))
   for (const { instance, host, state, leaseUntilMs } of instances) {
     if (state === 'live') continue
     const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
@@ -110,14 +110,17 @@ export function alarmsOf(
   return alarms.toSorted((one, other) => one.tone.localeCompare(other.tone))
 }
 
-function alarmsOfStage({ partner, stage, by, reason, sinceMs, pending, guardAlarm }: PartnerStage): readonly Alarm[] {
+type AlarmingPartner = Pick<PartnerFacts, 'document' | 'guardAlarm' | 'trailFault'>
+
+function alarmsOfStage({ document, guardAlarm }: AlarmingPartner): readonly Alarm[] {
+  const { partner, stage, by, reason, since, pending } = document
   const href = `/partners/${encodeURIComponent(partner)}`
   const alarms: Alarm[] = []
   const add = (tone: Alarm['tone'], text: string, since: number | undefined, remedy: string): void => {
     alarms.push({ tone, text, sinceMs: since, remedy, href })
   }
   if (by === GUARD_NAME)
-    add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, sinceMs, 'Find the cause in V3 before the next step forward.')
+    add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, since === null ? undefined : Date.parse(since), 'Find the cause in V3 before the next step forward.')
   else if (guardAlarm !== undefined)
     add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `Run markbridge rollout back ${partner} to let V2 serve it.`)
   if (pending?.needsApproval === true)

@@ -2,8 +2,9 @@ import type { TrendDay } from '../compare/evidence/read-evidence.ts'
 import type { RunDocument, StepAdvice } from '../compare/run-document.ts'
 import type { ListedRun, UnfinishedRun } from '../compare/run/read-runs.ts'
 import type { Actor } from '../rollout/operators.ts'
-import type { Stage, StageSetting } from '../rollout/stage.ts'
-import type { AuditEntry, NotedAction } from '../rollout/store/audit-trail.ts'
+import type { EntryDocument, PartnerDocument } from '../rollout/partner-document.ts'
+import type { StageSetting, Step } from '../rollout/stage.ts'
+import type { NotedAction } from '../rollout/store/audit-trail.ts'
 import type { ConsoleData } from './data/port.ts'
 
 export interface ConsolePorts {
@@ -113,75 +114,40 @@ export interface ExplainedField {
   readonly isMasked: boolean
 }
 
-/** The functions of `markbridge rollout`, which reject with the errors of the rollout store. */
-export interface StageDesk {
-  list(): Promise<readonly PartnerStage[]>
-  /** Returns `undefined` if neither the configuration nor the journal has the partner. */
-  show(partner: string): Promise<PartnerDetails | undefined>
-  /** Takes a step, or with `dryRun` reports what it would do. The result also says whether the person may take the step. */
-  change(actor: Actor, partner: string, step: Step): Promise<StepResult>
-  /** Returns the newest entry first. */
-  history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly AuditEntry[]>
-  /** Adds an action that changes no stage to the audit trail. */
-  recordAction(action: NotedAction, by: string, what: string): Promise<void>
-}
-
-type Share = { readonly [Name in keyof Omit<StageSetting, 'stage'>]?: StageSetting[Name] | undefined }
-
-export type Step =
-  | (Share & {
-      readonly kind: 'set'
-      readonly stage: Stage
-      readonly despiteHold: boolean
-      readonly despiteAdvice: boolean
-      readonly dryRun: boolean
-      readonly reason: string
-    })
-  | { readonly kind: 'back'; readonly reason: string }
-  | {
-      readonly kind: 'approve'
-      readonly despiteHold: boolean
-      readonly despiteAdvice: boolean
-      readonly reason: string
-    }
-
-/** The text of the command, and its JSON document for programs. */
-export interface StepResult {
-  /** True also if the step waits for the approval of another operator. */
-  readonly isDone: boolean
-  readonly text: string
-  readonly json: unknown
-}
-
-export interface PartnerStage {
-  readonly partner: string
-  readonly stage: Stage
-  /** `undefined` if the stage is damaged. */
-  readonly percent: number | undefined
-  readonly source: 'file' | 'store'
-  readonly revision: number
-  readonly sinceMs: number | undefined
-  readonly by: string | undefined
-  readonly reason: string | undefined
+/** The document of a partner, and what else the texts of the command line and the pages show. */
+export interface PartnerFacts {
+  readonly document: PartnerDocument
   /** Further notes on the stage, one sentence each. */
   readonly notes: readonly string[]
-  readonly pending:
-    { readonly text: string; readonly by: string; readonly needsApproval: boolean } | undefined
-  /** `undefined` if the partner is at its last stage. */
-  readonly next: Stage | undefined
-  readonly advice: { readonly verdict: string; readonly missing: readonly string[] }
-  /** The alarm of the guards at this stage and share. */
-  readonly guardAlarm: string | undefined
-  /** How the audit trail of all stages is broken, as the end of a sentence. Absent if the trail is whole. */
-  readonly trailFault?: string | undefined
-  readonly trend: readonly TrendDay[]
-}
-
-export interface PartnerDetails extends PartnerStage {
-  /** The share and the lists in the journal or the file, from which a step starts. */
+  /** The share and the lists from which a step to `canary` starts. */
   readonly canary: Omit<StageSetting, 'stage'>
   /** The figures that the advice is based on, one fact in each line. */
   readonly evidence: readonly string[]
-  /** The configuration as `markbridge config print` shows it, without secrets, or `undefined` if the file does not have the partner. */
-  readonly configuration: string | undefined
+  /** The alarm of the guards at this stage and share. */
+  readonly guardAlarm: string | undefined
+  /** How the audit trail of all stages is broken, as the end of a sentence, or `undefined` if the trail is whole. */
+  readonly trailFault: string | undefined
+  /** The differences of each day that live comparison found. */
+  readonly trend: readonly TrendDay[]
+}
+
+/** The functions of `markbridge rollout`, which reject with the errors of the rollout store. */
+export interface StageDesk {
+  /** Describes the named partner, or all. Returns an empty list if neither the configuration nor the journal has the partner. */
+  list(partner?: string): Promise<readonly PartnerFacts[]>
+  /** Returns what `markbridge config print` shows, without secrets, or `undefined` if the file does not have the partner. */
+  configuration(partner: string): string | undefined
+  /**
+   * Takes a step, or with `dryRun` reports what it would do. `text` and `json` are those of the command. `isDone` is true also if the step
+   * waits for the approval of another operator.
+   */
+  take(
+    actor: Actor,
+    partner: string,
+    step: Step,
+  ): Promise<{ readonly isDone: boolean; readonly text: string; readonly json: unknown }>
+  /** Returns the newest entry first. */
+  history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly EntryDocument[]>
+  /** Adds an action that changes no stage to the audit trail. */
+  recordAction(action: NotedAction, by: string, what: string): Promise<void>
 }

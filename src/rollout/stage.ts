@@ -31,6 +31,28 @@ export const settingSchema = z.object({
 
 export type StageSetting = Readonly<z.infer<typeof settingSchema>>
 
+/** How a person asks for a step. */
+export interface StepOptions {
+  readonly percent?: number | undefined
+  readonly always?: readonly string[] | undefined
+  readonly never?: readonly string[] | undefined
+  /** Takes a step forward within the cool-down of a guard. */
+  readonly despiteHold?: boolean
+  /** Takes a step forward although the advice does not call it `ready`. */
+  readonly despiteAdvice?: boolean
+  /** Restarts the evidence for the next step, at the partner's present stage. */
+  readonly restartEvidence?: boolean
+  /** Reports what `set` or `back` would do, and changes nothing. */
+  readonly dryRun?: boolean
+  readonly reason?: string
+}
+
+export type Step = StepOptions &
+  ({ readonly kind: 'set'; readonly stage: Stage } | { readonly kind: 'back' | 'approve' })
+
+/** The maximum length of the reason for a step, in characters. */
+export const MAX_REASON = 500
+
 /** The rule of `parseUnits`, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 

@@ -188,11 +188,11 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
   const readTrail = async (): Promise<readonly string[]> => {
     const { text } = await served.ask('olga', '/audit')
     const { entries } = JSON.parse(text) as {
-      entries: Record<'action' | 'partner' | 'by' | 'reason', string>[]
+      entries: Record<'action' | 'partner' | 'by' | 'reason', string | null>[]
     }
     return entries
       .map(({ action, partner, by, reason }) =>
-        [action, partner, by, reason].filter((word) => word !== '').join(' '),
+        [action, partner, by, reason].filter((word) => (word ?? '') !== '').join(' '),
       ) // prettier-ignore
       .toReversed()
   }

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 
-import { formatStages } from '../../src/cli/rollout/stage-view.ts'
-import { viewKnown } from '../../src/cli/rollout/stage-view.ts'
+import { describeStage, formatStages, viewKnown } from '../../src/cli/rollout/stage-view.ts'
 import { parseConfig } from '../../src/config/index.ts'
 import type { StageSetting } from '../../src/rollout/stage.ts'
 
@@ -21,7 +20,7 @@ it.each(['legacy', 'complete'] as const)(
   (stage) => {
     const begun = viewKnown('acme', config, snapshot(new Map([['acme', first(stage)]])))
     expect(begun).toMatchObject({ setting: { stage }, source: 'file', ignored: 'v3' })
-    expect(formatStages([begun])).toContain(
+    expect(formatStages([describeStage(begun)])).toContain(
       `the first stage is ${stage}, and the stage v3 in the file has no effect`,
     )
     expect(viewKnown('acme', config, snapshot(new Map()))).toMatchObject({ setting: { stage: 'v3' } })

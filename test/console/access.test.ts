@@ -286,6 +286,14 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
+  test('takes no step that the form only asks about, and approves none without a reason', async () => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    expect((await olga.ask('/partners/acme', { form: { step: 'back', dryRun: '1' } })).status).toBe(303)
+    expect((await olga.ask('/partners/acme', { form: { step: 'approve', dryRun: '1' } })).status).toBe(400)
+    expect(running.calls.slice(before)).toEqual(['look at back acme by olga: '])
+  })
+
   test('writes the audit trail before a change, and shows the result once on the next page', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
@@ -305,6 +313,11 @@ describe('a form of the console', () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/letters', { form: { record: '42.1', reason: 'x' } })).status).toBe(400)
   })
+})
+
+test('the audit trail shows the lists of a setting, so that a change of a list is visible', async () => {
+  const olga = await running.enter('olga')
+  expect((await olga.ask('/audit')).text).toContain('canary 20 %, 1 never')
 })
 
 test('the search page hashes a typed id before the id becomes part of an address', async () => {

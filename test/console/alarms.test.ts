@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 import { type Alarm, alarmsOf } from '../../src/console/alarms.ts'
 import type { Overview, Trouble } from '../../src/console/data/port.ts'
-import type { PartnerStage } from '../../src/console/ports.ts'
+import type { PartnerDocument } from '../../src/rollout/partner-document.ts'
 import { runCommand } from '../cli/run-command.ts'
 import { journalFile } from '../e2e/support/journal-file.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
@@ -19,11 +19,24 @@ const quiet: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'> = {
   index: { waiting: 0, unreadable: [], lostSteps: 0 },
   trouble: [],
 }
-const stage: PartnerStage = {
-  ...{ partner: 'acme', stage: 'canary', percent: 20, source: 'store', revision: 3, sinceMs: 7, by: 'olga' },
-  ...{ reason: 'first', notes: [], pending: undefined, next: 'v3', trend: [], guardAlarm: undefined },
-  advice: { verdict: 'not yet', missing: ['x'] },
+const partnerAt = (given: Partial<PartnerDocument> = {}, guardAlarm?: string, trailFault?: string) => {
+  const document: PartnerDocument = {
+    ...{ partner: 'acme', stage: 'canary', percent: 20, unit: 'school', source: 'store', revision: 3 },
+    ...{ since: new Date(7).toISOString(), by: 'olga', reason: 'first' },
+    advice: { verdict: 'not yet', missing: ['x'] },
+    ...given,
+  }
+  return { document, guardAlarm, trailFault }
 }
+const pending = {
+  stage: 'v3',
+  percent: 100,
+  revision: 4,
+  by: 'otto',
+  reason: 'more',
+  needsApproval: true,
+  expires: new Date(9).toISOString(),
+} as const
 const trouble = (kind: Trouble['kind']): Trouble => ({ kind, partner: 'acme', count: 3, sinceMs: 5 })
 const kinds = ['v3Fails', 'denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const
 const lost = { instance: 2, host: 'mb-1', pid: 17, leaseUntilMs: 9, state: 'lost', openBatches: 1 } as const
@@ -38,36 +51,36 @@ const all: readonly Alarm[] = [
       trouble: kinds.map(trouble),
     },
     [
-      { ...stage, by: 'guard', stage: 'shadow' },
-      { ...stage, guardAlarm: 'V3 does worse than V2.', pending: { text: 'v3', by: 'otto', needsApproval: true } },
-      { ...stage, trailFault: 'broken at entry 2: row 2 was altered.' },
+      partnerAt({ by: 'guard', stage: 'shadow' }),
+      partnerAt({ pending }, 'V3 does worse than V2.'),
+      partnerAt({}, undefined, 'broken at entry 2: row 2 was altered.'),
     ],
   ),
 ] // prettier-ignore
 
 describe('alarms', () => {
   it('returns no alarm when nothing is wrong and nothing waits', () => {
-    expect(alarmsOf(quiet, [stage])).toEqual([])
+    expect(alarmsOf(quiet, [partnerAt()])).toEqual([])
   })
 
   it.each(kinds)('returns an alarm with beginning and remedy for %s', (kind) => {
-    const [alarm, ...others] = alarmsOf({ ...quiet, trouble: [trouble(kind)] }, [stage])
+    const [alarm, ...others] = alarmsOf({ ...quiet, trouble: [trouble(kind)] }, [partnerAt()])
     expect(others).toEqual([])
     expect(alarm).toMatchObject({ sinceMs: 5, text: expect.stringContaining('3 ') as unknown })
     expect(alarm?.remedy).not.toBe('')
   })
 
-  it.each<[string, Partial<PartnerStage>, Partial<Alarm>]>([
-    ['a guard has acted', { by: 'guard', stage: 'shadow' }, { tone: 'bad', sinceMs: 7 }],
-    ['a guard only warns', { guardAlarm: 'V3 does worse.' }, { tone: 'bad' }],
+  it.each<[string, ReturnType<typeof partnerAt>, Partial<Alarm>]>([
+    ['a guard has acted', partnerAt({ by: 'guard', stage: 'shadow' }), { tone: 'bad', sinceMs: 7 }],
+    ['a guard only warns', partnerAt({}, 'V3 does worse.'), { tone: 'bad' }],
     [
       'the audit trail is broken',
-      { trailFault: 'broken at entry 2: row 2 was altered.' },
+      partnerAt({}, undefined, 'broken at entry 2: row 2 was altered.'),
       { tone: 'bad', href: '/audit' },
     ],
-    ['a step waits', { pending: { text: 'v3', by: 'otto', needsApproval: true } }, { tone: 'note' }],
+    ['a step waits', partnerAt({ pending }), { tone: 'note' }],
   ])('returns an alarm when %s', (_what, given, expected) => {
-    expect(alarmsOf(quiet, [{ ...stage, ...given }])).toMatchObject([expected])
+    expect(alarmsOf(quiet, [given])).toMatchObject([expected])
   })
 
   it('lists the worst alarm first', () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -14,6 +14,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { countName } from '../../src/rollout/evidence/count-name.ts'
 import { openRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { termRun } from '../compare/report/sample-runs.ts'
+import { runCommand } from '../cli/run-command.ts'
 import { createSampleData } from './support/sample-data.ts'
 
 const token = (name: string): string => `token-of-${name}`
@@ -29,7 +30,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
   url = `sqlite:${join(folder, 'journal.db')}`
   await (await openJournal({ url })).close()
-  const config = parseConfig({
+  const given = {
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:9' }, v2: { baseUrl: 'http://127.0.0.1:9' } },
     journal: { url },
     console: { port: 0, runs: join(folder, 'runs') },
@@ -45,7 +46,9 @@ beforeAll(async () => {
       { id: 'acme', stage: 'legacy', match: { subscriptionKeySha256: 'a'.repeat(64) } },
       { id: 'zenith', stage: 'legacy', match: { subscriptionKeySha256: 'b'.repeat(64) } },
     ],
-  })
+  }
+  const config = parseConfig(given)
+  await writeFile(join(folder, 'markbridge.yaml'), JSON.stringify(given))
   if (config.console === undefined) throw new Error('no console')
   const data = { ...createSampleData([]), readKept: () => Promise.resolve(undefined) }
   opened = await openConsole(config.console, () => config, createLogger('silent'), data)
@@ -67,6 +70,12 @@ async function post(name: string, partner: string, form: Readonly<Record<string,
     body: JSON.stringify(form),
   })
   return { status: reply.statusCode, ...((await reply.body.json()) as object) }
+}
+
+/** Requests a page as a program does. */
+async function ask(name: string, path: string): Promise<unknown> {
+  const headers = { accept: 'application/json', authorization: `Bearer ${token(name)}` }
+  return (await request(`${opened.url}${path}`, { headers })).body.json()
 }
 
 test('the console takes a step like the command line, for people with the right role', async () => {
@@ -111,6 +120,23 @@ test('the console takes a step like the command line, for people with the right 
   await store.close()
 })
 
+test('the console answers the documents that the command line prints', async () => {
+  const command = async (...args: string[]): Promise<object> => {
+    const file = join(folder, 'markbridge.yaml')
+    const { stdout, stderr } = await runCommand(['rollout', ...args, '--config', file, '--json'])
+    expect(stderr).toBe('')
+    return JSON.parse(stdout) as object
+  }
+  const entries = (await command('history')) as { readonly entries: readonly object[] }
+  expect(await ask('olga', '/audit')).toEqual({ entries: entries.entries.toReversed() })
+  const shown = await command('show', 'acme')
+  const { entries: own } = (await command('history', 'acme')) as typeof entries
+  expect(shown).toMatchObject({ partner: 'acme', since: expect.any(String) as unknown })
+  expect(await ask('olga', '/partners/acme')).toMatchObject({ ...shown, history: own.toReversed() })
+  const partners = expect.arrayContaining([expect.objectContaining(shown)]) as unknown
+  expect(await ask('olga', '/partners')).toMatchObject({ partners })
+})
+
 test('the audit trail records actions that change no stage, and stays intact', async () => {
   const reply = await request(`${opened.url}/letters?kind=deadLetters`, {
     method: 'POST',
@@ -150,10 +176,6 @@ test('the console shows live comparison to people who may see the partner, and r
   const run = 'run-20260327-160000-9f3c'
   await openRunFiles(join(folder, 'runs')).writeDocument(run, JSON.stringify({ ...termRun(), run }))
 
-  const ask = async (name: string, path: string): Promise<unknown> => {
-    const headers = { accept: 'application/json', authorization: `Bearer ${token(name)}` }
-    return (await request(`${opened.url}${path}`, { headers })).body.json()
-  }
   const trend = [{ day, compared: 120, differing: 5 }]
   const found = (partner: string) => ({
     ...{

@@ -1,13 +1,12 @@
 import { type Command, Option } from 'commander'
 
-import { latestRuns } from '../../compare/evidence/read-evidence.ts'
 import { type ReportFormat, reportFormats, writeReport } from '../../compare/report/write-report.ts'
 import type { RunDocument, StepAdvice } from '../../compare/run-document.ts'
 import { isRunId, openRuns, readRunFile } from '../../compare/run/read-runs.ts'
 import { AdapterError } from '../../errors.ts'
 import { writeResult } from '../files.ts'
 import { configOption, type Target } from '../options.ts'
-import { adviceOn } from '../rollout/advice.ts'
+import { readLiveResults } from '../rollout/describe-partner.ts'
 import { readStore } from '../rollout/open-store.ts'
 import { loadTarget } from '../target.ts'
 import { type Answer, formatGivenText, formatTable, print, RUNS } from '../text.ts'
@@ -123,10 +122,7 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
 
 async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   const config = await loadTarget(target)
-  const found = await readStore(config, async (store) => {
-    const [document] = latestRuns(await store.evidence.counts(partner))
-    return document && { document, advice: await adviceOn(document, config, store) }
-  })
+  const [found] = await readStore(config, (store) => readLiveResults(config, store, partner))
   if (found !== undefined) return found
   throw new AdapterError(
     'ADP_USAGE',

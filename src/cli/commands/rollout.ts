@@ -8,10 +8,10 @@ import {
   verifyCertificate,
   type VerifyOptions,
 } from '../rollout/certificate.ts'
-import { approveStep, dismissInstance, goBack, setStage } from '../rollout/change.ts'
+import { change, dismissInstance, setStage } from '../rollout/change.ts'
 import { adviseStep, listStages, readHistory, showStage, verifyTrail } from '../rollout/show.ts'
-import { parseUnits, stages, unitRule } from '../../rollout/stage.ts'
-import { readAs, readCount, readPercent, withTarget } from '../options.ts'
+import { MAX_REASON, parseUnits, stages, type StepOptions, unitRule } from '../../rollout/stage.ts'
+import { readAs, readCount, readPercent, type Target, withTarget } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
 
 const examples = `
@@ -37,7 +37,6 @@ Exit status: 0 done; 1 refused or failed (instances did not drain, the stage
 changed meanwhile, the audit trail is broken, a certificate fails); 2 wrong
 usage or configuration; 4 the step waits for the approval of another operator.`
 
-const MAX_REASON = 500
 const DRY_RUN = 'report what would happen, and change nothing'
 
 const examplesOf = (...commands: readonly string[]): string =>
@@ -49,6 +48,8 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     withTarget(command, 'configuration file with the partners, the journal and the operators')
   const answer = <Args extends readonly unknown[]>(work: (...args: Args) => Promise<Answer>) =>
     answerWith(exitWith, work)
+  const step = (kind: 'back' | 'approve') =>
+    answer((partner: string, options: Target & StepOptions) => change(partner, { ...options, kind }, options))
   target(rollout.command('ls'))
     .description('list the stage of each partner, and whether it comes from the file or from the journal')
     .action(answer(listStages))
@@ -95,13 +96,13 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .option('--dry-run', DRY_RUN)
     .option('--reason <text>', 'reason for the audit trail', readReason)
     .addHelpText('after', examplesOf('back acme', 'back acme --reason "V3 fails"'))
-    .action(answer(goBack))
+    .action(step('back'))
   target(rollout.command('approve').argument('<partner>', 'id of the partner'))
     .description('approve and take the step forward that another operator has proposed')
     .option('--despite-hold', 'take the step within the cool-down of a guard')
     .option('--despite-advice', 'take the step although the advice does not call the step ready')
     .option('--reason <text>', 'reason for the audit trail', readReason)
-    .action(answer(approveStep))
+    .action(step('approve'))
   target(rollout.command('dismiss').argument('<instance>', 'number of a lost instance', readCount))
     .description('confirm that a lost instance is off, so that it no longer blocks steps to V3')
     .requiredOption(

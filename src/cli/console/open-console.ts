@@ -6,7 +6,6 @@ import { previewRefusal, previewReply } from '../../app/console/preview-reply.ts
 import { shareDescriptors } from '../../app/descriptors.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
-import { latestRuns, toTrend } from '../../compare/evidence/read-evidence.ts'
 import { openRuns } from '../../compare/run/read-runs.ts'
 import {
   type Config,
@@ -30,10 +29,10 @@ import {
   refusesRequest,
 } from '../recordings/inspect-recording.ts'
 import { openRecording } from '../recordings/open-recording.ts'
+import { readLiveResults } from '../rollout/describe-partner.ts'
 import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
 import { findPartner } from '../target.ts'
 import { explainRecord } from './explain.ts'
-import { adviceOn } from '../rollout/advice.ts'
 import { createStageDesk } from './stage-desk.ts'
 
 type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
@@ -145,20 +144,7 @@ function createComparisonDesk(
     runs: () => runs.list(),
     unfinished: () => runs.listUnfinished(),
     run: (id) => runs.read(id),
-    live: async (wanted) => {
-      const store = await openStore()
-      const counted = await store.evidence.counts(wanted)
-      const found = await Promise.all(
-        latestRuns(counted).map(async (document) => {
-          const partner = document.partner ?? ''
-          return {
-            ...{ partner, document, advice: await adviceOn(document, config(), store) },
-            trend: toTrend(counted.filter(({ scope }) => scope.partner === partner)),
-          }
-        }),
-      )
-      return found.sort((one, other) => (one.partner < other.partner ? -1 : 1))
-    },
+    live: async (partner) => readLiveResults(config(), await openStore(), partner),
   }
 }
 

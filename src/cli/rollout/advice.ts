@@ -1,20 +1,18 @@
 import { callsPerSecondOf } from '../../app/partners.ts'
-import { liveRunOf, toFigures } from '../../compare/evidence/read-evidence.ts'
-import type { RunDocument } from '../../compare/run-document.ts'
+import { toFigures } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
 import { GUARD_NAME, readGuardState } from '../../rollout/guards/live-guards.ts'
 import { atRevision as stateAtRevision, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
+import { settingToJson } from '../../rollout/partner-document.ts'
 import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
 import { orderOf, type StageSetting } from '../../rollout/stage.ts'
 import type { Verified } from '../../rollout/store/audit-trail.ts'
-import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
-import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
+import type { OpenedRolloutStore, RolloutStore } from '../../rollout/store/rollout-store.ts'
 import { quietUntil } from '../../rollout/store/changes.ts'
 import { formatCounted } from '../text.ts'
-import { filePartnersOf } from './open-store.ts'
-import { describeSetting, settingToJson, type StageView, viewStages } from './stage-view.ts'
+import { describeSetting, type StageView } from './stage-view.ts'
 
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly from: StageSetting
@@ -23,12 +21,7 @@ export interface GivenAdvice extends Omit<Advice, 'figures'> {
   /** `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
   readonly guardAlarm?: string | undefined
-}
-
-interface WantedStep {
-  readonly to: Pick<StageSetting, 'stage' | 'percent'>
-  /** True if the operator takes the step within the cool-down of a guard, so that the cool-down does not count against it. */
-  readonly despiteHold: boolean
+  readonly coolDown?: CoolDown | undefined
 }
 
 /** The stages of all partners, with the result of checking their audit trail. */
@@ -44,15 +37,19 @@ export const findStages = async (store: OpenedRolloutStore): Promise<FoundStages
   trail: await store.verify(),
 })
 
-/** Gives advice on a step forward, by default on the usual next one. `found` is `undefined` without a journal. */
+/**
+ * Gives advice on a step forward, by default on the usual next one. `found` is `undefined` without a journal. With `despiteHold` the cool-down
+ * of a guard does not count against the step.
+ */
 export async function giveAdvice(
   view: StageView,
   config: Config,
   found: FoundStages | undefined,
-  wanted?: WantedStep,
+  wanted?: Pick<StageSetting, 'stage' | 'percent'>,
+  despiteHold = false,
 ): Promise<GivenAdvice> {
   const { setting: from, partner } = view
-  const to = wanted?.to ?? nextStep(from)
+  const to = wanted ?? nextStep(from)
   const without = { from, to, figures: undefined }
   if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
   if (found === undefined)
@@ -67,6 +64,7 @@ export async function giveAdvice(
   const check = neededCheck(from.stage)
   const own = view.file?.own
   const guards = judge(stateAtRevision(await readGuardState(store, partner), view.revision))
+  const coolDown = await readCoolDown(store, partner, nowMs)
   const advice = advise({
     partner,
     setting: from,
@@ -77,7 +75,7 @@ export async function giveAdvice(
     unreadable: unreadableOf(kept),
     // Counts of another share do not support the next step.
     guards,
-    coolDown: wanted?.despiteHold === true ? undefined : await readCoolDown(store, partner, nowMs),
+    coolDown: despiteHold ? undefined : coolDown,
     quietUntilMs: quietUntil(
       snapshot.partners.get(partner)?.state,
       await store.unrecorded(partner),
@@ -97,25 +95,7 @@ export async function giveAdvice(
     thresholds: rollout.evidence,
   })
   const guardAlarm = guards.kind === 'alarm' ? describeAlarm(guards.figures) : undefined
-  return { from, to, ...advice, guardAlarm }
-}
-
-/**
- * Returns the advice that is based on this document of live comparison, or `undefined` if the partner has moved to another stage or share
- * since, or if the next step needs no comparison.
- */
-export async function adviceOn(
-  { partner, run }: RunDocument,
-  config: Config,
-  store: OpenedRolloutStore,
-): Promise<GivenAdvice | undefined> {
-  const found = await findStages(store)
-  const view = viewStages(filePartnersOf(config), found.snapshot).find((one) => one.partner === partner)
-  if (view === undefined) return undefined
-  const { setting, revision } = view
-  if (run !== liveRunOf({ partner: view.partner, stage: setting.stage, revision })) return undefined
-  const advice = await giveAdvice(view, config, found)
-  return advice.figures?.comparison === undefined ? undefined : advice
+  return { from, to, ...advice, guardAlarm, coolDown }
 }
 
 function unacknowledgedOf(
@@ -146,7 +126,7 @@ const ROWS = 200
 const COOL_DOWN_MS = 3_600_000
 
 /** Returns `undefined` if no cool-down is in effect. */
-export async function readCoolDown(
+async function readCoolDown(
   store: Pick<RolloutStore, 'history'>,
   partner: string,
   nowMs: number,
@@ -157,33 +137,29 @@ export async function readCoolDown(
   return { untilMs: row.atMs + COOL_DOWN_MS, finding: row.reason }
 }
 
-export function adviceToJson({ verdict, missing }: Pick<GivenAdvice, 'verdict' | 'missing'>): object {
-  return { verdict, missing }
-}
-
 export function fullAdviceToJson(partner: string, advice: GivenAdvice): object {
-  const { from, to, figures } = advice
+  const { from, to, verdict, missing, figures } = advice
   const allowedRecordsPerSecond = figures?.allowedRecordsPerSecond ?? null
   return {
     partner,
     from: settingToJson(from),
     to: to ?? null,
-    ...adviceToJson(advice),
+    verdict,
+    missing,
     figures: figures ? { ...figures, allowedRecordsPerSecond, comparison: figures.comparison ?? null } : null,
   }
 }
 
-export function formatAdvice({ to, verdict, missing, figures }: GivenAdvice, withFigures: boolean): string {
+export function formatAdvice({ to, verdict, missing }: GivenAdvice): string {
   if (to === undefined)
     return verdict === 'ready' ? 'advice: this is the last stage' : ['advice: none', ...missing].join('\n')
-  const step = describeSetting({ ...to, always: [], never: [] })
   return [
-    `advice on ${step}: ${verdict}`,
+    `advice on ${describeSetting(to)}: ${verdict}`,
     ...missing.map((sentence) => `  - ${sentence}`),
-    ...(withFigures && figures !== undefined ? ['', ...linesOf(figures)] : []),
   ].join('\n')
 }
 
+/** Formats the figures of the advice, one fact in each line. */
 export function linesOf(figures: Advice['figures']): readonly string[] {
   const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
     figures

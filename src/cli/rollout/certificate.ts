@@ -16,6 +16,7 @@ import { neededCheck } from '../../rollout/advise.ts'
 import type { KeptEvidence } from '../../rollout/evidence/read-kept.ts'
 import { seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
 import { describeFault } from '../../rollout/store/audit-trail.ts'
+import { entryToJson } from '../../rollout/partner-document.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { type Answer, formatCounted, formatGivenText, formatHints } from '../text.ts'
 import { readGivenFile, readKeySource, writeResult } from '../files.ts'
@@ -24,7 +25,7 @@ import { loadTarget } from '../target.ts'
 import { version } from '../version.ts'
 import { findStages, fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
-import { entryToJson, stageToJson, viewKnown } from './stage-view.ts'
+import { describeStage, viewKnown } from './stage-view.ts'
 
 /** The media type of a certificate in the header of its JWS, so that a signature of another kind of text cannot be taken for one. */
 const TYPE = 'markbridge-certificate+json'
@@ -89,7 +90,7 @@ async function describePartner(
     version,
     partner,
     audit: found.trail.head,
-    stage: stageToJson(view),
+    stage: describeStage(view).document,
     advice: fullAdviceToJson(partner, await giveAdvice(view, config, found)),
     evidence: (await store.evidence.read(partner)).map((kept) => evidenceToJson(kept, config)),
     history: (await store.history({ partner })).map((entry) => entryToJson(entry)),

@@ -1,8 +1,9 @@
+import { pendingToJson, settingToJson } from '../../rollout/partner-document.ts'
 import type { StageSetting } from '../../rollout/stage.ts'
 import type { applyChange, DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import { type Answer, formatCounted, formatTime } from '../text.ts'
 import type { CoolDown, GivenAdvice } from './advice.ts'
-import { describePending, describeSetting, pendingToJson, settingToJson } from './stage-view.ts'
+import { describePending, describeSetting } from './stage-view.ts'
 
 type ChangeOutcome =
   | Awaited<ReturnType<typeof applyChange>>
@@ -159,12 +160,14 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         { verdict, missing },
       )
     }
-    case 'pending':
+    case 'pending': {
+      const pending = pendingToJson(outcome.pending)
       return said(
         'pending',
-        `another change is pending: ${describePending(outcome.pending)}. Nothing has changed. markbridge rollout back withdraws the pending change.`,
-        { pending: pendingToJson(outcome.pending) },
+        `another change is pending: ${describePending(pending)}. Nothing has changed. markbridge rollout back withdraws the pending change.`,
+        { pending },
       )
+    }
     case 'stale':
     case 'forward':
     case 'gone':

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { orderOf, type Stage } from '../../rollout/stage.ts'
+import { orderOf, type Stage, type Step, type StepOptions } from '../../rollout/stage.ts'
 import type { DriveOptions } from '../../rollout/store/drive-change.ts'
 import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
 import { expectMay, findActor, isUncreated, useStore } from './open-store.ts'
@@ -9,10 +9,11 @@ import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import type { Answer } from '../text.ts'
 import type { StageView } from './stage-view.ts'
-import * as steps from './take-step.ts'
+import { takeStep } from './take-step.ts'
 
-type ChangeOptions = Target & steps.StepOptions
+type ChangeOptions = Target & StepOptions
 
+/** Sets a stage. Throws `ADP_USAGE` for options that do not go together. */
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)
@@ -24,32 +25,22 @@ export async function setStage(partner: string, stage: Stage, options: ChangeOpt
     )
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
     throw new AdapterError('ADP_USAGE', '--percent, --always and --never apply to the stage canary only.')
-  return change(partner, options, (desk) => steps.setStage(desk, partner, stage, options))
+  return change(partner, { ...options, kind: 'set', stage }, options)
 }
 
-export async function goBack(partner: string, options: ChangeOptions): Promise<Answer> {
-  return change(partner, options, (desk) => steps.goBack(desk, partner, options))
-}
-
-export async function approveStep(partner: string, options: ChangeOptions): Promise<Answer> {
-  return change(partner, options, (desk) => steps.approveStep(desk, partner, options))
-}
-
-/** Makes a change and returns its outcome. Ctrl+C withdraws a change that is waiting. */
-async function change(
-  partner: string,
-  options: ChangeOptions,
-  take: (desk: steps.StageDesk) => ReturnType<typeof steps.goBack>,
-): Promise<Answer> {
+/** Takes a step and returns its outcome. Ctrl+C withdraws a step that is waiting. */
+export async function change(partner: string, step: Step, options: Target): Promise<Answer> {
   const config = await loadTarget(options)
   return useStore(config, async (store) => {
     const stopping = untilSignal()
-    const { signal } = stopping
-    const actor = () => findActor(config)
-    const onWaiting = createWaitingReport()
-    const { view, result } = await take({ config, store, actor, signal, onWaiting }).finally(() =>
-      stopping.stop(),
-    )
+    const desk = {
+      config,
+      store,
+      actor: () => findActor(config),
+      signal: stopping.signal,
+      onWaiting: createWaitingReport(),
+    }
+    const { view, result } = await takeStep(desk, partner, step).finally(() => stopping.stop())
     const answer = answerOf(result)
     if (answer.status === 0) for (const warning of changeWarnings(view, result, config, options)) say(warning)
     return answer

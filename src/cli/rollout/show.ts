@@ -3,26 +3,18 @@ import type { Config } from '../../config/index.ts'
 import { encodeKnown, nothingKnown } from '../../rollout/live/known-stages.ts'
 import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import { describeFault } from '../../rollout/store/audit-trail.ts'
-import {
-  adviceToJson,
-  findStages,
-  formatAdvice,
-  type FoundStages,
-  fullAdviceToJson,
-  type GivenAdvice,
-  giveAdvice,
-} from './advice.ts'
+import { entryToJson } from '../../rollout/partner-document.ts'
+import { findStages, formatAdvice, type FoundStages, fullAdviceToJson } from './advice.ts'
+import { describePartner } from './describe-partner.ts'
 import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
 import { type Answer, formatCounted } from '../text.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import {
-  entryToJson,
+  describeStage,
   formatHistory,
   formatStage,
   formatStages,
-  stageToJson,
-  type StageView,
   viewKnown,
   viewStage,
   viewStages,
@@ -34,31 +26,35 @@ interface HistoryOptions extends Target {
 
 /** Lists the stages of all partners. */
 export async function listStages(options: Target): Promise<Answer> {
-  const views = await look(options, (config, found) => viewStages(filePartnersOf(config), found?.snapshot))
-  return { document: { partners: views.map(stageToJson) }, text: () => formatStages(views) }
-}
-
-/** Shows a partner's stage and the advice on its next step. */
-export async function showStage(partner: string, options: Target): Promise<Answer> {
-  const { view, advice } = await lookAt(partner, options)
+  const views = await look(options, (config, found) => viewStages(config, found?.snapshot))
+  const stages = views.map(describeStage)
   return {
-    document: { ...stageToJson(view), advice: adviceToJson(advice) },
-    text: () => `${formatStage(view)}\n\n${formatAdvice(advice, false)}`,
+    document: { partners: stages.map(({ document }) => document) },
+    text: () => formatStages(stages),
   }
 }
 
+/** Shows a partner's stage and the advice on the next step. */
+export async function showStage(partner: string, options: Target): Promise<Answer> {
+  const found = await describeKnown(partner, options)
+  return { document: found.document, text: () => `${formatStage(found)}\n\n${formatAdvice(found.advice)}` }
+}
+
+/** Gives the advice on the next step with its figures. */
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {
-  const { view, advice } = await lookAt(partner, options)
+  const found = await describeKnown(partner, options)
+  const figures = found.evidence.length === 0 ? [] : ['', ...found.evidence]
   return {
-    document: fullAdviceToJson(partner, advice),
-    text: () => `${formatStage(view)}\n\n${formatAdvice(advice, true)}`,
+    document: fullAdviceToJson(partner, found.advice),
+    text: () => [formatStage(found), '', formatAdvice(found.advice), ...figures].join('\n'),
   }
 }
 
 export async function readHistory(partner: string | undefined, options: HistoryOptions): Promise<Answer> {
   const { limit } = options
-  const entries = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
-  return { document: { entries: entries.map(entryToJson) }, text: () => formatHistory(entries, partner) }
+  const found = await readStore(await loadTarget(options), (store) => store.history({ partner, limit }))
+  const entries = found.map(entryToJson)
+  return { document: { entries }, text: () => formatHistory(entries, partner) }
 }
 
 /** Checks the audit trail. The exit status is 1 if it is broken. */
@@ -97,14 +93,10 @@ async function look<Result>(
 
 const say = (text: string): void => console.error(`markbridge: ${text}`)
 
-const lookAt = (
-  partner: string,
-  options: Target,
-): Promise<{ readonly view: StageView; readonly advice: GivenAdvice }> =>
-  look(options, async (config, found) => {
-    const view = viewKnown(partner, config, found?.snapshot)
-    return { view, advice: await giveAdvice(view, config, found) }
-  })
+const describeKnown = (partner: string, options: Target) =>
+  look(options, (config, found) =>
+    describePartner(viewKnown(partner, config, found?.snapshot), config, found),
+  )
 
 export interface AdoptedStages {
   /** The partners that were taken back to the stage in the state file. */

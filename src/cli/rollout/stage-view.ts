@@ -1,6 +1,11 @@
 import type { Config } from '../../config/index.ts'
+import {
+  type EntryDocument,
+  formatSettingShort,
+  pendingToJson,
+  type StageDocument,
+} from '../../rollout/partner-document.ts'
 import { percentOnV3, type Stage, type StageSetting, toSetting } from '../../rollout/stage.ts'
-import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
 import type { PartnerRollout, PendingChange } from '../../rollout/store/stage-rows.ts'
 import { unknownPartner } from '../target.ts'
@@ -27,16 +32,17 @@ export interface StageView {
 /** The first setting of a partner that is not in the file. */
 const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
-/** Returns the partners of the file in its order, then those that only the journal has. */
-export function viewStages(
-  files: ReadonlyMap<string, FilePartner>,
-  snapshot: RolloutSnapshot | undefined,
-): readonly StageView[] {
+/**
+ * Returns the partners of the file in its order, then those that only the journal has. `snapshot` is `undefined` if there is no journal, so
+ * that the stages of the file apply.
+ */
+export function viewStages(config: Config, snapshot: RolloutSnapshot | undefined): readonly StageView[] {
+  const files = filePartnersOf(config)
   const names = new Set([...files.keys(), ...[...(snapshot?.partners.keys() ?? [])].sort()])
   return [...names].map((partner) => viewStage(partner, files.get(partner), snapshot))
 }
 
-/** Returns the view of one partner. `snapshot` is `undefined` if there is no journal, so that the stages of the file apply. */
+/** Returns the view of one partner. A partner that neither the file nor the journal has is at the first setting of all partners. */
 export function viewStage(
   partner: string,
   file: FilePartner | undefined,
@@ -45,7 +51,7 @@ export function viewStage(
   const known: Partial<PartnerRollout> = snapshot?.partners.get(partner) ?? {}
   const { state, pending } = known
   const begin = snapshot?.begins.get(partner) ?? file?.fileStage ?? unlisted
-  const source = state !== undefined ? 'store' : 'file'
+  const source = state === undefined ? 'file' : 'store'
   const ignored = file !== undefined && file.own.stage !== begin.stage ? file.own.stage : undefined
   return {
     partner,
@@ -63,127 +69,102 @@ export function viewStage(
 
 /** Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
 export function viewKnown(partner: string, config: Config, snapshot: RolloutSnapshot | undefined): StageView {
-  const files = filePartnersOf(config)
-  if (snapshot?.partners.has(partner) === true || files.has(partner))
-    return viewStage(partner, files.get(partner), snapshot)
-  throw unknownPartner(partner, [...files.keys()])
+  const views = viewStages(config, snapshot)
+  const found = views.find((view) => view.partner === partner)
+  if (found !== undefined) return found
+  throw unknownPartner(
+    partner,
+    config.partners.map(({ id }) => id),
+  )
 }
 
-/** Converts a stage to the form that `--json` prints. The names of its members are part of the contract. */
-export function stageToJson({ partner, setting, source, revision, ...view }: StageView): object {
-  return {
+/** Makes the document of a stage, and what its texts add. The notes have one sentence each. */
+export function describeStage(view: StageView) {
+  const { partner, setting, pending, source, revision, sinceMs, by = null, reason = null } = view
+  const document: StageDocument = {
     partner,
     stage: setting.stage,
     percent: percentOnV3(setting),
     unit: 'school',
     revision,
     source,
-    since: toTime(view.sinceMs),
-    by: view.by ?? null,
-    reason: view.reason ?? null,
-    ...(view.pending === undefined ? {} : { pending: pendingToJson(view.pending) }),
-  }
-}
-
-export function pendingToJson({
-  needsApproval,
-  expiresMs,
-  by,
-  reason,
-  revision,
-  ...setting
-}: PendingChange): object {
-  return { ...settingToJson(setting), revision, by, reason, needsApproval, expires: toTime(expiresMs) }
-}
-
-/** Converts a setting; only `canary` has the lists. */
-export function settingToJson(setting: StageSetting): object {
-  const { stage, always, never } = setting
-  return { stage, percent: percentOnV3(setting), ...(stage === 'canary' ? { always, never } : {}) }
-}
-
-export function entryToJson({
-  entry,
-  atMs,
-  by,
-  partner,
-  action,
-  from,
-  to,
-  revision,
-  reason,
-}: AuditEntry): object {
-  return {
-    entry,
-    at: toTime(atMs),
+    since: sinceMs === undefined ? null : formatTime(sinceMs),
     by,
-    partner: partner === '' ? null : partner,
-    action,
-    from: from === undefined ? null : settingToJson(from),
-    to: to === undefined ? null : settingToJson(to),
-    revision,
     reason,
+    ...(pending === undefined ? {} : { pending: pendingToJson(pending) }),
   }
+  return { document, notes: notesOf(view), canary: canaryOf(view) }
 }
 
-const toTime = (ms: number | undefined): string | null =>
-  ms === undefined ? null : new Date(ms).toISOString()
+/**
+ * Returns what a step to `canary` keeps unless it names other values. A partner that enters `canary` again gets the share in the file, not
+ * the share that it had before.
+ */
+export function canaryOf({ setting, file }: StageView): Canary {
+  const { stage, percent, always, never } = setting
+  return { percent: stage === 'canary' ? percent : (file?.own.canary.percent ?? 0), always, never }
+}
 
-export function formatStages(views: readonly StageView[]): string {
-  const table = formatTable(views, [
-    ['partner', ({ partner }) => partner],
-    ['stage', ({ setting }) => setting.stage],
-    ['share', ({ setting }) => formatShare(setting)],
-    ['revision', ({ revision }) => revision || undefined],
-    ['source', ({ source }) => source],
-    ['since', ({ sinceMs }) => formatTime(sinceMs)],
-    ['by', ({ by = '' }) => formatGivenText(by)],
+type Canary = Omit<StageSetting, 'stage'>
+type DescribedStage = ReturnType<typeof describeStage>
+
+export function formatStages(stages: readonly DescribedStage[]): string {
+  const table = formatTable(stages, [
+    ['partner', ({ document }) => document.partner],
+    ['stage', ({ document }) => document.stage],
+    ['share', ({ document }) => `${document.percent} %`],
+    ['revision', ({ document }) => document.revision || undefined],
+    ['source', ({ document }) => document.source],
+    ['since', ({ document }) => document.since ?? undefined],
+    ['by', ({ document }) => formatGivenText(document.by ?? '')],
   ])
-  const notes = views.flatMap((view) => notesOf(view).map((note) => `${view.partner}: ${note}`))
+  const notes = stages.flatMap(({ document, notes: own }) =>
+    own.map((note) => `${document.partner}: ${note}`),
+  )
   return [table, ...(notes.length === 0 ? [] : ['', ...notes])].join('\n')
 }
 
-export function formatStage(view: StageView): string {
-  const { partner, setting, revision, by, reason, sinceMs, source } = view
+export function formatStage({ document, notes, canary }: DescribedStage): string {
+  const { partner, stage, source, revision, since, by, reason } = document
   const given = (reason ?? '') === '' ? '' : `: ${formatGivenText(reason ?? '')}`
   const origin =
     source === 'file'
       ? 'from the configuration file'
-      : `revision ${revision}, since ${formatTime(sinceMs)}, by ${formatGivenText(by ?? '')}${given}`
-  return [`${partner}: ${describeSetting(setting)}`, origin, ...listsOf(setting), ...notesOf(view)].join('\n')
+      : `revision ${revision}, since ${since}, by ${formatGivenText(by ?? '')}${given}`
+  return [`${partner}: ${describeSetting(document)}`, origin, ...listsOf(stage, canary), ...notes].join('\n')
 }
 
 /** Formats a setting such as `canary with 5 % of the units on V3`. */
-export function describeSetting(setting: StageSetting): string {
-  return setting.stage === 'canary' ? `canary with ${formatShare(setting)} of the units on V3` : setting.stage
+export function describeSetting({ stage, percent }: Pick<StageDocument, 'stage' | 'percent'>): string {
+  return stage === 'canary' ? `canary with ${percent} % of the units on V3` : stage
 }
 
-export function describePending(pending: PendingChange): string {
-  const { by, reason, needsApproval, expiresMs } = pending
+export function describePending(pending: ReturnType<typeof pendingToJson>): string {
+  const { by, reason, needsApproval, expires } = pending
   const waits = needsApproval
     ? 'waits for the approval of another operator'
     : 'waits for the instances to drain'
   const given = reason === '' ? '' : `, ${formatGivenText(reason)}`
-  return `${describeSetting(pending)} ${waits} until ${formatTime(expiresMs)} (by ${formatGivenText(by)}${given})`
+  return `${describeSetting(pending)} ${waits} until ${expires} (by ${formatGivenText(by)}${given})`
 }
 
 /** Formats the audit trail; `partner` is the partner that the entries were filtered by. */
-export function formatHistory(entries: readonly AuditEntry[], partner?: string): string {
+export function formatHistory(entries: readonly EntryDocument[], partner?: string): string {
   if (entries.length === 0)
     return `The audit trail has no entry${partner === undefined ? '' : ` for ${formatGivenText(partner)}`}.`
   return formatTable(entries, [
-    ['time', ({ atMs }) => formatTime(atMs)],
+    ['time', ({ at }) => at],
     ['by', ({ by }) => formatGivenText(by)],
-    ['partner', ({ partner }) => partner],
+    ['partner', ({ partner }) => partner ?? undefined],
     ['action', ({ action }) => action],
-    ['from', ({ from }) => from && formatSetting(from)],
-    ['to', ({ to }) => to && formatSetting(to)],
+    ['from', ({ from }) => (from === null ? undefined : formatSettingShort(from))],
+    ['to', ({ to }) => (to === null ? undefined : formatSettingShort(to))],
     ['revision', ({ revision }) => revision || undefined],
     ['reason', ({ reason }) => formatGivenText(reason)],
   ])
 }
 
-export function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
+function notesOf({ setting, pending, ignored, file }: StageView): readonly string[] {
   return [
     ...(ignored === undefined
       ? []
@@ -194,28 +175,15 @@ export function notesOf({ setting, pending, ignored, file }: StageView): readonl
               : 'rollout.approval is two'),
         ]),
     ...(file === undefined ? ['the configuration file has no such partner'] : []),
-    ...(pending === undefined ? [] : [describePending(pending)]),
+    ...(pending === undefined ? [] : [describePending(pendingToJson(pending))]),
   ]
 }
 
 /** Describes the lists of units, which a partner keeps until it is at `canary` again. */
-function listsOf({ stage, always, never }: StageSetting): readonly string[] {
+function listsOf(stage: Stage, { always, never }: Canary): readonly string[] {
   const at = stage === 'canary' ? '' : 'at canary '
   return [
     ...(always.length === 0 ? [] : [`${at}always on V3: ${always.map(formatGivenText).join(', ')}`]),
     ...(never.length === 0 ? [] : [`${at}never on V3: ${never.map(formatGivenText).join(', ')}`]),
   ]
 }
-
-/** Formats a setting such as `canary 5 %, 2 always, 1 never`. */
-function formatSetting(setting: StageSetting): string {
-  const { stage, always, never } = setting
-  if (stage !== 'canary') return stage
-  const lists = [
-    ...(always.length === 0 ? [] : [`${always.length} always`]),
-    ...(never.length === 0 ? [] : [`${never.length} never`]),
-  ]
-  return [`canary ${formatShare(setting)}`, ...lists].join(', ')
-}
-
-const formatShare = (setting: StageSetting): string => `${percentOnV3(setting)} %`

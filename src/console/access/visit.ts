@@ -1,5 +1,6 @@
 import { AdapterError } from '../../errors.ts'
 import { type Actor, sees } from '../../rollout/operators.ts'
+import { MAX_REASON } from '../../rollout/stage.ts'
 import type { Scope } from '../data/port.ts'
 import type { SignedIn } from './sessions.ts'
 
@@ -51,8 +52,6 @@ export function expectOperator({ actor }: Visit): void {
     `${actor.name} has the role ${actor.role}, which does not allow this. The role operator is needed.`,
   )
 }
-
-const MAX_REASON = 500
 
 /** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if it is missing or too long. */
 export function reasonOf({ form }: Visit): string {

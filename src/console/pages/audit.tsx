@@ -1,6 +1,5 @@
 import { sees } from '../../rollout/operators.ts'
-import type { StageSetting } from '../../rollout/stage.ts'
-import type { AuditEntry } from '../../rollout/store/audit-trail.ts'
+import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
 import type { Page } from './page.ts'
 import { Section, table, Time } from './parts.tsx'
 
@@ -11,7 +10,7 @@ export const audit: Page = {
   show: async ({ actor }, { stages }) => {
     const all = await stages.history({ limit: ENTRIES })
     // Entries without a partner concern all partners, so only people who see all partners may see them.
-    const entries = all.filter(({ partner }) => sees(actor, partner))
+    const entries = all.filter(({ partner }) => sees(actor, partner ?? ''))
     return {
       title: 'Audit trail',
       json: { entries },
@@ -28,16 +27,13 @@ export const audit: Page = {
   },
 }
 
-export const auditTable = table<AuditEntry>('Audit trail', 'The audit trail has no entry.', [
+export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail has no entry.', [
   ['Entry', ({ entry }) => String(entry)],
-  ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+  ['Time (UTC)', ({ at }) => <Time at={at} />],
   ['By', ({ by }) => by],
   ['Partner', ({ partner }) => partner],
   ['Action', ({ action }) => action],
-  ['From', ({ from }) => formatSetting(from)],
-  ['To', ({ to }) => formatSetting(to)],
+  ['From', ({ from }) => from && formatSettingShort(from)],
+  ['To', ({ to }) => to && formatSettingShort(to)],
   ['Reason', ({ reason }) => reason],
 ])
-
-const formatSetting = (setting: StageSetting | undefined): string | undefined =>
-  setting?.stage === 'canary' ? `canary ${setting.percent} %` : setting?.stage

@@ -53,7 +53,7 @@ function BatchFacts({ details }: { readonly details: BatchDetails }) {
       <Facts
         of={[
           ['Partner', <PartnerLink id={details.partner} />],
-          ['Received (UTC)', <Time ms={details.receivedMs} />],
+          ['Received (UTC)', <Time at={details.receivedMs} />],
           ['Served by', details.servedBy.toUpperCase()],
           ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
           ['Request', details.hasRequest ? 'stored' : 'not stored'],
@@ -87,7 +87,7 @@ const stepTexts: Readonly<Record<StepKind, string>> = {
 }
 
 const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional step.', [
-  ['Time (UTC)', ({ atMs }) => <Time ms={atMs} />],
+  ['Time (UTC)', ({ atMs }) => <Time at={atMs} />],
   ['Step', ({ kind }) => stepTexts[kind]],
   ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],
   ['Reason', (step) => step.reason],

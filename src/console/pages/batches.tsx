@@ -115,7 +115,7 @@ function timeIn(text: string | undefined): number | undefined {
 
 const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was found.', [
   ['Batch', ({ batch }) => <BatchLink batch={batch} />],
-  ['Received (UTC)', ({ receivedMs }) => <Time ms={receivedMs} />],
+  ['Received (UTC)', ({ receivedMs }) => <Time at={receivedMs} />],
   ['Partner', ({ partner }) => partner],
   ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
   ['Records', ({ records }) => records],

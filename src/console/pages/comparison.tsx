@@ -66,8 +66,6 @@ const Outcome = ({ outcome }: { readonly outcome: RunOutcome }) => (
   <Badge tone={outcomeTones[outcome]}>{outcome}</Badge>
 )
 
-const isoTime = (text: string | undefined) => <Time ms={text === undefined ? text : Date.parse(text)} />
-
 const coverageOf = ({ compared, offered }: Pick<RunDocument, 'compared' | 'offered'>) =>
   formatShare(compared, offered)
 
@@ -89,8 +87,8 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   [
     ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
     ['Outcome', ({ report: { outcome } }) => <Outcome outcome={outcome} />],
-    ['Since (UTC)', ({ document }) => isoTime(document.startedAt)],
-    ['Last (UTC)', ({ document }) => isoTime(document.endedAt)],
+    ['Since (UTC)', ({ document }) => <Time at={document.startedAt} />],
+    ['Last (UTC)', ({ document }) => <Time at={document.endedAt} />],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
     ['Coverage', ({ report: { run: shown } }) => coverageOf(shown)],
     ['Largest difference', ({ report: own }) => largestOf(own).map(textOf)[0] ?? 'none'],
@@ -106,7 +104,7 @@ const runTable = table<ShownRun>('Runs, newest first', NO_RUN, [
   ['Days', ({ summary }) => summary && daysOf(summary)],
   ['Outcome', (one) => <RunOutcome run={one} />],
   ['Coverage', ({ summary }) => summary && coverageOf(summary)],
-  ['Last (UTC)', ({ summary }) => isoTime(summary?.endedAt)],
+  ['Last (UTC)', ({ summary }) => <Time at={summary?.endedAt} />],
 ])
 
 function RunOutcome({ run: { summary, fault, unfinished } }: { readonly run: ShownRun }) {
@@ -157,8 +155,8 @@ export const run: Page = {
               of={[
                 ['Partner', shown.partner],
                 ['Records of', !isLive && daysOf(shown)],
-                ['Since (UTC)', isoTime(shown.startedAt)],
-                [isLive || unfinished ? 'Last (UTC)' : 'Ended (UTC)', isoTime(shown.endedAt)],
+                ['Since (UTC)', <Time at={shown.startedAt} />],
+                [isLive || unfinished ? 'Last (UTC)' : 'Ended (UTC)', <Time at={shown.endedAt} />],
                 ['Compared', shown.compared],
                 ['Coverage', coverageOf(shown)],
                 ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),

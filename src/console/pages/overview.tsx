@@ -20,7 +20,7 @@ export const overview: Page = {
     const wanted = query.get('range') ?? ''
     const range = isRange(wanted) ? wanted : 'hour'
     const [found, all] = await Promise.all([data.overview(range, scope), stages.list()])
-    const partners = all.filter(({ partner }) => sees(actor, partner))
+    const partners = all.filter(({ document }) => sees(actor, document.partner))
     const alarms = alarmsOf(found, partners)
     return {
       title: 'Overview',
@@ -57,7 +57,7 @@ function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
             {sinceMs !== undefined && (
               <>
                 {' '}
-                Since <Time ms={sinceMs} /> UTC.
+                Since <Time at={sinceMs} /> UTC.
               </>
             )}
           </p>
@@ -92,7 +92,7 @@ const balanceTable = table<PartnerBalance>('Balance of each partner', 'No record
   ['+ In flight', ({ open }) => open],
   ['Dead letters', ({ deadLetters }) => deadLetters],
   ['Balance', (balance) => <Holds balance={balance} />],
-  ['Checked (UTC)', ({ checkedMs }) => <Time ms={checkedMs} />],
+  ['Checked (UTC)', ({ checkedMs }) => <Time at={checkedMs} />],
 ])
 
 const states = [
@@ -171,7 +171,7 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Host', ({ host }) => host],
   ['Process', ({ pid }) => String(pid)],
   ['State', ({ state }) => <Badge tone={instanceTones[state]}>{state}</Badge>],
-  ['Lease until (UTC)', ({ leaseUntilMs }) => <Time ms={leaseUntilMs} />],
+  ['Lease until (UTC)', ({ leaseUntilMs }) => <Time at={leaseUntilMs} />],
   ['Open batches', ({ openBatches }) => openBatches],
 ])
 
@@ -207,7 +207,7 @@ function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartPro
   }))
   const columns = lines.map(([, label], at): Column<Point> => [label, ({ values }) => values[at] ?? 0])
   const figures = table(title, 'There are no figures in this time range.', [
-    ['from (UTC)', ({ ms }: Point) => <Time ms={ms} />],
+    ['from (UTC)', ({ ms }: Point) => <Time at={ms} />],
     ...columns,
   ])
   const shown = rows.filter(({ values }) => values.some((value) => value !== 0))

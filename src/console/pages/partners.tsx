@@ -1,7 +1,8 @@
 import { type Actor, sees } from '../../rollout/operators.ts'
-import { backOf, parseUnits, orderOf, type Stage, stages as way, unitRule } from '../../rollout/stage.ts'
+import { formatSettingShort, type PartnerDocument } from '../../rollout/partner-document.ts'
+import { backOf, nextOf, orderOf, parseUnits, type Stage, stages as way, type Step, unitRule } from '../../rollout/stage.ts' // prettier-ignore
 import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
-import type { PartnerDetails, PartnerStage, Step } from '../ports.ts'
+import type { PartnerFacts } from '../ports.ts'
 import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
 import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
@@ -10,14 +11,20 @@ export const partners: Page = {
   path: '/partners',
   isLive: true,
   show: async ({ actor }, { stages }) => {
-    const shown = (await stages.list()).filter(({ partner }) => sees(actor, partner))
+    const shown = (await stages.list()).filter(({ document }) => sees(actor, document.partner))
     return {
       title: 'Partners',
-      json: { partners: shown },
+      json: { partners: shown.map(toJson) },
       body: <Section title="Stages">{stageTable(shown)}</Section>,
     }
   },
 }
+
+/** Returns what `rollout show --json` prints, with the other facts of the page. */
+const toJson = ({ document, notes, canary, evidence, guardAlarm, trend }: PartnerFacts) => ({
+  ...document,
+  ...{ notes, canary, evidence, guardAlarm, trend },
+})
 
 const HISTORY = 50
 
@@ -25,16 +32,17 @@ export const partner: Page = {
   path: '/partners/:partner',
   show: async (visit, { stages }) => {
     const id = visiblePartner(visit)
-    const [details, history] = await Promise.all([
-      stages.show(id),
+    const [[details], history] = await Promise.all([
+      stages.list(id),
       stages.history({ partner: id, limit: HISTORY }),
     ])
     if (details === undefined) throw notFound('partner')
-    const { trend, configuration } = details
-    const { role } = visit.actor
+    const { trend } = details
+    const configuration = stages.configuration(id)
+    const forms = formsOf(details, visit.actor.role)
     return {
       title: id,
-      json: { ...details, history },
+      json: { ...toJson(details), configuration, history },
       body: (
         <>
           <Section title="Stage">
@@ -42,10 +50,12 @@ export const partner: Page = {
           </Section>
           <div class="columns">
             <Section title="Steps">
-              {formsOf(details, role).map((form) => (
+              {forms.map((form) => (
                 <Form visit={visit} {...form} />
               ))}
-              {role === 'viewer' && <p class="empty">Your role is viewer, which cannot change the stage.</p>}
+              {visit.actor.role === 'viewer' && (
+                <p class="empty">Your role is viewer, which cannot change the stage.</p>
+              )}
             </Section>
             <div class="stack">
               <Evidence details={details} />
@@ -65,7 +75,7 @@ export const partner: Page = {
   },
   act: async (visit, { stages }) => {
     const id = visiblePartner(visit)
-    const done = await stages.change(visit.actor, id, stepOf(visit))
+    const done = await stages.take(visit.actor, id, stepOf(visit))
     return { ...done, to: `/partners/${encodeURIComponent(id)}` }
   },
 }
@@ -73,22 +83,20 @@ export const partner: Page = {
 /** Throws `ADP_USAGE` if a field is not valid. */
 function stepOf(visit: Visit): Step {
   const { form } = visit
+  const has = (name: string): boolean => form.get(name) !== null
   const kind = form.get('step')
-  if (kind === 'back') return { kind, reason: reasonOf(visit) }
-  const despite = {
-    despiteHold: form.get('despiteHold') !== null,
-    despiteAdvice: form.get('despiteAdvice') !== null,
-  }
-  if (kind === 'approve') return { kind, ...despite, reason: reasonOf(visit) }
   const stage = way.find((one) => one === form.get('stage'))
+  const dryRun = has('dryRun') && kind !== 'approve'
+  const options = {
+    ...{ dryRun, despiteHold: has('despiteHold'), despiteAdvice: has('despiteAdvice') },
+    reason: dryRun ? '' : reasonOf(visit),
+  }
+  if (kind === 'back' || kind === 'approve') return { kind, ...options }
   if (kind !== 'set' || stage === undefined)
     throw usageError('The form has no valid step. Nothing was done. Send set with a stage, back or approve.')
-  const dryRun = form.get('dryRun') !== null
-  const reason = dryRun ? (form.get('reason') ?? '') : reasonOf(visit)
-  const step = { kind, stage, ...despite, dryRun, reason } as const
-  if (stage !== 'canary') return step
-  const percent = percentOf(form.get('percent'))
-  return { ...step, percent, always: unitsOf(form.get('always')), never: unitsOf(form.get('never')) }
+  if (stage !== 'canary') return { kind, stage, ...options }
+  const [always, never] = [unitsOf(form.get('always')), unitsOf(form.get('never'))]
+  return { kind, stage, ...options, percent: percentOf(form.get('percent')), always, never }
 }
 
 function percentOf(text: string | null): number | undefined {
@@ -105,37 +113,38 @@ function unitsOf(text: string | null): readonly string[] | undefined {
   throw usageError(unitRule)
 }
 
-const shareText = ({ percent }: PartnerStage) => (percent === undefined ? undefined : `${percent} %`)
-
-const stageTable = table<PartnerStage>('Partners and their stages', 'There is no partner that you may see.', [
-  ['Partner', ({ partner: id }) => <PartnerLink id={id} />],
-  ['Stage', ({ stage }) => <Badge tone="plain">{stage}</Badge>],
-  ['Share on V3', shareText],
-  ['Since (UTC)', ({ sinceMs }) => <Time ms={sinceMs} />],
-  ['By', ({ by }) => by ?? 'configuration'],
-  ['Next step', (stage) => <NextStep stage={stage} />],
+const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no partner that you may see.', [
+  ['Partner', ({ document }) => <PartnerLink id={document.partner} />],
+  ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
+  ['Share on V3', ({ document }) => `${document.percent} %`],
+  ['Since (UTC)', ({ document }) => <Time at={document.since} />],
+  ['By', ({ document }) => document.by ?? 'configuration'],
+  ['Next step', ({ document }) => <NextStep of={document} />],
   ['Differences', ({ trend }) => <Trend days={trend} />],
-  ['What is missing', ({ advice }) => advice.missing[0]],
+  ['What is missing', ({ document }) => document.advice.missing[0]],
 ])
 
-function NextStep({ stage: { next, advice, pending } }: { readonly stage: PartnerStage }) {
+const tones = { ready: 'good', blocked: 'bad', inconclusive: 'note', 'not yet': 'note' } as const
+
+function NextStep({ of: { stage, pending, advice } }: { readonly of: PartnerDocument }) {
+  const next = nextOf(stage)
   if (pending !== undefined)
     return <Badge tone="note">{pending.needsApproval ? 'waits for approval' : 'waits for instances'}</Badge>
   if (next === undefined) return <>none</>
-  const tone = advice.verdict === 'ready' ? 'good' : advice.verdict === 'blocked' ? 'bad' : 'note'
   return (
     <>
-      {next} <Badge tone={tone}>{advice.verdict}</Badge>
+      {next} <Badge tone={tones[advice.verdict]}>{advice.verdict}</Badge>
     </>
   )
 }
 
 interface DetailsProps {
-  readonly details: PartnerDetails
+  readonly details: PartnerFacts
 }
 
-function StageFacts({ details }: DetailsProps) {
-  const { stage, canary, notes } = details
+function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
+  const { stage, percent, since, by, reason, revision } = document
+  const at = stage === 'canary' ? '' : ', once at canary'
   return (
     <>
       <ol class="way" aria-label="The way from V2 to V3">
@@ -145,13 +154,13 @@ function StageFacts({ details }: DetailsProps) {
       </ol>
       <Facts
         of={[
-          ['Share on V3', shareText(details)],
-          ['Since (UTC)', <Time ms={details.sinceMs} />],
-          ['By', details.by ?? 'configuration'],
-          ['Reason', details.reason],
-          ['Revision', String(details.revision)],
-          ['Always on V3', canary.always.length > 0 && canary.always.join(', ')],
-          ['Never on V3', canary.never.length > 0 && canary.never.join(', ')],
+          ['Share on V3', `${percent} %`],
+          ['Since (UTC)', <Time at={since} />],
+          ['By', by ?? 'configuration'],
+          ['Reason', reason],
+          ['Revision', String(revision)],
+          [`Always on V3${at}`, canary.always.length > 0 && canary.always.join(', ')],
+          [`Never on V3${at}`, canary.never.length > 0 && canary.never.join(', ')],
         ]}
       />
       {notes.map((text) => (
@@ -161,14 +170,13 @@ function StageFacts({ details }: DetailsProps) {
   )
 }
 
-function Evidence({ details }: DetailsProps) {
-  const { advice, evidence } = details
+function Evidence({ details: { document, evidence } }: DetailsProps) {
   return (
     <Section title="Evidence for the next step">
       <p>
-        <NextStep stage={{ ...details, pending: undefined }} />
+        <NextStep of={{ ...document, pending: undefined }} />
       </p>
-      <List of={advice.missing} />
+      <List of={document.advice.missing} />
       <List of={evidence} />
     </Section>
   )
@@ -183,20 +191,26 @@ const despite: readonly Field[] = [
   },
 ]
 
-function formsOf(details: PartnerDetails, role: Actor['role']): readonly Omit<FormProps, 'visit'>[] {
-  const { stage, pending, next } = details
+function formsOf(
+  { document, canary }: PartnerFacts,
+  role: Actor['role'],
+): readonly Omit<FormProps, 'visit'>[] {
+  const { stage, pending } = document
+  const next = nextOf(stage)
   const back = backOf(stage)
   const forms: Omit<FormProps, 'visit'>[] = []
   if (orderOf(back) < orderOf(stage) || pending !== undefined)
     forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
-  if (pending?.needsApproval === true)
+  if (pending?.needsApproval === true) {
+    const { by, reason } = pending
     forms.push({
       ...formOf('approve', 'Approve the step', [reasonField, ...despite]),
-      children: <p>{pending.text}</p>,
+      children: <p>{`${by} proposed ${formatSettingShort(pending)}: ${reason}`}</p>,
     })
+  }
   if (role !== 'operator') return forms
-  if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', details))
-  if (next !== undefined && next !== stage) forms.push(forwardTo(next, `Forward to ${next}`, details))
+  if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', canary))
+  if (next !== undefined) forms.push(forwardTo(next, `Forward to ${next}`, canary))
   return forms
 }
 
@@ -204,8 +218,11 @@ const formOf = (step: 'back' | 'approve', label: string, fields: readonly Field[
   ...{ id: step, label, hidden: { step }, fields },
 })
 
-function forwardTo(stage: Stage, label: string, { canary }: PartnerDetails): Omit<FormProps, 'visit'> {
-  const { percent, always, never } = canary
+function forwardTo(
+  stage: Stage,
+  label: string,
+  { percent, always, never }: PartnerFacts['canary'],
+): Omit<FormProps, 'visit'> {
   const share: readonly Field[] = [
     {
       ...{

@@ -2,12 +2,13 @@ import type { ComponentChildren } from 'preact'
 
 import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
 import { formatLongDay, formatShare } from '../../compare/report/format.ts'
+import { MAX_REASON } from '../../rollout/stage.ts'
 import type { Visit } from '../access/visit.ts'
 
-/** Shows a time in UTC, to the second. */
-export function Time({ ms }: { readonly ms: number | undefined }) {
-  if (ms === undefined) return <>–</>
-  const iso = new Date(ms).toISOString()
+/** Shows a time in UTC, to the second: milliseconds since the epoch, or a text in ISO 8601. */
+export function Time({ at }: { readonly at: number | string | null | undefined }) {
+  if (at === null || at === undefined) return <>–</>
+  const iso = new Date(at).toISOString()
   return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)}`}</time>
 }
 
@@ -232,7 +233,7 @@ function Labelled({ id, label, options, more, ...input }: Field & { readonly id:
 
 export const reasonField: Field = {
   ...{ name: 'reason', label: 'Reason, for the audit trail' },
-  more: { required: true, maxLength: 500 },
+  more: { required: true, maxLength: MAX_REASON },
 }
 
 const SHOWN = 14

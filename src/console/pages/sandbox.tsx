@@ -47,8 +47,8 @@ export const sandbox: Page = {
               of={[
                 ['Learners', learners.length],
                 ['Events', events.length],
-                ['From (UTC)', <Time ms={Date.parse(school.from)} />],
-                ['Before (UTC)', <Time ms={Date.parse(school.to)} />],
+                ['From (UTC)', <Time at={Date.parse(school.from)} />],
+                ['Before (UTC)', <Time at={Date.parse(school.to)} />],
               ]}
             />
             {sampleTable(samples)}

@@ -43,7 +43,7 @@ export const tryIt: Page = {
 
 async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Promise<readonly string[]> {
   const all = await stages.list()
-  return all.map(({ partner }) => partner).filter((partner) => sees(actor, partner))
+  return all.map(({ document }) => document.partner).filter((partner) => sees(actor, partner))
 }
 
 function choice(visit: Visit, partners: readonly string[], chosen = '') {

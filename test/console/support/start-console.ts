@@ -8,7 +8,7 @@ import { createConsole } from '../../../src/console/server.ts'
 import type {
   ConsolePorts,
   Explained,
-  PartnerDetails,
+  PartnerFacts,
   StageDesk,
   TriedBatch,
 } from '../../../src/console/ports.ts'
@@ -37,72 +37,64 @@ export const people: readonly ListedOperator[] = [
   operator('zack', 'viewer', { partners: ['zenith'], reveal: true }),
 ]
 
-const stageOf = (partner: string): PartnerDetails => ({
-  partner,
-  stage: 'canary',
-  percent: 20,
-  source: 'store',
-  revision: 7,
-  sinceMs: NOW_MS - 5 * 86_400_000,
-  by: 'olga',
-  reason: partner === 'acme' ? MARKUP : 'first schools',
-  notes: [],
-  pending:
-    partner === 'acme'
-      ? {
-          text: 'v3 waits for the approval of another operator until 2026-11-27',
-          by: 'otto',
-          needsApproval: true,
-        }
-      : undefined,
-  next: 'v3',
+const partnerOf = (partner: string): PartnerFacts => ({
+  document: {
+    partner,
+    ...{ stage: 'canary', percent: 20, unit: 'school', source: 'store', revision: 7, by: 'olga' },
+    since: new Date(NOW_MS - 5 * 86_400_000).toISOString(),
+    reason: partner === 'acme' ? MARKUP : 'first schools',
+    ...(partner === 'acme' ? { pending } : {}),
+    advice: {
+      verdict: 'inconclusive',
+      missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],
+    },
+  },
+  notes: partner === 'acme' ? ['v3 waits for the approval of another operator until 2026-11-27'] : [],
+  trailFault: undefined,
   guardAlarm:
     partner === 'acme'
       ? 'V3 does worse than V2 at the same time: 12 of 21 counted writes on V3 were bad.'
       : undefined,
-  advice: {
-    verdict: 'inconclusive',
-    missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],
-  },
   canary: { percent: 20, always: ['3001', '3002'], never: [] },
   trend: trendOf(partner),
   evidence: [
     'at this stage: 5 days',
     'seen: about 1,240 different records in 130 batches of about 12 schools, with 6 attendance codes',
   ],
-  configuration: `id: ${partner}\nmatch:\n  subscriptionKeySha256: [secret]\nstage: shadow\n`,
 })
+
+const pending = {
+  stage: 'v3',
+  percent: 100,
+  revision: 8,
+  by: 'otto',
+  reason: MARKUP,
+  needsApproval: true,
+  expires: '2026-11-27T09:30:00.000Z',
+} as const
 
 /** Creates stages that never change; `calls` collects the calls. */
 export function createSampleStages(calls: string[]): StageDesk {
   const partners = ['acme', 'zenith']
   return {
-    list: async () => partners.map(stageOf),
-    show: async (partner) => (partners.includes(partner) ? stageOf(partner) : undefined),
-    change: async (actor, partner, step) => {
-      calls.push(`${step.kind} ${partner} by ${actor.name}: ${step.reason}`)
+    list: async (partner) => partners.filter((one) => (partner ?? one) === one).map(partnerOf),
+    configuration: (partner) => `id: ${partner}\nmatch:\n  subscriptionKeySha256: [secret]\nstage: shadow\n`,
+    take: async (actor, partner, step) => {
+      const look = step.dryRun === true ? 'look at ' : ''
+      calls.push(`${look}${step.kind} ${partner} by ${actor.name}: ${step.reason}`)
       const message = `${partner}: canary with 20 % of the units on V3 -> shadow (revision 8).`
       return { isDone: true, text: message, json: { result: 'done', message } }
     },
     history: async ({ partner }) =>
-      ['acme', 'zenith', ''].flatMap((of, at) =>
-        partner === undefined || partner === of
-          ? [
-              {
-                ...{
-                  entry: 3 - at,
-                  atMs: NOW_MS - at * 86_400_000,
-                  by: 'olga',
-                  partner: of,
-                  action: 'set' as const,
-                },
-                from: { stage: 'shadow' as const, percent: 0, always: [], never: [] },
-                to: { stage: 'canary' as const, percent: 20, always: [], never: [] },
-                ...{ revision: 7 - at, reason: MARKUP },
-              },
-            ]
-          : [],
-      ),
+      ['acme', 'zenith', null]
+        .map((of, at) => ({
+          ...{ entry: 3 - at, by: 'olga', partner: of, action: 'set' as const },
+          at: new Date(NOW_MS - at * 86_400_000).toISOString(),
+          from: { stage: 'shadow' as const, percent: 0 },
+          to: { stage: 'canary' as const, percent: 20, always: [], never: ['3003'] },
+          ...{ revision: 7 - at, reason: MARKUP },
+        }))
+        .filter((entry) => (partner ?? entry.partner) === entry.partner),
     recordAction: async (action, by, what) => {
       calls.push(`note ${action} by ${by}: ${what}`)
     },
