@@ -96,9 +96,14 @@ export function expectSees(actor: Actor, partner: string): void {
   )
 }
 
+/** Returns true if the role of the actor allows the action. */
+export function mayAct({ role }: Pick<Actor, 'role'>, action: RolloutAction): boolean {
+  return allowed[role].includes(action)
+}
+
 /** Throws `ADP_FORBIDDEN` if the role of the actor does not allow the action. */
 export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, action: RolloutAction): void {
-  if (allowed[role].includes(action)) return
+  if (mayAct({ role }, action)) return
   const roles = (['operator', 'approver'] as const).filter((other) => allowed[other].includes(action))
   throw new AdapterError(
     'ADP_FORBIDDEN',

@@ -294,6 +294,16 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual(['look at back acme by olga: '])
   })
 
+  test.each([
+    ['otto', ['back', 'approve', 'canary', 'v3']],
+    ['anna', ['back', 'approve']],
+    ['vera', []],
+  ])('shows %s only the steps that the role allows', async (name, expected) => {
+    const { text } = await running.ask('/partners/acme', { headers: bearer(name) })
+    expect([...text.matchAll(/id="(\w+)-reason"/g)].map(([, id]) => id)).toEqual(expected)
+    expect(text.includes('There is no step that the role viewer may take.')).toBe(name === 'vera')
+  })
+
   test('writes the audit trail before a change, and shows the result once on the next page', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length

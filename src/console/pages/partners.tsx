@@ -1,4 +1,4 @@
-import { type Actor, sees } from '../../rollout/operators.ts'
+import { type Actor, mayAct, sees } from '../../rollout/operators.ts'
 import { formatSettingShort, type PartnerDocument } from '../../rollout/partner-document.ts'
 import { backOf, nextOf, orderOf, parseUnits, type Stage, stages as way, type Step, unitRule } from '../../rollout/stage.ts' // prettier-ignore
 import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
@@ -39,7 +39,7 @@ export const partner: Page = {
     if (details === undefined) throw notFound('partner')
     const { trend } = details
     const configuration = stages.configuration(id)
-    const forms = formsOf(details, visit.actor.role)
+    const forms = formsOf(details, visit.actor)
     return {
       title: id,
       json: { ...toJson(details), configuration, history },
@@ -53,8 +53,8 @@ export const partner: Page = {
               {forms.map((form) => (
                 <Form visit={visit} {...form} />
               ))}
-              {visit.actor.role === 'viewer' && (
-                <p class="empty">Your role is viewer, which cannot change the stage.</p>
+              {forms.length === 0 && (
+                <p class="empty">There is no step that the role {visit.actor.role} may take.</p>
               )}
             </Section>
             <div class="stack">
@@ -191,24 +191,22 @@ const despite: readonly Field[] = [
   },
 ]
 
-function formsOf(
-  { document, canary }: PartnerFacts,
-  role: Actor['role'],
-): readonly Omit<FormProps, 'visit'>[] {
+/** Returns the forms of the steps that are possible from the stage, and that the role of the person allows. */
+function formsOf({ document, canary }: PartnerFacts, actor: Actor): readonly Omit<FormProps, 'visit'>[] {
   const { stage, pending } = document
   const next = nextOf(stage)
   const back = backOf(stage)
   const forms: Omit<FormProps, 'visit'>[] = []
-  if (orderOf(back) < orderOf(stage) || pending !== undefined)
+  if (mayAct(actor, 'back') && (orderOf(back) < orderOf(stage) || pending !== undefined))
     forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
-  if (pending?.needsApproval === true) {
+  if (mayAct(actor, 'approve') && pending?.needsApproval === true) {
     const { by, reason } = pending
     forms.push({
       ...formOf('approve', 'Approve the step', [reasonField, ...despite]),
       children: <p>{`${by} proposed ${formatSettingShort(pending)}: ${reason}`}</p>,
     })
   }
-  if (role !== 'operator') return forms
+  if (!mayAct(actor, 'set')) return forms
   if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', canary))
   if (next !== undefined) forms.push(forwardTo(next, `Forward to ${next}`, canary))
   return forms
