@@ -357,7 +357,9 @@ test('a run with very many classes of difference explains only the largest, so t
   const { classes, outcome } = JSON.parse(text) as { classes: { count: number }[]; outcome: string }
   expect([outcome, classes.length, classes[0]?.count]).toEqual(['differs', 500, 1_000])
   const olga = await other.enter('olga')
-  expect((await olga.ask(`/comparison/${RUN}`)).text).toContain('markbridge compare report has all')
+  expect((await olga.ask(`/comparison/${RUN}`)).text).toContain(
+    'markbridge compare report prints all classes',
+  )
   await other.close()
 })
 
