@@ -41,7 +41,7 @@ const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
 /**
- * Creates the journal for `journal: none`, which has no store. It keeps the order of writes of one key within this process and the totals
+ * Creates the journal for `journal.url: none`, which has no store. It keeps the order of writes of one key within this process and the totals
  * since the start. No batch is ever `known`, nothing can be loaded, and nothing is due.
  */
 export function createNoJournal(): Journal {

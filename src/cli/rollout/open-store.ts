@@ -40,7 +40,7 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 
 /**
  * Runs `work` with the store of stages, which instances may use at the same time. Its `verify` compares the audit trail with the state file
- * of this machine. Throws `ADP_USAGE` for `journal: none`, and the errors of `openRolloutStore`.
+ * of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
