@@ -39,7 +39,7 @@ const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply:
   ['the age of the journal', setMeta('age', "'a' || value"), /its age cannot be read/, kept],
   ['the end of the read-backs after an earlier loss', "insert into journal_meta values ('read_back_until', '17~')", /its read_back_until/, kept],
   ['the size of a request', 'update journal_batches set bytes = bytes + 1099511627776', /no damage was found/, kept],
-  ['a count of commits', 'update journal_commits set commits = -5 where commits > 0', /is an old copy with -5/, kept],
+  ['a count of commits', 'update journal_commits set commits = -5 where commits > 0', /is an old copy: it contains -5/, kept],
   ['the number of the last batch', `update journal_commits set last_batch = ${2 ** 53 - 1}`, /no damage was found/, kept],
   ['the key id of a request', "update journal_payloads set key_id = 'k3'", /no damage was found/, unknown],
   ['the key id of the answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],

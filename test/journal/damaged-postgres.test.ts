@@ -146,7 +146,8 @@ describe.skipIf(missingPostgres() !== undefined)(
       const mark = readMark(markFile)
       expect(mark).toMatchObject({ commits: expect.any(Map) as unknown })
       await restore(url)
-      const text = /an old copy with \d+ commit\(s\), and its mark file .*journal\.mark counts \d+ commit/
+      const text =
+        /an old copy: it contains \d+ commit\(s\), and its mark file .*journal\.mark counts \d+ commit/
       for (let time = 0; time < 2; time += 1)
         await expect(openJournal({ url, markFile })).rejects.toMatchObject(refusal(text))
       expect(readMark(markFile)).toEqual(mark)

@@ -125,13 +125,13 @@ describe('opening an SQLite journal', () => {
         await rename(`${file}.old-wal`, `${file}-wal`)
         await rm(`${file}-shm`)
       },
-      /old copy with 1 commit\(s\), and .* counts 3/,
+      /old copy: it contains 1 commit\(s\), and .* counts 3/,
     ],
     ['a journal that lost its log', (file) => rm(`${file}-wal`), /it is empty|old copy|no database/],
     [
       'a journal that lost the end of its log',
       async (file) => truncate(`${file}-wal`, (await stat(`${file}-wal`)).size - 100),
-      /old copy with 2 commit\(s\), and .* counts 3/,
+      /old copy: it contains 2 commit\(s\), and .* counts 3/,
     ],
     [
       'a journal with a flipped bit in its log',
@@ -140,7 +140,7 @@ describe('opening an SQLite journal', () => {
         log[log.length - 200] = (log.at(-200) ?? 0) ^ 1
         await writeFile(`${file}-wal`, log)
       },
-      /old copy with 2 commit\(s\), and .* counts 3/,
+      /old copy: it contains 2 commit\(s\), and .* counts 3/,
     ],
     ['a journal whose mark file is missing', (file) => rm(`${file}.mark`), /mark file .* is missing/],
     [

@@ -252,7 +252,7 @@ async function tryPage(
   }
   const records = [{ part: 1, contentId: undefined, v3: text }]
   const ports = {
-    stages: { list: () => Promise.resolve([{ partner: 'p' }]) },
+    stages: { list: () => Promise.resolve([{ document: { partner: 'p' } }]) },
     tryBatch: () =>
       Promise.resolve({ bytes: text.length, isSound: true, isBody: true, records, findings: [], reply }),
   } as unknown as ConsolePorts
