@@ -125,7 +125,12 @@ describe('a code lookup that fails', () => {
     ['is not a collection', replyWith(200, { a: 1 }), 502, 'AttendanceLookups'],
     ['cannot be read', replyWith(500, 'oops'), 502, 'AttendanceLookups'],
     ['is not available', replyWith(503, ''), 503, 'AttendanceLookups'],
-    ['links to itself', replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }), 502, 'to the same page'],
+    [
+      'links to itself',
+      replyWith(200, { value: [], '@odata.nextLink': 'http://x/y?a=1' }),
+      502,
+      'to the same page',
+    ],
   ])('fails the read and is repeated with the next read when it %s', async (_name, answer, status, text) => {
     let fails = true
     const upstream = await startUpstream((seen, response) => {
