@@ -96,8 +96,10 @@ export async function answerWrites(
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw resultLost()
-    // The newer records stay unknown, or further newer records have arrived.
-    if (before.newer !== undefined && begun.newer.length > 0) throw waitsForNewer()
+    // The newer records stay unknown, or further newer records have arrived. An empty list means that newer marks were confirmed meanwhile.
+    // The next round finds them, so a second empty list would repeat for ever.
+    if (before.newer !== undefined && (begun.newer.length > 0 || before.newer.length === 0))
+      throw waitsForNewer()
   }
   const { batch, lease, after, receivedMs } = begun
   if (begun.idsReused) context.events.batchIdsReused({ partner: partner.id })

@@ -342,8 +342,9 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
-    // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing.
-    const isSuperseded = (sent ?? each[0])?.superseded === true
+    // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing. A newer mark that supersedes the last
+    // request supersedes the earlier ones too, also those of which the journal has no keys.
+    const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // All records were sent to V2 at once, so V2's mark of the last record of a key hides the marks of the others from every read.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position

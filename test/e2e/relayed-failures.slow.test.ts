@@ -40,6 +40,20 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
+  it('is answered as superseded by V3 when it was lost at shadow, refused as a whole at canary, and a newer mark followed', async () => {
+    const { faces, adapter, batch } = await startRelayed({ stage: 'shadow', known: 'identity' })
+    await faces.setFaults({ ...onV2, kind: 'reset', apply: true })
+    expect((await faces.post(adapter, batch)).status).toBe(504)
+    Object.assign(faces.served, { stage: 'canary', known: 'keys' })
+    await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
+    expect((await faces.post(adapter, batch)).status).toBe(429)
+    expect(statusesOf(await faces.post(adapter, faces.batch([1], 'two')))).toEqual([201])
+    faces.served.side = 'v3'
+    const again = await faces.post(adapter, batch)
+    expect([statusesOf(again), again.text]).toEqual([[409], expect.stringContaining('ADP_SUPERSEDED')])
+    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
+  })
+
   it('gets the single 200 of V2 again when its ids differ, and its records stay unknown', async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
