@@ -11,9 +11,9 @@ import { openStore, sqlitePathOf, toOpeningError } from './open-store.ts'
 import { readAge } from './retention.ts'
 import {
   countAnew,
+  createTables,
   findUnreadable,
   type JournalTables,
-  migrate,
   newIdentity,
   readMeta,
   readSalt,
@@ -103,9 +103,9 @@ export async function adoptStore(
 ): Promise<number> {
   const { dialect } = store
   const { readBackUntilMs, mark } = await store.exclusively(async (db) => {
-    await migrate(db, dialect)
     const unreadable = await findUnreadable(db, dialect)
     if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
+    await createTables(db, dialect)
     await (await findDamageOfKeys(db, options))?.mend(db)
     // An age that is no longer a number counts as 0: a younger journal recognises batches for longer.
     const ageMs = (await readAge(db)) || 0

@@ -11,14 +11,14 @@ import type { HighWaterMark } from './high-water.ts'
 import { checkKeys, openSecret } from './keys.ts'
 import { createPostgresStore } from './postgres/store.ts'
 import {
-  checkVersion,
+  createTables,
   type Dialect,
   findUnreadable,
+  hasOwnTables,
+  hasTables,
   type JournalTables,
-  migrate,
   readMeta,
   readSalt,
-  stateOf,
 } from './schema.ts'
 import type { JournalKey } from './seal.ts'
 import { createSqliteStore } from './sqlite/store.ts'
@@ -67,12 +67,12 @@ interface OpenedTables {
 }
 
 /**
- * Checks that the journal matches its high-water mark and these keys, and upgrades its tables. If the journal is damaged, throws
- * `ADP_JOURNAL_DAMAGED` without changing anything. Also throws the errors of `migrate`, `checkKeys` and `openSecret`.
+ * Checks that the journal matches its high-water mark and these keys, and creates its tables if there are none. If the journal is damaged,
+ * throws `ADP_JOURNAL_DAMAGED` without changing anything. Also throws the errors of `createTables`, `checkKeys` and `openSecret`.
  */
 export async function openTables(store: Store, sealing: Unsealed): Promise<OpenedTables> {
   await expectUsable(store)
-  return store.exclusively((db) => bringUpToDate(store, db, sealing))
+  return store.exclusively((db) => checkTables(store, db, sealing))
 }
 
 async function expectUsable(store: Store): Promise<void> {
@@ -80,13 +80,13 @@ async function expectUsable(store: Store): Promise<void> {
   expectSound(store, (await findUnreadable(store.db, store.dialect))?.damage)
 }
 
-async function bringUpToDate(
+async function checkTables(
   store: Store,
   db: Kysely<JournalTables>,
   { keys, plaintextAccepted }: Unsealed,
 ): Promise<OpenedTables> {
   expectSound(store, await findContradiction({ ...store, db }))
-  await migrate(db, store.dialect)
+  await createTables(db, store.dialect)
   await storePlace(db, store.dialect, { anew: false })
   const salt = await readSalt(db)
   await checkKeys(db, keys, salt, plaintextAccepted)
@@ -102,35 +102,34 @@ async function bringUpToDate(
 }
 
 /**
- * Runs all checks of a start without changing anything, even while an adapter uses the journal. Current tables are checked, and missing
- * tables created, in a transaction that is rolled back. Tables of an earlier version are read but not upgraded, since the upgrade may take
- * long. Returns `new` if there are no tables yet. Throws the errors of `openJournal`.
+ * Runs all checks of a start without changing anything, even while an adapter uses the journal. The tables are checked, or
+ * created if there are none, in a transaction that is rolled back. Returns false if there are no tables yet. Throws the errors of
+ * `openJournal`.
  */
 export async function tryOpening({
   url,
   markFile,
   ...sealing
-}: DatabaseOptions & Unsealed): Promise<'current' | 'earlier' | 'new'> {
+}: DatabaseOptions & Unsealed): Promise<boolean> {
   const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
   const tried = new AdapterError('ADP_INTERNAL', 'The start was tried.')
   try {
     const path = sqlitePathOf(url)
     if (path !== undefined && !existsSync(path)) {
       expectSound(store, await store.findDamage())
-      return 'new'
+      return false
     }
     await expectUsable(store)
-    const state = await stateOf(store.db, store.dialect)
-    if (state === 'earlier') return state
+    const exists = await hasTables(store.db, store.dialect)
     await store
       .exclusively(async (db) => {
-        await bringUpToDate(store, db, sealing)
+        await checkTables(store, db, sealing)
         throw tried
       })
       .catch((cause: unknown) => {
         if (cause !== tried) throw cause
       })
-    return state
+    return exists
   } catch (error) {
     throw toOpeningError(store, error)
   } finally {
@@ -189,7 +188,11 @@ export async function openExisting<Opened>(
   try {
     await expectUsable(store)
     expectSound(store, await findContradiction(store))
-    await checkVersion(store.db, store.dialect)
+    if (!(await hasOwnTables(store.db, store.dialect)))
+      throw new AdapterError(
+        'ADP_CONFIGURATION',
+        `The journal ${store.place} has no tables. Nothing was changed. Start serve once, which creates them.`,
+      )
     return await open(store, createAvailability(store, backgroundClock, () => undefined).ask)
   } catch (error) {
     await store.close()

@@ -4,7 +4,6 @@ import { type Generated, type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { SLOTS } from './high-water.ts'
-import { RESEND, stateCodes } from './lifecycle.ts'
 
 export type Dialect = 'sqlite' | 'postgres'
 
@@ -40,7 +39,8 @@ export interface JournalTables {
   }
 }
 
-type Migration = (dialect: Dialect) => readonly string[]
+/** The version of the tables, which increases with every change to them. A journal of another version is refused. */
+const VERSION = 4
 
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
@@ -54,10 +54,11 @@ const types = {
   },
 } as const
 
-function createTables(dialect: Dialect): readonly string[] {
+function tables(dialect: Dialect): readonly string[] {
   const { numbered, id, bytes } = types[dialect]
   const counter = 'not null default 0'
   return [
+    `create table journal_meta (name text primary key, value text not null)`,
     // The keys that encrypt content of this journal. `proof` detects another key with the same id.
     `create table journal_keys (id text primary key, proof text not null)`,
     // `boot` and `started` identify a process (instances.ts). `lease_until` changes with every renewal. `lost` is 1 if others have taken
@@ -99,7 +100,7 @@ function createTables(dialect: Dialect): readonly string[] {
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,
     `create table journal_ledger (partner text primary key, open bigint not null, confirmed bigint not null,
-       refused bigint not null, unknown bigint not null, parked bigint not null)`,
+       refused bigint not null, unknown bigint not null, parked bigint not null, not_applied bigint not null)`,
     // The times when calls with one subscription key may leave, across all instances. `name`: the salted hash of the key. `slots`: the
     // latest reserved times, oldest first, a JSON array. `idle_from`: the time from which these slots delay no call.
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
@@ -108,99 +109,44 @@ function createTables(dialect: Dialect): readonly string[] {
     // `marker`: name of the last group, which shows later whether a commit with a lost answer was made.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${allSlots}`,
-    `insert into journal_meta (name, value) values ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
-  ]
-}
-
-/** Creates the tables of stages and evidence. Tables of preliminary versions, in which stages had MACs, are dropped with their content. */
-const createRolloutTables: Migration = (dialect) => [
-  ...['stages', 'head', 'audit', 'acks', 'unrecorded', 'evidence'].map(
-    (name) => `drop table if exists rollout_${name}`,
-  ),
-  ...['periods', 'hashes', 'counts'].map((name) => `drop table if exists evidence_${name}`),
-  // `content`: the other members of an entry, and the stage of its partner after it. `hash`: covers the hash of the previous entry.
-  `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
-     hash text not null)`,
-  `create index rollout_audit_partner on rollout_audit (partner, entry)`,
-  `create table rollout_acks (instance bigint not null, partner text not null, revision bigint not null,
-     pending_revision bigint, writes_v2 bigint not null, writes_v3 bigint not null, primary key (instance, partner))`,
-  `create table rollout_unrecorded (partner text primary key, at_ms bigint not null)`,
-  `create table rollout_evidence (name text primary key, text text not null)`,
-  `create table evidence_periods (id ${types[dialect].numbered}, partner text not null, stage text not null, revision bigint not null,
-     period integer not null, since_ms bigint not null, last_ms bigint not null, from_day text not null,
-     until_day text not null, hash_key ${types[dialect].bytes}, kept text, unique (partner, stage, revision, period))`,
-  `create table evidence_hashes (period bigint not null, hash ${types[dialect].bytes} not null, school ${types[dialect].bytes}, checks integer not null,
-     differs integer not null, primary key (period, hash))`,
-  `create table evidence_counts (period bigint not null, name text not null, count bigint not null,
-     primary key (period, name))`,
-]
-
-function addNotApplied(): readonly string[] {
-  return ['alter table journal_ledger add column not_applied bigint not null default 0']
-}
-
-/** All migrations, oldest first. A released migration is never changed. The version of a journal is the number of its migrations. */
-const migrations: readonly Migration[] = [createTables, addNotApplied, createRolloutTables]
-
-/**
- * Moves records that wait for a resend of their batch from `refused`, where version 1 has them, to `notApplied`. Every start runs this,
- * because instances of version 1 keep running beside newer ones until each is replaced.
- */
-const moveToNotApplied = (): readonly string[] => {
-  const old = `r.state = ${stateCodes.refused} and r.active = 1 and r.retry = ${RESEND}`
-  return [
-    `update journal_ledger as l set refused = refused - c.n, not_applied = not_applied + c.n
-     from (select b.partner, count(*) as n from journal_records r join journal_batches b on b.id = r.batch
-       where ${old} group by b.partner) c where c.partner = l.partner`,
-    `update journal_records as r set state = ${stateCodes.notApplied} where ${old}`,
+    // `content`: the other members of an entry, and the stage of its partner after it. `hash`: covers the hash of the previous entry.
+    `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
+       hash text not null)`,
+    `create index rollout_audit_partner on rollout_audit (partner, entry)`,
+    `create table rollout_acks (instance bigint not null, partner text not null, revision bigint not null,
+       pending_revision bigint, writes_v2 bigint not null, writes_v3 bigint not null, primary key (instance, partner))`,
+    `create table rollout_unrecorded (partner text primary key, at_ms bigint not null)`,
+    `create table rollout_evidence (name text primary key, text text not null)`,
+    `create table evidence_periods (id ${numbered}, partner text not null, stage text not null, revision bigint not null,
+       period integer not null, since_ms bigint not null, last_ms bigint not null, from_day text not null,
+       until_day text not null, hash_key ${bytes}, kept text, unique (partner, stage, revision, period))`,
+    `create table evidence_hashes (period bigint not null, hash ${bytes} not null, school ${bytes}, checks integer not null,
+       differs integer not null, primary key (period, hash))`,
+    `create table evidence_counts (period bigint not null, name text not null, count bigint not null, primary key (period, name))`,
+    `insert into journal_meta (name, value) values ('version', '${VERSION}'), ('identity', '${newIdentity()}'), ('salt', '${newIdentity()}')`,
   ]
 }
 
 /** Returns 16 random bytes in hexadecimal, which distinguish a journal from any other. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
-/** Creates or upgrades the tables. Must run alone. Throws `ADP_CONFIGURATION` without a change if another version wrote the tables. */
-export async function migrate(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
-  const version = await readVersion(db, dialect)
-  if (version === 0)
-    await sql`create table journal_meta (name text primary key, value text not null)`.execute(db)
-  for (const step of migrations.slice(version))
-    for (const statement of step(dialect)) await sql.raw(statement).execute(db)
-  for (const statement of moveToNotApplied()) await sql.raw(statement).execute(db)
-  if (version < migrations.length) await writeMeta(db, 'version', String(migrations.length))
+/** Creates the tables if there are none. Must run alone. Throws the error of `hasOwnTables`. */
+export async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+  if (await hasOwnTables(db, dialect)) return
+  for (const statement of tables(dialect)) await sql.raw(statement).execute(db)
 }
 
-/** Checks that the tables have the version of this program. Throws `ADP_CONFIGURATION` otherwise. */
-export async function checkVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
-  const version = await readVersion(db, dialect)
-  if (version === migrations.length) return
-  throw new AdapterError(
-    'ADP_CONFIGURATION',
-    `The journal has version ${version}, but this program needs version ${migrations.length}. Nothing was changed. Start serve once, which upgrades the journal.`,
-  )
-}
-
-export async function stateOf(
-  db: Kysely<JournalTables>,
-  dialect: Dialect,
-): Promise<'current' | 'earlier' | 'new'> {
-  const version = await readVersion(db, dialect)
-  if (version === 0) return 'new'
-  return version < migrations.length ? 'earlier' : 'current'
-}
-
-/** Returns 0 if there are no tables. */
-async function readVersion(db: Kysely<JournalTables>, dialect: Dialect): Promise<number> {
-  if (!(await hasTables(db, dialect))) return 0
+/** Returns false if there are no tables. Throws `ADP_CONFIGURATION` if a program with other tables created them. */
+export async function hasOwnTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
+  if (!(await hasTables(db, dialect))) return false
   const version = Number((await readMeta(db, 'version')) ?? 0)
-  if (version >= 1 && version <= migrations.length) return version
+  if (version === VERSION) return true
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    version > migrations.length
-      ? `The journal has version ${version}, but this program supports versions up to ${migrations.length}. Nothing was changed. ` +
-          'Start the newer program again, or name another journal.'
-      : 'The journal was written by a preliminary version of Markbridge, which this version cannot read. Nothing was changed. ' +
-          'Finish its open records with that version, then name a new journal.',
+    `The journal has version ${version}, but this program needs version ${VERSION}. Nothing was changed. ` +
+      (version > VERSION
+        ? 'Start the newer program again, or name another journal.'
+        : 'Finish its open records with the older program, then name a new journal.'),
   )
 }
 
@@ -232,8 +178,6 @@ export async function findUnreadable(
     db,
   )
   const values = new Map(rows.map(({ name, value }) => [name, value]))
-  // The tables are those of a preliminary version, which `migrate` reports.
-  if (values.has('schema') && !values.has('version')) return undefined
   const names = Object.entries(forms).flatMap(([name, form]) => {
     const value = values.get(name)
     const isSound = value === undefined ? !always.includes(name) : form.test(value)

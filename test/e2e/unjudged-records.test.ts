@@ -1,8 +1,6 @@
-import { sql } from 'kysely'
 import { describe, expect } from 'vitest'
 
 import { openInspector } from '../../src/journal/index.ts'
-import { openStore } from '../../src/journal/open-store.ts'
 import { batchOf, type BatchText, flatRecord, guid, postBatch, statusesOf } from '../support/batch-request.ts'
 import { eachDatabase } from '../support/each-database.ts'
 import { readSamples } from '../support/read-samples.ts'
@@ -68,23 +66,5 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
     expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
     // The newer marks are stored. The older marks are never posted.
     expect(await states()).toEqual({ confirmed: 6, refused: 3 })
-  })
-
-  database.test('are found in a journal of the first version, which calls them refused', async (url) => {
-    const v3 = await startFailing()
-    const { adapter } = await startOver(v3.url, url)
-    await postBatch(adapter, registerOf(1, 3))
-    await adapter.app.close()
-    const store = openStore(url, { timeoutMs: 10_000, wallMs: Date.now })
-    await sql`update journal_records set state = 2`.execute(store.db)
-    await sql`update journal_ledger set refused = not_applied`.execute(store.db)
-    await sql`alter table journal_ledger drop column not_applied`.execute(store.db)
-    await sql`update journal_meta set value = '1' where name = 'version'`.execute(store.db)
-    await store.close()
-    const next = await startOver(v3.url, url)
-    expect(await next.states()).toEqual({ notApplied: 3 })
-    v3.trouble.serves = true
-    expect(statusesOf(await postBatch(next.adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
-    expect(await next.states()).toEqual({ confirmed: 3 })
   })
 })

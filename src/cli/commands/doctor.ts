@@ -171,21 +171,11 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
   const markFile = markFileOf(journal)
   try {
     const keys = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
-    const state = await tryOpening({ url, markFile, ...keys })
+    if (await tryOpening({ url, markFile, ...keys })) return await examineRecords(url, markFile)
     const path = sqlitePathOf(url)
-    if (state === 'new' && path !== undefined)
-      return [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
-    if (state === 'new')
-      return [['ok', 'its database is empty, and its user may create tables; serve creates them']]
-    if (state === 'earlier')
-      return [
-        [
-          'warning',
-          'its tables are those of an earlier version',
-          'Start serve, which brings the tables up to date.',
-        ],
-      ]
-    return await examineRecords(url, markFile)
+    return path === undefined
+      ? [['ok', 'its database is empty, and its user may create tables; serve creates them']]
+      : [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
     // The message contains the remedy.
