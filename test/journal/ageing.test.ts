@@ -8,7 +8,7 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-it('an adopted journal demands read-backs before posts for the full period, whatever the wall clock does', async () => {
+it('an adopted journal requires read-backs before posts for the whole replay period, even if the wall clock is set ahead', async () => {
   const file = `${await makeFolder()}/journal.db`
   const before = await openSqlite(file)
   await before.journal.close()
@@ -24,7 +24,7 @@ it('an adopted journal demands read-backs before posts for the full period, what
   expect(mayHaveLost()).toBe(false)
 })
 
-it('several instances count the age of their journal once, and a restarted instance continues to count', async () => {
+it('the age of a journal grows once per hour, however many instances are open, and continues after a restart', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { store } = await openSqlite(file, { clock })

@@ -18,7 +18,7 @@ function start() {
 
 const gone: StoreError = { kind: 'transient', message: 'the database cannot be reached' }
 
-it('reports one failure and one recovery when the store is unreachable for a while', async () => {
+it('the availability monitor reports one failure and one recovery when the store is unreachable for a while', async () => {
   const { availability, said, ask } = start()
   for (const fault of [gone, { ...gone, message: 'another' }]) {
     await expect(ask(fault)).rejects.toMatchObject({
@@ -33,7 +33,7 @@ it('reports one failure and one recovery when the store is unreachable for a whi
   expect(said).toEqual(['the database cannot be reached', undefined])
 })
 
-it('reports a flapping store as recovered only after a calm period', async () => {
+it('the availability monitor reports a store that fails every second as recovered only after two seconds without a failure', async () => {
   const { availability, said, clock } = start()
   for (let second = 0; second < 60; second += 1) {
     availability.failed({ ...gone, message: 'the disk is full' }, 'commit')
@@ -49,7 +49,7 @@ it('reports a flapping store as recovered only after a calm period', async () =>
   expect(availability.isAvailable()).toBe(true)
 })
 
-it('reports damage once, even during another failure, until the store accepts writes', () => {
+it('the availability monitor reports damage once, even during another failure, until the store accepts a commit', () => {
   const { availability, said } = start()
   const damaged: StoreError = { kind: 'damaged', message: 'it went back by 3 commit(s)' }
   availability.failed(gone, 'query')
@@ -62,7 +62,7 @@ it('reports damage once, even during another failure, until the store accepts wr
   expect([availability.isAvailable(), availability.isDamaged()]).toEqual([true, false])
 })
 
-it('does not recover from a failed commit when only queries succeed', () => {
+it('the availability monitor does not report recovery from a failed commit while only queries succeed', () => {
   const { availability, said } = start()
   availability.failed(gone, 'commit')
   availability.reached('query')
@@ -72,7 +72,7 @@ it('does not recover from a failed commit when only queries succeed', () => {
   expect(said).toHaveLength(2)
 })
 
-it('maps damage to ADP_JOURNAL_DAMAGED and an internal error to ADP_INTERNAL', async () => {
+it('the availability monitor throws ADP_JOURNAL_DAMAGED for a damaged store and ADP_INTERNAL for an internal error', async () => {
   const { availability, said, ask } = start()
   await expect(ask({ kind: 'damaged', message: 'its file was deleted' })).rejects.toMatchObject({
     code: 'ADP_JOURNAL_DAMAGED',
@@ -86,16 +86,16 @@ it('maps damage to ADP_JOURNAL_DAMAGED and an internal error to ADP_INTERNAL', a
 })
 
 it.each<[string, StoreError]>([
-  ['other transactions are in the way', { ...gone, contended: true }],
-  ['the data cannot be stored', { ...gone, kind: 'refused' }],
-])('keeps the store available when %s', async (_what, fault) => {
+  ['a query fails because of contention with other transactions', { ...gone, contended: true }],
+  ['the store refuses the data of one query', { ...gone, kind: 'refused' }],
+])('the availability monitor keeps the store available when %s', async (_what, fault) => {
   const { availability, said, ask } = start()
   await expect(ask(fault)).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
   expect(availability.isAvailable()).toBe(true)
   expect(said).toEqual([])
 })
 
-it('passes configuration errors through', async () => {
+it('the availability monitor rethrows a configuration error and keeps the store available', async () => {
   const { availability, ask } = start()
   const missing = new AdapterError('ADP_CONFIGURATION', 'no key')
   await expect(ask(missing)).rejects.toBe(missing)

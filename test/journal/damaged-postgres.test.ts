@@ -78,7 +78,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       return { url, journal }
     }
 
-    it('is refused for all writes by a process that has it open', async () => {
+    it('refuses all writes of a process that had the journal open, until the journal is adopted', async () => {
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
@@ -87,7 +87,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       })
       expect(journal.isAvailable()).toBe(false)
       await journal.close()
-      // Neither a process nor a mark remembers the lost commit: PostgreSQL itself shows that this is another database.
+      // Neither a process nor a mark file counts the lost commit here. PostgreSQL itself shows that this is another database.
       await expect(openJournal({ url })).rejects.toMatchObject(refusal(/restored from a dump/))
       const condition = await examineJournal({ url })
       expect(condition).toMatchObject({ damage: expect.stringMatching(/dump/) as unknown, usable: true })
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
     })
 
-    it('is refused by a process that has it open, even if the mark file was restored as well', async () => {
+    it('is refused at the next start, even if its mark file was restored as well', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const url = await postgres.createDatabase()
       const first = await open(url, markFile)
@@ -113,8 +113,8 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(openJournal({ url, markFile })).rejects.toMatchObject(refusal(/restored from a dump/))
     })
 
-    it.each(['memory', 'mark file'] as const)(
-      'is refused because of the %s when it lost commits of one instance, whatever other instances wrote since',
+    it.each(['commit count in memory', 'commit count in the mark file'] as const)(
+      'is refused because of the %s if it lost commits of one instance, even if other instances have written since',
       async (witness) => {
         const markFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
@@ -122,7 +122,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await write(other, 'one')
         await write(own, 'two')
         const slot = slotOf(own.lease() ?? 0)
-        if (witness === 'mark file') await own.close()
+        if (witness === 'commit count in the mark file') await own.close()
         // The state after a failover without a synchronous standby, which loses the last commits.
         const client = new Client({ connectionString: url })
         await client.connect()
@@ -130,16 +130,16 @@ describe.skipIf(missingPostgres() !== undefined)(
         await client.end()
         for (let n = 0; n < 5; n += 1) await other.begin(batchOf([`more ${n}`]))
         const found =
-          witness === 'memory'
+          witness === 'commit count in memory'
             ? own.begin(batchOf(['three']))
             : openJournal({ url, markFile }).then(() => 'opened')
         await expect(found).rejects.toMatchObject(
-          refusal(witness === 'memory' ? /went back by 1 commit/ : /so 1 are missing/),
+          refusal(witness === 'commit count in memory' ? /went back by 1 commit/ : /so 1 are missing/),
         )
       },
     )
 
-    it('is refused at the start because of its mark file, and stays unchanged until it is adopted', async () => {
+    it('is refused at the start because of its mark file, and is usable after adoption', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       await journal.close()
@@ -162,14 +162,14 @@ describe.skipIf(missingPostgres() !== undefined)(
       const adopted = await adoptJournal({ url, markFile }, condition, DAY_MS, nowMs)
       expect(adopted).toEqual({ readBackUntilMs: nowMs + DAY_MS, setAside: [] })
       const next = await open(url, markFile)
-      // The age of the journal must pass as well.
+      // The journal also waits until its age has grown by a day.
       expect(next.readBackUntilMs).toBeGreaterThanOrEqual(nowMs + DAY_MS)
       expect(await statesOf(next, 1)).toEqual(['confirmed'])
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
       expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
     })
 
-    it('is repaired by adoption when its key data is damaged, and still refuses other keys', async () => {
+    it('is repaired by adoption if its data about the keys is damaged, but still refuses other keys', async () => {
       const url = await postgres.createDatabase()
       const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
       const journal = await openJournal({ url, keys })
@@ -190,7 +190,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
         refusal(/what tells key k1 from others was changed.*the secret of the journal/),
       )
-      // Without the keys nothing counts as lost.
+      // Without keys, the examination does not check the data about the keys.
       expect((await examineJournal({ url })).damage).toBeUndefined()
       await adoptJournal({ url }, { usable: true }, DAY_MS, Date.now())
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
@@ -203,7 +203,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await next.load(1))?.payload).toEqual(Buffer.from('payload of one'))
     })
 
-    it('is distinguished from an empty database and from another journal', async () => {
+    it('is refused with a different message if the database is empty or holds another journal', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       await journal.close()
@@ -219,7 +219,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await (await open(url, markFile)).close()
     })
 
-    it('is accepted with a mark file that lags or is missing', async () => {
+    it('is accepted if its mark file is older than the database or missing', async () => {
       const markFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(markFile)
       const before = await readFile(markFile)

@@ -31,9 +31,9 @@ describe('an SQLite journal whose file changes while it is in use', () => {
   it.each<[string, (file: string) => Promise<void>, RegExp, 'whole'?]>([
     ['was deleted', (file) => rm(file), /deleted or renamed/],
     ['was renamed', (file) => rename(file, `${file}.away`), /deleted or renamed/],
-    ['was emptied', (file) => truncate(file), /cut short|damaged/, 'whole'],
+    ['was truncated to 0 bytes', (file) => truncate(file), /cut short|damaged/, 'whole'],
     [
-      'was replaced',
+      'was replaced by another file',
       async (file) => {
         await rename(file, `${file}.away`)
         await writeFile(file, '')
@@ -50,11 +50,11 @@ describe('an SQLite journal whose file changes while it is in use', () => {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject(refusal(text))
       await expect(journal.load(batch)).rejects.toMatchObject(refusal(text))
       expect(journal.isAvailable()).toBe(false)
-      // Without a lease, records of earlier batches may not be sent either.
+      // The instance loses its lease, so that it sends no records of earlier batches either.
       await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 60_000)
       expect(heard).toEqual([expect.stringMatching(text)])
       await journal.close()
-      // A clean stop writes the log to the file, even a log without a name, so that nothing is lost.
+      // A clean stop writes the log to the database file, even if the log was deleted, so that no commit is lost.
       if (after === 'whole') {
         expect(await statesOf((await openSqlite(file)).journal, batch)).toEqual(['confirmed'])
         return
@@ -65,7 +65,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     },
   )
 
-  it('continues after its file was moved away and back', async () => {
+  it('works again after its file was moved away and back', async () => {
     const { file, journal, heard, batch } = await openUsed()
     await rename(file, `${file}.away`)
     await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
@@ -74,7 +74,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     expect(heard).toEqual([expect.stringMatching(/^failed/), 'recovered'])
   })
 
-  it('reports a changed file without any traffic', async () => {
+  it('reports that its file was deleted even if no request arrives', async () => {
     const { file, journal, heard } = await openUsed()
     await rm(file)
     await vi.waitFor(() => expect(heard).toHaveLength(1), 60_000)
@@ -96,7 +96,7 @@ describe('opening an SQLite journal', () => {
     await killed.kill()
     return folder
   }
-  /** Created by the first test. */
+  /** The folder with the journal of the killed process, which the first test creates. */
   let left: string | undefined
   afterAll(async () => {
     if (left !== undefined) await rm(left, { recursive: true })
@@ -127,14 +127,18 @@ describe('opening an SQLite journal', () => {
       },
       /old copy: it contains 1 commit\(s\), and .* counts 3/,
     ],
-    ['a journal that lost its log', (file) => rm(`${file}-wal`), /it is empty|old copy|no database/],
     [
-      'a journal that lost the end of its log',
+      'a journal that lost its write-ahead log',
+      (file) => rm(`${file}-wal`),
+      /it is empty|old copy|no database/,
+    ],
+    [
+      'a journal that lost the end of its write-ahead log',
       async (file) => truncate(`${file}-wal`, (await stat(`${file}-wal`)).size - 100),
       /old copy: it contains 2 commit\(s\), and .* counts 3/,
     ],
     [
-      'a journal with a flipped bit in its log',
+      'a journal with a flipped bit in its write-ahead log',
       async (file) => {
         const log = await readFile(`${file}-wal`)
         log[log.length - 200] = (log.at(-200) ?? 0) ^ 1
@@ -149,14 +153,14 @@ describe('opening an SQLite journal', () => {
       /mark file .* cannot be read/,
     ],
     [
-      'a journal with the mark file of another one',
+      'a journal with the mark file of another journal',
       async (file) => {
         const { file: other } = await openUsed()
         await cp(`${other}.mark`, `${file}.mark`)
       },
       /another journal than the one of its mark file/,
     ],
-  ])('refuses %s, also for an inspector, and leaves its files unchanged', async (_what, change, text) => {
+  ])('refuses %s, on a second attempt and for an inspector as well', async (_what, change, text) => {
     const file = await leftBehind()
     await change(file)
     for (let time = 0; time < 2; time += 1) {
@@ -165,7 +169,7 @@ describe('opening an SQLite journal', () => {
     }
   })
 
-  it('refuses a file with one flipped bit in an indexed value', async () => {
+  it('refuses a journal with one flipped bit in an indexed value', async () => {
     const file = `${await makeFolder()}/journal.db`
     const first = await openSqlite(file)
     await beginNew(first.journal, batchOf(['a'], { name: 'one', receivedMs: Date.now() }))
@@ -173,7 +177,7 @@ describe('opening an SQLite journal', () => {
       select ids, key from journal_batches join journal_records on batch = id`.execute(first.store.db)
     await first.journal.close()
     const whole = await readFile(file)
-    // Each value is once in the table and once in an index.
+    // Each value occurs once in the table and once in an index.
     const places = rows
       .flatMap(({ ids, key }) => [ids, key])
       .flatMap((text) => {
@@ -192,7 +196,7 @@ describe('opening an SQLite journal', () => {
     }
   })
 
-  it('accepts a journal after kill -9 even if its mark file lags', async () => {
+  it('accepts a journal after kill -9, even if its mark file counts fewer commits than the database', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

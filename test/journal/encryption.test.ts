@@ -18,9 +18,9 @@ async function bytesOf(file: string): Promise<string> {
 }
 
 it.each([
-  { name: 'no value of a record when it has a key', keys: [key], found: [] },
+  { name: 'no value of a record if the journal has a key', keys: [key], found: [] },
   {
-    name: 'only the request and the answers when it has no key',
+    name: 'only the request and the answers if the journal has no key',
     keys: [],
     found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'],
   },
@@ -52,7 +52,7 @@ const withAndWithoutKey = [
 ]
 
 it.each(withAndWithoutKey)(
-  'a journal compresses a large request, and never returns changed bytes, $how',
+  'a journal $how compresses a large request, and reports a changed byte as damage',
   async (given) => {
     const large = Buffer.from('{"mark":"one of many"}'.repeat(1_000))
     const { keyId, body } = await seal(large, given.key, of)
@@ -79,7 +79,7 @@ it('a journal with keys refuses plaintext unless the configuration accepts it', 
   expect(await textIn(sealed, { ...withKey, plaintextAccepted: true })).toBe('forged')
 })
 
-it('a journal refuses a ciphertext that was moved to another batch, owner or kind', async () => {
+it('a journal refuses a ciphertext that was moved to another batch, owner or kind of value', async () => {
   const sealed = await seal(Buffer.from('text'), key, of)
   expect(await textIn(sealed, withKey)).toBe('text')
   for (const other of [{ ...of, batch: 8 }, { ...of, owner: 'two' }, { ...of, kind: 'answers' } as const])
@@ -90,7 +90,7 @@ it('a journal refuses a ciphertext that was moved to another batch, owner or kin
   expect((await seal(Buffer.from('text'), key, of)).body).not.toEqual(sealed.body)
 })
 
-it.each(withAndWithoutKey)('a journal reads a large request in parts $how', async (given) => {
+it.each(withAndWithoutKey)('a journal $how stores and returns a request of 9 MB unchanged', async (given) => {
   const how = given.key === undefined ? withoutKey : withKey
   for (const large of [randomBytes(9_000_000), Buffer.alloc(9_000_000, 'mark'), Buffer.alloc(0)]) {
     const sealed = await seal(large, given.key, of)

@@ -40,7 +40,7 @@ async function fill(journal: Journal): Promise<void> {
 
 describe.each(databases)('erasing a learner from a journal in %s', (_name, { test }) => {
   for (const keys of [[], [key]])
-    test(`erases settled batches while the journal is in use, ${keys.length === 0 ? 'without' : 'with'} encryption`, async (url) => {
+    test(`erases only settled batches that name the learner, ${keys.length === 0 ? 'without' : 'with'} encryption, while the journal is in use`, async (url) => {
       const journal = await openJournal({ url, keys })
       onTestFinished(() => journal.close())
       await fill(journal)
@@ -90,7 +90,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     return { journal, store, inspector, traces }
   }
 
-  it('contain no byte of the learner, and the journal in use continues with the shorter file', async () => {
+  it('contain no trace of the learner, and the open journal still works', async () => {
     const { journal, inspector, traces } = await openFilled()
     expect(await traces()).toBeGreaterThan(20)
     const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, search)
@@ -100,7 +100,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     expect((await journal.load(2))?.payload).toBeDefined()
   })
 
-  it('contain no key hashes of batches without a request, and those of all other batches', async () => {
+  it('contain the key hashes of the batches that were not erased, and no others', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const { rows } = await sql<{ batch: number; key: string }>`
@@ -153,7 +153,7 @@ describe('the erasure of a batch that V2 served', () => {
     ['SQLite with encryption', [key], sqlite],
     ['PostgreSQL with encryption', [key], postgres],
   ] as const)('in %s', (_name, keys, { test }) => {
-    test('deletes the stored reply of V2 if the reply names the learner or cannot be searched', async (url) => {
+    test('deletes the stored reply of V2 only if the reply names the learner or cannot be searched', async (url) => {
       const { journal, inspector } = await openServed(url, keys)
       const before = await journal.balances()
       expect(await inspector.erase({ keys, plaintextAccepted: true }, search)).toEqual({
@@ -179,7 +179,7 @@ describe('the erasure of a batch that V2 served', () => {
     })
   })
 
-  it('leaves no byte of the learner in the SQLite files, and no key hash once it is settled', async () => {
+  it('leaves no trace of the learner in the SQLite files, and key hashes of unsettled batches only', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { inspector } = await openServed(`sqlite:${file}`, [])
     const bytes = async () => {
@@ -202,7 +202,7 @@ describe('the erasure of a batch that V2 served', () => {
     ])
   })
 
-  postgres.test('leaves no old version of a row in PostgreSQL', async (url) => {
+  postgres.test('rewrites the PostgreSQL tables, so that no old version of a row is left', async (url) => {
     const { inspector } = await openServed(url, [key])
     const client = new Client({ connectionString: url })
     await client.connect()
@@ -223,7 +223,7 @@ describe('the erasure of a batch that V2 served', () => {
   })
 })
 
-it('an erasure lists unreadable batches, and fails without the key of a sealed batch', async () => {
+it('the erasure of a learner lists batches that it cannot decrypt, and fails if the key is missing', async () => {
   const file = `${await makeFolder()}/journal.db`
   const journal = await openJournal({ url: `sqlite:${file}`, keys: [key] })
   onTestFinished(() => journal.close())

@@ -16,7 +16,7 @@ const operation = (batch: number): Operation => ({ kind: 'answered', batches: [b
 const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]), hasRoom: true })
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
-/** Creates a store that gives the listed answers to its first groups, and succeeds afterwards. */
+/** Creates a group commit whose store gives the listed answers to its first groups, and succeeds afterwards. */
 function createLane(answers: (StoreError | 'wait')[]) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []
@@ -53,7 +53,7 @@ function createLane(answers: (StoreError | 'wait')[]) {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 describe('group commit', () => {
-  it('commits all waiting operations together in the order of the calls', async () => {
+  it('commits all operations that waited for a commit together, in the order of the calls', async () => {
     const { lane, numbers, settle, groups } = createLane(['wait'])
     const first = [1, 2, 3].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -76,7 +76,7 @@ describe('group commit', () => {
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })
 
-  it('retries operations that were not stored, in the same order and with growing pauses', async () => {
+  it('retries a failed group in the same order with growing pauses', async () => {
     const { lane, numbers, clock } = createLane([transient, transient])
     const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -103,7 +103,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('reports as ended an operation that became durable after its caller had given up', async () => {
+  it('counts an operation as ended once its commit is done, even if its caller has given up', async () => {
     const { lane, clock, settle, groups, gates } = createLane(['wait'])
     const failed = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -147,7 +147,7 @@ describe('group commit', () => {
     await told
   })
 
-  it('keeps retrying a doubtful operation while the store is unreachable, even after its caller has given up', async () => {
+  it('retries an operation with an unknown outcome while the store is unreachable, even after its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const refused = lane.submit(operation(1), 60)
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
@@ -161,7 +161,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1], [1]], true])
   })
 
-  it('retries an unanswered commit even after its caller has given up', async () => {
+  it('retries an operation whose commit was not answered, even after its caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
     const failed = expect(lane.submit(operation(1), 10)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -174,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('no longer stores a doubtful batch once its caller has given up, because newer batches may be stored', async () => {
+  it('retries a batch with an unknown outcome without storing it anew once its caller has given up', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -191,10 +191,10 @@ describe('group commit', () => {
   })
 
   it.each([
-    ['before the close begins', 'doubtful'],
-    ['after the close began', 'transient'],
+    ['before idle() is called', 'doubtful'],
+    ['after idle() is called', 'transient'],
   ] as const)(
-    'closes although the store stays unreachable when a caller in doubt gives up %s',
+    'becomes idle although the store stays unreachable when the caller of an unanswered commit gives up %s',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
@@ -219,7 +219,7 @@ describe('group commit', () => {
     },
   )
 
-  it('fails only the operation that cannot be stored when its group fails', async () => {
+  it('rejects only the operation that the store refuses, and commits the rest of its group', async () => {
     const refused: StoreError = { kind: 'refused', message: 'the database refuses it' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
@@ -234,7 +234,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2, 3], [1], [2], [3]]) // prettier-ignore
   })
 
-  it('stores 64 simultaneous batches and their outcomes in very few transactions', async () => {
+  it('stores 64 simultaneous batches in one transaction, and their outcomes in another', async () => {
     const { journal, groups } = await openSqlite(`${await makeFolder()}/journal.db`)
     const batches = await Promise.all(
       Array.from({ length: 64 }, (_, n) => beginNew(journal, batchOf([`key ${n}`, `other ${n}`]))),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createHighWater, markerOf } from '../../src/journal/high-water.ts'
 
-test('keeps reporting lost commits in a process even after another process raises the count of its slot again', () => {
+test('the commit count of a process still shows lost commits after another process has raised the stored count', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
     undefined,
@@ -16,7 +16,7 @@ test('keeps reporting lost commits in a process even after another process raise
   expect(find(20)).toThrow('it went back by 3 commit(s)')
 })
 
-test('knows the last slot and the new slot of a process that got another number', () => {
+test('the commit count of a process covers its previous slot and its new slot after the process got a new number', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map([[4, 9]]) }, process: 'own' },
     undefined,
@@ -28,7 +28,7 @@ test('knows the last slot and the new slot of a process that got another number'
   ).toThrow('went back by 2')
 })
 
-test('detects that the previous number of a process was assigned to another process', () => {
+test('the commit count of a process shows that its previous number was assigned to another process', () => {
   const open = () => {
     const mark = createHighWater(
       { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
@@ -38,7 +38,7 @@ test('detects that the previous number of a process was assigned to another proc
     return (marker: string) => () =>
       mark.check({ identity: 'journal', commits: 1, before: { commits: 90, marker } }, 4)
   }
-  // A later instance uses this slot too.
+  // A later instance with another number may use the same slot.
   open()(markerOf(19, 'other', 90))()
   open()(markerOf(3, 'own', 90))()
   expect(open()(markerOf(3, 'other', 90))).toThrow('another process has had the number of this one')

@@ -10,7 +10,7 @@ const none = { open: 0, confirmed: 0, refused: 0, unknown: 0, parked: 0, notAppl
 const dead: Settled = { position: 1, state: 'refused', answer: 'MARK', reason: 'ATT_VAL_2', deadLetter: true }
 
 describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test }) => {
-  /** Opens an inspector of a journal that is being served, with batches 1 to 3 of two partners. */
+  /** Opens an inspector of a journal that another connection has open, with batches 1 to 3 of two partners. */
   async function open(url: string): Promise<JournalInspector> {
     const journal = await openJournal({ url })
     onTestFinished(() => journal.close())
@@ -107,7 +107,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     expect(await inspector.deadLetters({ limit: 10 })).toEqual([])
   })
 
-  shows('compares the totals with the stored records', async (inspector) => {
+  shows('returns the totals of each partner together with the stored records by state', async (inspector) => {
     expect(await inspector.balances()).toEqual([
       {
         partner: 'acme',
@@ -123,7 +123,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
     ])
   })
 
-  shows('makes records due now that wait for their next retry', async (inspector) => {
+  shows('makes all records due that wait for their next retry', async (inspector) => {
     expect(await inspector.makeDue(START_MS, 1)).toEqual([])
     expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
     expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
@@ -133,10 +133,10 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
 })
 
 it.each([
-  ['an open record that is not counted', `update journal_ledger set open = open - 1`],
-  ['more records in a state than its total', `update journal_ledger set confirmed = 0`],
-  ['a batch with a wrong count', `update journal_batches set open = 5`],
-])('reports a damaged ledger for %s', async (_what, damage) => {
+  ['an open record that the totals do not count', `update journal_ledger set open = open - 1`],
+  ['more records in a state than the totals count', `update journal_ledger set confirmed = 0`],
+  ['a batch with a wrong number of open records', `update journal_batches set open = 5`],
+])('the inspector reports that the totals do not balance if the journal has %s', async (_what, damage) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
   await beginNew(journal, batchOf(['a', 'b']))
@@ -148,7 +148,7 @@ it.each([
   expect(await inspector.balances()).toMatchObject([{ holds: false }])
 })
 
-it('gives each dead letter a remedy that fits its state and reason', async () => {
+it('the inspector gives each dead letter a remedy that fits its state and reason', async () => {
   const letters = [
     ['refused', 'ATT_VAL_3', /SchoolAttendanceCode/],
     ['refused', 'SOMETHING_NEW', /The service refused the record/],

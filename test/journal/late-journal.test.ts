@@ -18,7 +18,7 @@ const unavailable = expect.objectContaining({ code: 'ADP_JOURNAL_UNAVAILABLE' })
 
 const away = (): Promise<Journal> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away'))
 
-/** Opens a journal by these attempts, and by a successful attempt after them. `reports` collects the reported failures and recoveries. */
+/** Opens a journal with these attempts, and with a successful attempt after them. `reports` collects the reported failures and recoveries. */
 async function openLate(openings: (() => Promise<Journal>)[]) {
   const clock = createManualClock()
   const reports: string[] = []
@@ -33,7 +33,7 @@ async function openLate(openings: (() => Promise<Journal>)[]) {
 }
 
 describe('openJournalLater', () => {
-  it('returns a journal that fails every call until its store is reachable and then works', async () => {
+  it('returns a journal that rejects every call until its store is reachable, and then works', async () => {
     const { late, clock, reports, attempts } = await openLate([away, away, away])
     await expect(late.begin(batch)).rejects.toEqual(unavailable)
     expect([late.lease(), late.isAvailable()]).toEqual([undefined, false])
@@ -48,7 +48,7 @@ describe('openJournalLater', () => {
     await late.close()
   })
 
-  it('closes a journal that is opened only after the close', async () => {
+  it('closes a journal whose opening ends only after close() was called', async () => {
     let finish: (journal: Journal) => void = () => undefined
     const own = createNoJournal()
     const close = vi.spyOn(own, 'close')

@@ -20,7 +20,7 @@ async function openTwo() {
   }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
   const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
-  /** Advancing a clock starts work that reaches the file and returns. */
+  /** Advances a clock, and waits for the file access that this starts. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
     await vi.waitFor(done, 60_000)
@@ -29,7 +29,7 @@ async function openTwo() {
 }
 
 describe('a lease', () => {
-  it('is renewed after each third and no longer relied on in its last fifth', async () => {
+  it('is renewed after a third of its period, and ends when the journal is closed', async () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('loses its batches to another instance, and allows no settlement, once it has expired', async () => {
+  it('loses its batches to another instance once it has expired, and allows no settlement of these batches', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -50,14 +50,14 @@ describe('a lease', () => {
     await clocks[1].pass(1)
     expect(await two.takeOver()).toMatchObject([{ batch, after: new Map([[1, []]]) }])
     await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
-    // The client gets the stored outcome instead of the one that this instance settled before.
+    // The client gets the stored outcome and not the outcome that this instance settled earlier.
     await expect(one.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('is replaced by a lease with a new number when the next batch begins after it was lost', async () => {
+  it('is replaced by a new lease when the next batch begins after its loss', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)
@@ -68,7 +68,7 @@ describe('a lease', () => {
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('does not settle records that it opened once it was lost, even if the same instance takes the batch over again', async () => {
+  it('does not allow settlement of an earlier batch after its loss, even if the same instance takes the batch over again', async () => {
     const { one, two, clocks, lost } = await openTwo()
     const begun = await one.begin(batchOf(['a']))
     if (begun.kind !== 'new') throw new Error('known')
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(one.lease()).toBe(lease)
   })
 
-  it('stops holding after the machine was suspended and the monotonic clock stood still', async () => {
+  it('stops holding after a suspension of the machine during which the monotonic clock stood still', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -117,7 +117,7 @@ describe('a lease', () => {
     ['forward', 3 * 3_600_000],
     ['back', -3 * 3_600_000],
   ])(
-    'keeps holding as long as it is renewed when the wall clocks of all instances are set %s by hours',
+    'keeps its batches as long as it is renewed, even if the wall clocks of all instances are set %s by hours',
     async (_how, ms) => {
       const { one, two, clocks } = await openTwo()
       await beginNew(one, batchOf(['a']))
@@ -132,7 +132,7 @@ describe('a lease', () => {
     },
   )
 
-  it('expires on time after its instance died even if the wall clock is set back', async () => {
+  it('expires on time after its instance has stopped, even if the wall clock is set back', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -141,20 +141,20 @@ describe('a lease', () => {
     expect(await two.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('takes over no batches once it is lost', async () => {
+  it('allows no takeover between its loss and its renewal', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(two, batchOf(['a']))
     await two.takeOver()
     await clocks[1].pass(10_800)
     expect(await two.takeOver()).toEqual([])
     await two.close()
-    // Before it ended, the second instance removed the first from the table of instances.
+    // Before its end, the second instance removed the first from the table of instances.
     expect(await one.takeOver()).toEqual([])
     await one.renewLease()
     expect(await one.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('is renewed soon after a failed renewal', async () => {
+  it('is renewed 450 ms after a failed renewal', async () => {
     const { store } = await openTwo()
     const clock = createJournalClock()
     const renewals: unknown[] = []
@@ -186,7 +186,7 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('is reported as damage when the database lost it together with its last commits', async () => {
+  it('is not replaced if the database lost it together with commits: the journal reports damage', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -202,7 +202,7 @@ describe('a lease', () => {
     })
   })
 
-  it('ends permanently if another process has its number because the database was replaced by an older copy', async () => {
+  it('ends for good if another process has its number because the database was replaced by an older copy', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -216,7 +216,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('expires if it cannot be renewed in time, and is renewed once it can', async () => {
+  it('expires while the store cannot renew it in time, and is renewed afterwards', async () => {
     const { one, clocks, store } = await openTwo()
     // Another process holds the write lock for a long time.
     let end: (() => void) | undefined
@@ -230,8 +230,8 @@ describe('a lease', () => {
   })
 })
 
-describe('the time since when an instance has been alone', () => {
-  it('begins with the first renewal that finds no other instance, and ends with the one that finds another', async () => {
+describe('rateLimit.aloneSinceMs', () => {
+  it('is the time of the renewal before the first renewal without another instance, until a renewal finds another instance', async () => {
     const file = `${await makeFolder()}/journal.db`
     const clock = createJournalClock()
     const { journal } = await openSqlite(file, { clock, leaseMs: 9_000 })
@@ -253,7 +253,7 @@ describe('the time since when an instance has been alone', () => {
     expect(since()).toBe(300)
   })
 
-  it('begins again after the other instance was declared dead', async () => {
+  it('is set again after the other instance was declared dead', async () => {
     const { two, clocks } = await openTwo()
     await two.takeOver()
     await clocks[1].pass(10_800)
@@ -265,7 +265,7 @@ describe('the time since when an instance has been alone', () => {
   })
 
   it.each([3 * 3_600_000, -3 * 3_600_000])(
-    'is unknown after the wall clock was set by %i ms, and begins anew with the next renewal',
+    'is undefined after the wall clock was changed by %i ms, and is set anew by the next renewal',
     async (ms) => {
       const clock = createJournalClock()
       const { journal } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })
@@ -279,7 +279,7 @@ describe('the time since when an instance has been alone', () => {
     },
   )
 
-  it('is unknown once the lease could not be renewed in time', async () => {
+  it('is undefined once the lease has not been renewed in time', async () => {
     const clock = createJournalClock()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })
     await journal.renewLease()
@@ -299,26 +299,26 @@ describe('isGone', () => {
   const own = ownIdentity()
 
   it.each([
-    ['is itself', own, false],
-    ['has an id that no process has', { ...own, pid: 2 ** 30 }, true],
-    ['has an id that another process has now', { ...own, started: '1' }, own.started !== ''],
+    ['is the caller itself', own, false],
+    ['has an id that no running process has', { ...own, pid: 2 ** 30 }, true],
+    ['has an id that another process has taken since', { ...own, started: '1' }, own.started !== ''],
     ['ran on another machine', { ...own, host: 'elsewhere', pid: 2 ** 30 }, false],
     [
       'ran before the machine was rebooted, or in another container',
       { ...own, boot: 'other', pid: 2 ** 30 },
       false,
     ],
-  ])('decides about a process that %s', (_what, process, gone) => {
+  ])('returns the right answer for a process that %s', (_what, process, gone) => {
     expect(isGone(process, own)).toBe(gone)
   })
 
   it.each([
-    ['no process has', { alive: false, started: undefined }, true],
+    ['no running process has', { alive: false, started: undefined }, true],
     ['a hidden process has', { alive: true, started: undefined }, false],
     ['a zombie still has', { alive: true, started: '' }, true],
     ['another process has', { alive: true, started: '8' }, true],
     ['the process itself still has', { alive: true, started: '7' }, false],
-  ])('decides about a process whose id %s', (_who, sight, gone) => {
+  ])('returns the right answer for a process whose id %s', (_who, sight, gone) => {
     expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })
 })

@@ -10,7 +10,7 @@ const operations = await readFile(new URL('../../docs/operations.md', import.met
 const cell = (state: string | undefined): string => (state === undefined ? 'new' : `\`${state}\``)
 
 describe('the lifecycle table of a record', () => {
-  it('is the same as in docs/operations.md', () => {
+  it('is the same as the table in docs/operations.md', () => {
     const table = /\| from \| to \| on \|[^\n]*\n\|[-|]+\n((?:\|[^\n]*\n)+)/.exec(operations)?.[1] ?? ''
     expect(table.trim().split('\n')).toEqual(
       rows.map(
@@ -39,7 +39,7 @@ describe('the lifecycle table of a record', () => {
     expect(inactive.flatMap((state) => rows.filter(({ from }) => from === state))).toEqual([])
   })
 
-  it('has a row for every state in docs/operations.md', () => {
+  it('contains only states that docs/operations.md describes in a row', () => {
     for (const state of recordStates) expect(operations).toContain(`| \`${state}\` | `)
   })
 })

@@ -77,7 +77,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 
 export const scripts = fc.array(act, { minLength: 1, maxLength: 25 })
 
-/** Performs a script and compares every answer with a model that knows nothing of tables. */
+/** Runs a script and compares every answer of the journal with a model that has no tables. */
 export async function followScript(journal: Journal, script: readonly Act[]): Promise<void> {
   const batches: ModelBatch[] = []
   for (const one of script) {
@@ -114,7 +114,7 @@ const mayStand = (record: ModelRecord): boolean =>
   isOpen(record) ||
   (record.retry !== undefined && standingStates.some((standing) => standing === record.state))
 
-/** Moves a record as the lifecycle table says. */
+/** Moves a record to the state that the lifecycle table prescribes. */
 function move(record: ModelRecord, on: LifecycleEvent, to?: RecordState): void {
   const from: RecordState = record.state
   const rows: readonly Transition[] = transitions
@@ -178,7 +178,7 @@ async function settle(
   const settled = batch.records.filter(isOpen).flatMap((record, index): [ModelRecord, Settled][] => {
     const given = outcomes[index]
     if (given === undefined) return []
-    // A record that V2 serves is never due.
+    // A record of a batch for V2 is never due.
     const { state, superseded, retry } = given
     const isDue = typeof retry === 'number'
     const final = batch.side === 'v2' && isDue ? { state, superseded } : { state, superseded, retry }
@@ -206,7 +206,7 @@ async function settle(
       end(record)
 }
 
-/** Returns true if V2 may have a newer record of the key that is not read back. */
+/** Returns true if the batch has a newer record of the key that V2 may have applied and that will not be read back. */
 const isLeftAfter = ({ records }: ModelBatch, record: ModelRecord): boolean =>
   records.some(
     (one) =>

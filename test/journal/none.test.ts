@@ -6,7 +6,7 @@ const begin = async (journal: Journal, ...keys: readonly string[]): Promise<unkn
   afterOf(await journal.begin(batchOf(keys)))
 
 describe('a journal without a store', () => {
-  it('orders the records of a key across batches but not within one', async () => {
+  it('orders the records of a key across batches but not within a batch', async () => {
     const journal = createNoJournal()
     expect(await begin(journal, 'a', 'b', 'a')).toEqual({})
     expect(await begin(journal, 'c', 'a')).toEqual({
@@ -29,7 +29,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('shares one list of predecessors between thousands of records of one key', async () => {
+  it('returns one shared list of predecessors for thousands of records of one key', async () => {
     const journal = createNoJournal()
     const keys = Array<string>(20_000).fill('a')
     await begin(journal, ...keys)
@@ -43,7 +43,7 @@ describe('a journal without a store', () => {
     expect(await begin(journal, 'a')).toEqual({})
   })
 
-  it('treats every batch as new, even a resent one', async () => {
+  it('treats every batch as new, even a resent batch', async () => {
     const journal = createNoJournal()
     expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
       kind: 'new',
@@ -58,7 +58,7 @@ describe('a journal without a store', () => {
     expect(await journal.load(1)).toBeUndefined()
   })
 
-  it('counts each record once even if an outcome is repeated', async () => {
+  it('counts each record once even if its outcome is settled twice', async () => {
     const journal = createNoJournal()
     const records = [{ key: 'a' }, { key: 'b', refused: { answer: 'no' } }, { key: 'c' }]
     await journal.begin(batchOf([], { records }))
@@ -93,7 +93,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('remembers the latest marks of each key and finds newer records of a key', async () => {
+  it('returns the latest confirmed mark of a key, and reports newer open records of the key', async () => {
     const journal = createNoJournal()
     await journal.begin(batchOf(['a', 'b']))
     await journal.settle(1, [

@@ -31,7 +31,7 @@ it.each([
   [failure('', { code: 'EPIPE' }), 'transient', 'the database cannot be reached: EPIPE', /listen_addresses/],
   [failure('Connection terminated'), 'transient', 'the database cannot be reached', /listen_addresses/],
   [failure('Query read timeout'), 'transient', 'the database cannot be reached: no answer came in time', /firewall/], // prettier-ignore
-])('classifies %j as %s: %s', (cause, kind, message, remedy) => {
+])('toPostgresError classifies the error %j as %s: %s', (cause, kind, message, remedy) => {
   const found = toPostgresError(cause)
   expect(found).toMatchObject({ kind, message, cause })
   if (remedy === undefined) expect(found).not.toHaveProperty('remedy')
@@ -50,7 +50,7 @@ const groupOf = (operation: Operation) => ({
   gate: createCommitGate(),
 })
 
-/** Returns connections of which the first loses the answer to its COMMIT. The server receives that COMMIT or not. */
+/** Returns connections that lose the answer to the first COMMIT. The server receives this COMMIT if `written` is true. */
 function cutAtCommit(url: string, written: boolean): Pool {
   const pool = connectPostgres(url, { timeoutMs: 5_000 })
   onTestFinished(() => pool.end())
@@ -75,11 +75,11 @@ function cutAtCommit(url: string, written: boolean): Pool {
   })
 }
 
-it('a deadlock counts as contention and not as a failing store', () => {
+it('toPostgresError classifies a deadlock as contention', () => {
   expect(toPostgresError({ code: '40P01' })).toMatchObject({ kind: 'transient', contended: true })
 })
 
-it('an error shows the URL of the database without its password', () => {
+it('placeOf returns the URL of a database without user, password and options', () => {
   expect(placeOf('postgres://u:hush@db.test:5433/markbridge?sslmode=require')).toBe(
     'postgres://db.test:5433/markbridge',
   )
@@ -99,7 +99,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return { journal, heard }
   }
 
-  it('opens on the second attempt if the first one is not answered', async () => {
+  it('opens on the second attempt if the server does not answer the first', async () => {
     const url = new URL(await postgres.createDatabase())
     const port = Number(url.port)
     let connections = 0
@@ -126,7 +126,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     }
   }
 
-  /** Returns what the commits of the journal at `url` need. */
+  /** Returns the arguments that createCommit needs for the journal at `url`. */
   const commitOptions = async (url: string) => {
     const [row] = await query(url, "select value from journal_meta where name = 'identity'")
     const mark = { identity: String(row?.['value']), commits: new Map<number, number>() }
@@ -140,7 +140,9 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return [createHighWater(secrets, undefined), secrets] as const
   }
 
-  it('refuses batches while the server is down, and settles once it is back', async ({ skip }) => {
+  it('refuses batches while the server is down, and settles records once the server is back', async ({
+    skip,
+  }) => {
     const { server } = postgres
     if (server === undefined) return skip()
     const { journal, heard } = await open(await postgres.createDatabase())
@@ -158,7 +160,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('continues with new connections after its own are cut', async () => {
+  it('continues with new connections after the server has cut its connections', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const batches = await Promise.all(
@@ -174,7 +176,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 21, confirmed: 20, open: 1 }])
   })
 
-  it('begins no batch while another session holds the order lock, and gives up at the timeout', async () => {
+  it('waits for an order lock that another session holds, and begins no batch after its timeout', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const other = new Pool({ connectionString: url, max: 1 })
@@ -194,7 +196,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     )
   })
 
-  it('hands over the batches of an instance that does not renew its lease, whatever the clocks show', async () => {
+  it('hands over the batches of an instance that does not renew its lease, whatever end of the lease is stored', async () => {
     const url = await postgres.createDatabase()
     const { journal: stopped, heard } = await open(url)
     const clock = createJournalClock()
@@ -211,7 +213,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(heard).toEqual(['lease lost'])
   })
 
-  it('begins a batch again if a crashed server lost it and reused its transaction number', async ({
+  it('begins a batch again if a crashed server lost the batch and reused its transaction number', async ({
     skip,
   }) => {
     const { server } = postgres
@@ -237,7 +239,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   it.each([
     ['was written', true],
     ['was not written', false],
-  ])('finds out whether an unanswered commit %s, and stores the batch once', async (_what, written) => {
+  ])('stores a batch once if the answer to its commit was lost and the commit %s', async (_what, written) => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const pool = cutAtCommit(url, written)
@@ -257,7 +259,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await query(url, 'select count(*)::int as n from journal_batches')).toEqual([{ n: 2 }])
   })
 
-  it('keeps one order when two instances begin at the same time', async () => {
+  it('keeps one order of the records of a key when two instances begin batches at the same time', async () => {
     const url = await postgres.createDatabase()
     const [one, two] = [await open(url), await open(url)].map(({ journal }) => journal)
     if (one === undefined || two === undefined) throw new Error('not open')

@@ -5,8 +5,8 @@ import { batchOf, confirmed, statesOf } from './batches.ts'
 import { makeFolder, openSqlite } from './open-sqlite.ts'
 import { startInstance } from './start-instance.ts'
 
-describe('a journal after kill -9', () => {
-  it('takes over exactly the open records at the next start', async () => {
+describe('an SQLite journal after kill -9 of its process', () => {
+  it('hands exactly the open records over to the next process', async () => {
     const file = `${await makeFolder()}/journal.db`
     const killed = await startInstance(`sqlite:${file}`)
     expect(await killed.tell({ do: 'begin', keys: ['a'] })).toBe(1)
@@ -37,7 +37,7 @@ describe('a journal after kill -9', () => {
     ])
   })
 
-  it('has every record that was reported as durable, wherever the process stopped', async () => {
+  it('contains every batch and outcome that was reported as durable', async () => {
     const file = `${await makeFolder()}/journal.db`
     const killed = await startInstance(`sqlite:${file}`)
     killed.send({ do: 'hammer', name: 'one' })
@@ -61,7 +61,7 @@ describe('a journal after kill -9', () => {
   })
 })
 
-it('gives two processes on one file distinct batch numbers and counts each record once', async () => {
+it('an SQLite journal gives two processes distinct batch numbers, and counts each record once', async () => {
   const url = `sqlite:${await makeFolder()}/journal.db`
   const processes = await Promise.all([startInstance(url), startInstance(url)])
   processes.forEach((one, index) => one.send({ do: 'hammer', name: `process ${index}` }))

@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000
 const retention = { replayForMs: DAY_MS, keepRecordsMs: 90 * DAY_MS }
 const key = { id: 'k1', key: Buffer.alloc(32) }
 
-it('a purge deletes data past its retention in steps, but never open or due records', async () => {
+it('a purge deletes requests and answers after a day and batches after 90 days, but never open or parked records', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { keys: [key] })
   const given = { credentials: 'bearer' }
   const done = await beginNew(journal, batchOf(['a'], given))
@@ -56,7 +56,7 @@ it('a purge deletes data past its retention in steps, but never open or due reco
   ])
 })
 
-it('a purge continues in steps until no expired batch is left', async () => {
+it('a purge of 120 expired batches deletes all of them', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const refused = [{ key: 'a', refused: { answer: 'no' } }]
   await Promise.all(Array.from({ length: 120 }, () => journal.begin(batchOf([], { records: refused }))))
@@ -67,7 +67,7 @@ it('a purge continues in steps until no expired batch is left', async () => {
   })
 })
 
-it('a purge leaves no trace of deleted data in the file', async () => {
+it('a purge leaves no trace of deleted data in the SQLite file', async () => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
   // Random bytes cannot be compressed.
@@ -88,7 +88,7 @@ it('a purge leaves no trace of deleted data in the file', async () => {
 
 type OpenedJournal = Awaited<ReturnType<typeof openSqlite>>
 
-/** Advances the clock by hours, so that the journal does its periodic work in each of them. */
+/** Advances the clock hour by hour, so that the journal does its periodic work in each hour. */
 async function passHours(
   clock: ReturnType<typeof createJournalClock>,
   { store }: OpenedJournal,
@@ -96,7 +96,7 @@ async function passHours(
 ) {
   for (let hour = 0; hour < hours; hour += 1) {
     await clock.pass(3_600_000)
-    // The periodic work takes several steps that alternate with these. The next hour starts when it ends.
+    // The periodic work takes several steps, which alternate with these steps. The next hour starts when the periodic work has ended.
     for (let step = 0; step < 20; step += 1) await store.exclusively(() => Promise.resolve())
   }
 }
@@ -130,7 +130,7 @@ it('a purge deletes nothing early when the wall clock jumps ahead', async () => 
   expect(await journal.load(batch)).toBeDefined()
 })
 
-it('a purge deletes nothing early when the process starts with a wall clock that is ahead', async () => {
+it('a purge deletes nothing early when a process starts with a wall clock that is ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
@@ -144,7 +144,7 @@ it('a purge deletes nothing early when the process starts with a wall clock that
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
 
-it('a purge after an hour deletes refused batches if their credentials were never accepted, and nothing else', async () => {
+it('a purge after an hour deletes a batch that was not applied if its credentials were never accepted, and nothing else', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })

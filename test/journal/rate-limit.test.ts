@@ -9,7 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { eachDatabase } from '../support/each-database.ts'
 
 describe('nextRateSlots', () => {
-  it('fills each window with as many slots as the limit allows', () => {
+  it('reserves the earliest slots that the limit allows in each window', () => {
     const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
       minLength: 1,
       maxLength: 20,
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return journals
   }
 
-  /** Limits calls to 5 a second, and notes how long each reservation took, in milliseconds. */
+  /** Limits calls to 5 per second, and adds the duration of each reservation in milliseconds to `reservations`. */
   function limitWith(journal: DurableJournal, reservations: number[]) {
     const stores = createSharedStores()
     const reserve: typeof journal.rateLimit.reserve = async (...asked) => {
@@ -63,14 +63,14 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return createRateLimits(systemClock, undefined, stores.slotsOf).of('subscription key', 5)
   }
 
-  /** Calls 1 and 6 of any six must be a second apart, as a service with a sliding window requires. */
+  /** Expects that the first and the last of any six successive calls are a second apart, as a service with a sliding window requires. */
   function expectLimited(left: readonly number[], reservations: readonly number[]): void {
     const slowestMs = Math.max(...reservations)
     for (const [index, atMs] of left.slice(5).entries())
       expect(atMs - (left[index] ?? 0)).toBeGreaterThan(1_000 - Math.max(0, slowestMs - 100))
   }
 
-  test('share a limit of 5 calls a second and use every slot', async (url) => {
+  test('share a limit of 5 calls per second and use every slot', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
     const reservations: number[] = []
@@ -90,7 +90,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('keep a limit of 5 calls a second together no later than one lease after the second one starts', async (url) => {
+  test('keep a common limit of 5 calls per second at the latest one lease period after the second instance has started', async (url) => {
     const leaseMs = 1_500
     const left: number[] = []
     const stop = new AbortController()
@@ -104,7 +104,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     }
     const [ofFirst, ofSecond]: [number[], number[]] = [[], []]
     const first = run(ofFirst)
-    // Alone, the first instance goes on without reservations.
+    // While it is alone, the first instance makes calls without reservations.
     let before = 0
     const stopped = (): boolean => {
       const isSame = before > 0 && before === ofFirst.length
@@ -122,7 +122,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expectLimited(late(), [...ofFirst, ...ofSecond])
   })
 
-  test('pause together for one subscription key, while other keys go on', async (url) => {
+  test('pause together for one subscription key, without a pause for other keys', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

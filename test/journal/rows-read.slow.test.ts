@@ -8,19 +8,19 @@ import { createRolloutStore } from '../../src/rollout/store/rollout-store.ts'
 import { missingPostgres, startPostgres, type TestPostgres } from '../support/start-postgres.ts'
 import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 
-/** The number of live records of one key in the smaller and in the larger journal. */
+/** The number of parked records of one key in the smaller and in the larger journal. */
 const [FEW, MANY] = [100, 2_100]
 /** The number of records of other keys, which make the server prefer an index. */
 const OTHERS = 30_000
-/** The number of repetitions, which make one row per live record stand out from the noise. */
+/** The number of repetitions. They make a cost of one row per parked record visible despite other reads. */
 const TIMES = 20
 const HOUR_MS = 3_600_000
 
-/** `newest` is the batch of the newest live record; `time` counts from 0. */
+/** One repetition. `newest` is the batch of the newest parked record; `time` counts from 0. */
 type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
 
 /**
- * Fills a journal as after a long time: final records of other keys, and `live` parked records of key `a`, each in a batch of its own.
+ * Fills a journal with many final records of other keys, and with `live` parked records of key `a`, each in a batch of its own.
  */
 async function fill(client: Client, journal: Journal, live: number): Promise<number> {
   const batch = await beginNew(journal, batchOf(['a', 'b']))
@@ -70,7 +70,7 @@ async function countRead(client: Client): Promise<number> {
   return rows[0]?.read ?? NaN
 }
 
-describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads for a record', () => {
+describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
@@ -82,7 +82,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     readonly newest: number
   }
   const filled = new Map<number, Filled>()
-  /** Creates a journal with `live` live records, which tests copy. */
+  /** Creates a journal with `live` parked records of key `a`, which tests copy. */
   const fillOnce = async (live: number): Promise<Filled> => {
     const before = filled.get(live)
     if (before !== undefined) return before
@@ -104,7 +104,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     const client = new Client({ connectionString: url })
     await client.connect()
     try {
-      // The journal would refuse a copy that it recognises as one.
+      // Without this statement the journal would recognise and refuse the copy.
       await client.query("delete from journal_meta where name = 'database'")
       const before = await countRead(client)
       // Opening a journal checks its rows.
@@ -120,7 +120,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
   }
   const expectGrowth = async (perLiveRecord: number, work: Work): Promise<void> => {
     const more = (await readBy(MANY, work)) - (await readBy(FEW, work))
-    // One row per live record and repetition would be forty thousand rows. Opening and closing read a few thousand rows, with variations.
+    // One row per parked record and repetition would be forty thousand rows. Opening and closing the journal reads a few thousand rows.
     expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
   }
   const parked = { position: 0, state: 'parked', answer: 'later', retry: START_MS } as const
@@ -165,25 +165,25 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
         await journal.settle(time + 1, [confirmed(0)])
       },
     ],
-    // Each superseded record is written once, and is read for that.
+    // PostgreSQL reads each superseded record in order to update the record once.
     [
       'confirmed and supersedes all older records',
       30,
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
   ])(
-    'do not grow with the live records of its key beyond what the operation needs when the record is %s',
+    'do not grow with the parked records of a key, beyond the records that change, when a record of the key is %s',
     (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 
-  it('do not grow with the due records when partners without open records are looked up', async () => {
+  it('do not grow with the due records when the store of stages looks for partners without open records', async () => {
     const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
   })
 
-  it('do not grow with the stored batches when older ones are purged', async () => {
+  it('do not grow with the stored batches when older batches are purged', async () => {
     const readFor = async (kept: number): Promise<number> => {
       const url = await postgres.createDatabase()
       await (await openJournal({ url })).close()
@@ -215,7 +215,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
-  it('do not grow with the records of its key in its own batch', async () => {
+  it('do not grow with the number of records of one key when a batch is settled', async () => {
     const readFor = async (keys: number): Promise<number> => {
       const url = await postgres.createDatabase()
       const client = new Client({ connectionString: url })

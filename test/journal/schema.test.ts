@@ -14,7 +14,7 @@ it('a journal creates its tables in an empty file and reads them after a restart
   const { journal, store } = await openSqlite(file)
   expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
   expect(await journal.begin(batchOf(['a', 'b'], { name: 'one' }))).toMatchObject({ kind: 'known', batch })
-  // The salt is stored in the journal, so keys have the same hashes as before.
+  // The journal stores the salt, so keys have the same hashes after the restart.
   expect(await journal.begin(batchOf(['b']))).toMatchObject({
     after: new Map([[0, [{ batch, position: 1 }]]]),
   })
@@ -42,8 +42,8 @@ it.each([
   }
 })
 
-it('several instances can create one journal at the same moment', async () => {
-  // Each round uses a new file: the second instance finds the file, its log and its mark half created.
+it('two instances can create one journal at the same moment', async () => {
+  // Each round uses a new file. The second instance may find the file, its log or its mark file half created.
   for (let time = 0; time < 5; time += 1) {
     const file = `${await makeFolder()}/journal.db`
     const journals = await Promise.all([1, 2, 3].map(() => openJournal({ url: `sqlite:${file}` })))

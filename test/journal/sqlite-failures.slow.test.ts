@@ -14,8 +14,8 @@ import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from 
 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 
-describe('an SQLite journal that fails to open or commit', () => {
-  it('leaves records to recovery that were reopened after their caller had given up', async () => {
+describe('an SQLite journal', () => {
+  it('leaves records to recovery if their reopening was committed after its caller had given up', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
@@ -43,7 +43,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect(await journal.findAbandoned(() => true)).toEqual([])
   })
 
-  it('reports an unknown outcome when it may have stored a batch', async () => {
+  it('reports an unknown outcome if the store committed a batch but did not answer', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
@@ -68,7 +68,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect(await next.takeOver()).toMatchObject([{ after: new Map([[0, []]]) }])
   })
 
-  it('stores nothing of a batch that it reported as not stored, even if the process dies', async () => {
+  it('never stores a batch after it has reported the batch as not stored', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let goOn = (): void => undefined
@@ -102,7 +102,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
   })
 
-  it('stores no batch while the disk is full, and settles once there is room', async () => {
+  it('stores no batch while the disk is full, and settles records once there is room', async () => {
     const { heard, events } = createJournalEvents()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
       ...timeouts,
@@ -135,7 +135,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     ['a missing column', 'alter table journal_batches rename column content to changed'],
     ['a missing table', 'drop table journal_payloads'],
   ])(
-    'fails at once, without a retry, because of %s',
+    'fails at once, without a retry, if the database has %s',
     async (_what, change) => {
       const file = `${await makeFolder()}/journal.db`
       const { journal } = await openSqlite(file, { timeoutMs: 20_000 })
@@ -158,7 +158,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     expect(performance.now() - startedMs).toBeLessThan(8_000)
     other.exec('ROLLBACK')
     await journal.begin(batchOf(['b']))
-    // The abandoned operation may have been written once the lock was free. The journal then reverts it.
+    // The abandoned operation may be written once the lock is free. The journal then reverts the operation.
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
       10_000,
@@ -182,7 +182,7 @@ describe('an SQLite journal that fails to open or commit', () => {
       'ADP_JOURNAL_DAMAGED',
       /^The journal sqlite:.*journal\.db is damaged or was replaced: the file is not a database\./,
     ],
-  ])('reports that the file %s', async (_what, make, code, text) => {
+  ])('refuses to open if the file %s', async (_what, make, code, text) => {
     const file = `${await makeFolder()}/journal.db`
     await make(file)
     await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject({
@@ -191,7 +191,7 @@ describe('an SQLite journal that fails to open or commit', () => {
     })
   })
 
-  it.each(['redis://x', 'sqlite::memory:', ''])('refuses the URL %j', async (url) => {
+  it.each(['redis://x', 'sqlite::memory:', ''])('refuses to open the URL %j', async (url) => {
     await expect(openJournal({ url })).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
   })
 })

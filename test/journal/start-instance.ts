@@ -8,7 +8,7 @@ import type { Step } from './instance-process.ts'
 
 export interface Instance {
   tell(step: Step): Promise<unknown>
-  /** Sends a step. Its answer appears in `lines`. */
+  /** Sends a step. The answer of the process appears in `lines`. */
   send(step: Step): void
   readonly lines: unknown[]
   /** Kills the process with SIGKILL and resolves when it is dead. */

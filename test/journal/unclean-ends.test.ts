@@ -19,7 +19,7 @@ it('the journal records no unclean end for an instance that ends cleanly', async
   expect(await bothOf(other.store.db)).toEqual([undefined, undefined])
 })
 
-it('the journal records an instance whose process has died as killed', async () => {
+it('the journal records the end of an instance as killed if its process has died', async () => {
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock })
   const { pid } = spawnSync('true')
@@ -29,7 +29,7 @@ it('the journal records an instance whose process has died as killed', async () 
   expect(await bothOf(store.db)).toEqual([clock.wallMs(), undefined])
 })
 
-it('the journal records an instance that does not renew its lease as lost', async () => {
+it('the journal records the end of an instance as lost if the instance does not renew its lease', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(file, { clock, leaseMs: 9_000 })

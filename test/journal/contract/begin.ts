@@ -7,7 +7,7 @@ import type { Subject } from './subject.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** The number of records of one key. One row for each pair of them would be hundreds of millions of rows. */
+/** The number of records of one key in each batch. A row for each pair of these records would make hundreds of millions of rows. */
 const MANY = 20_000
 
 /** Returns the number of records and of the distinct lists that they share. */
@@ -17,7 +17,7 @@ const sizesOf = (after: Predecessors): unknown => ({
 })
 
 export function describeBegin({ name, test }: Subject): void {
-  describe(`${name}: begin`, () => {
+  describe(`a journal in ${name} (begin)`, () => {
     test('stores everything that recovery needs to finish a batch', async (journal) => {
       const batch = await beginNew(
         journal,
@@ -53,7 +53,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
-    test('never lets times of receipt run backwards', async (journal) => {
+    test('stores a time of receipt that is never earlier than that of an earlier batch', async (journal) => {
       const begin = async (receivedMs: number): Promise<unknown[]> => {
         const begun = await journal.begin(batchOf(['a'], { receivedMs }))
         if (begun.kind !== 'new') return []
@@ -67,7 +67,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
-    test('shares the latest note under each name between all instances', async (journal, opener) => {
+    test('returns the latest note under a name, whichever instance wrote the note', async (journal, opener) => {
       const other = await opener.open()
       expect(await journal.readNote('a')).toBeUndefined()
       await journal.writeNote('a', 'one')
@@ -97,7 +97,7 @@ export function describeBegin({ name, test }: Subject): void {
       })
     })
 
-    test('no longer recognises a batch once its replay period is over', async (_journal, opener) => {
+    test('treats a resent batch as new once its replay period is over', async (_journal, opener) => {
       const clock = createJournalClock()
       const journal = await opener.open({ clock, leaseMs: DAY_MS })
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
@@ -117,7 +117,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await begun).toMatchObject({ kind: 'new', idsReused: false })
     })
 
-    test('recognises a batch for the full replay period, whatever the wall clock does', async (_journal, opener) => {
+    test('recognises a resent batch for the full replay period, even if the wall clock is set ahead', async (_journal, opener) => {
       const clock = createJournalClock()
       const one = batchOf(['a'], { name: 'one' })
       const late = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
@@ -127,12 +127,12 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.begin(late())).toEqual({ kind: 'known', batch, running: true })
       await clock.pass(2 * HOUR_MS)
       await journal.close()
-      // A process that starts with a wrong clock has never seen another time.
+      // A process that starts with a wrong wall clock cannot notice that the clock is wrong.
       const next = await opener.open({ clock, leaseMs: DAY_MS })
       expect(await next.begin(late())).toEqual({ kind: 'known', batch, running: true })
     })
 
-    test('returns the nearest older open record of each key in another batch', async (journal) => {
+    test('returns for each record the nearest older open record of its key in another batch', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const begun = await journal.begin(batchOf(['c', 'a', 'b']))
       expect(afterOf(begun)).toEqual({
@@ -148,7 +148,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
     })
 
-    test('orders thousands of records of one key at the cost of one row each', async (journal, opener) => {
+    test('returns one shared list of predecessors when two batches have thousands of records of one key', async (journal, opener) => {
       const keys = Array<string>(MANY).fill('a')
       const one = await beginNew(journal, batchOf(keys))
       const begun = await journal.begin(batchOf(keys))
@@ -173,7 +173,7 @@ export function describeBegin({ name, test }: Subject): void {
       ])
     })
 
-    test('finds the next older open record when the nearest one ends first', async (journal) => {
+    test('finds the next older open record of a key when the nearest older record is settled first', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const two = await beginNew(journal, batchOf(['a']))
       const begun = await journal.begin(batchOf(['b', 'a', 'c']))

@@ -15,8 +15,8 @@ const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: 
 }
 
 export function describeKnownMarks({ name, test }: Subject): void {
-  describe(`${name}: known marks`, () => {
-    test('finds the marks of older confirmed records of the key, whatever the case of their ids', async (journal) => {
+  describe(`a journal in ${name} (knownMarks)`, () => {
+    test('returns the marks of older confirmed records of the same key, and compares their ids without regard to case', async (journal) => {
       const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
       await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
       await journal.settle(older, [at(2, 'm-1', Number.NaN)])
@@ -29,7 +29,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await known(journal, { batch: 999, position: 0 }, 'm-1')).toEqual([[], 'none'])
     })
 
-    test('finds newer records of the key, including those of its own batch', async (journal) => {
+    test('reports whether the key has a newer record that is open or confirmed, in the same batch or in another', async (journal) => {
       const own = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const ask = (position: number): Promise<unknown> => known(journal, { batch: own, position }, 'm')
       expect(await Promise.all([ask(0), ask(1), ask(2)])).toEqual([
@@ -48,7 +48,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
-    test('finds lost older records of the key since the last confirmed one', async (journal) => {
+    test('returns the lost records of the same key since its last confirmed record', async (journal) => {
       const lost = (position: number): Settled => ({
         position,
         state: 'unknown',
@@ -71,7 +71,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(lostBefore.map((one) => [one.batch, one.position])).toEqual([[first, 0]])
     })
 
-    test('counts records received since the replaced batch as newer when a batch replaces an older one', async (journal) => {
+    test('counts records received since sinceMs as newer, for a batch that replaces an older batch', async (journal) => {
       const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
       await journal.settle(before, [at(0, 'm-1', 1)])
@@ -85,14 +85,14 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'none'])
     })
 
-    test('ignores records received more than thirty hours earlier', async (journal) => {
+    test('ignores records that were received more than thirty hours before the batch', async (journal) => {
       const older = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       await journal.settle(older, [at(0, 'm', 1)])
       const own = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 31 * HOUR_MS }))
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    test('finds the marks of all records of a batch with a single key', async (journal) => {
+    test('returns the mark of every older record in a batch of 1,200 records of one key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

@@ -5,14 +5,14 @@ import type { Subject } from './subject.ts'
 
 const MIB = 1024 ** 2
 
-/** Tests what a journal stores for newcomers: clients whose credentials were not accepted yet. */
+/** Tests how a journal stores the batches of newcomers, which are clients whose credentials V3 has not accepted yet. */
 export function describeNewcomers({ name, test }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
-  describe(`${name}: batches of newcomers`, () => {
-    test('make the journal forget no answered batch of their owner before their credentials are accepted', async (journal, opener) => {
+  describe(`a journal in ${name} (batches whose credentials V3 has not accepted)`, () => {
+    test('still recognises an answered batch until V3 accepts the credentials of a newer batch with the same ids', async (journal, opener) => {
       const first = await beginNew(journal, one)
       await journal.settle(first, [confirmed(0)])
       journal.answered(first)
@@ -21,14 +21,14 @@ export function describeNewcomers({ name, test }: Subject): void {
       await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
       expect(await journal.begin(one)).toMatchObject(known(first))
       const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
-      // Another instance confirms it, for example after this one has crashed.
+      // Another instance may confirm the batch, for example after the first instance has crashed.
       const other = await opener.open()
       expect(await other.begin(one)).toMatchObject(known(first))
       await journal.settle(third, [confirmed(0)])
       expect(await other.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('make the journal forget only batches that were answered when they arrived', async (journal) => {
+    test('still recognises a batch that was answered only after a newer batch with the same ids arrived', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -37,21 +37,21 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    test('do not prevent a batch from being recognised, however many of them have the same ids', async (journal) => {
+    test('still recognises an earlier batch when 120 such batches have the same ids', async (journal) => {
       const first = await beginNew(journal, one)
       for (let count = 0; count < 120; count += 1)
         await beginNew(journal, { ...batchOf([`x${count}`], { name: 'ids' }), newcomer: true })
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    test('leave nothing but the totals when their credentials are rejected', async (journal, opener) => {
+    test('deletes everything but the totals of a batch when V3 rejects its credentials', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
       const { batch, lease } = begun as { batch: number; lease: number }
       await expect(journal.forget(batch, 1, lease)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await journal.forget(batch, 2, lease)
-      // A lost answer makes the caller repeat the call.
+      // The caller repeats the call if the answer was lost.
       await journal.forget(batch, 2, lease)
       expect(await journal.load(batch)).toBeUndefined()
       expect(await journal.begin(denied)).toMatchObject({ kind: 'new' })
@@ -60,7 +60,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       ])
     })
 
-    test('are not deleted if a record may have been applied', async (journal) => {
+    test('refuses to delete a batch of which a record may have been applied', async (journal) => {
       const begun = await journal.begin({ ...batchOf(['a', 'b']), newcomer: true })
       const { batch, lease } = begun as { batch: number; lease: number }
       await journal.settle(batch, [confirmed(0)])
@@ -68,7 +68,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    test('share one limit on bytes, and take nothing from the limit of an accepted owner', async (_journal, opener) => {
+    test('limits their stored bytes in total, without reducing the limit of an owner with accepted credentials', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),
@@ -78,7 +78,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       const full = { code: 'ADP_OVERLOADED' }
       const first = await beginNew(journal, large('one', true, 'a'))
       await expect(journal.begin(large('two', true, 'b'))).rejects.toMatchObject(full)
-      // A resend of an earlier batch gets its answer.
+      // A resend of a stored batch needs no more bytes.
       expect(await journal.begin(large('one', true, 'a'))).toMatchObject(known(first))
       await beginNew(journal, large('three', false, 'c'))
       await beginNew(journal, large('three', true, 'd'))

@@ -7,8 +7,8 @@ export function describeOwnership({ name, test }: Subject): void {
   const [one, two] = [batchOf(['a'], { name: 'ids' }), batchOf(['b'], { name: 'ids' })]
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
 
-  describe(`${name}: ownership`, () => {
-    test('recognises both batches if ids were reused for other bytes', async (journal, opener) => {
+  describe(`a journal in ${name} (resent batches)`, () => {
+    test('recognises two batches with the same ids and different bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       const other = await opener.open()
@@ -18,7 +18,7 @@ export function describeOwnership({ name, test }: Subject): void {
       }
     })
 
-    test('treats bytes as a new batch once their client got the reply and reused the ids', async (journal, opener) => {
+    test('treats a batch as new once its client got the reply and reused the ids for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin(one)).toEqual(known(first))
@@ -27,7 +27,7 @@ export function describeOwnership({ name, test }: Subject): void {
       const third = await other.begin(one)
       expect(third).toMatchObject({ kind: 'new', idsReused: true })
       expect(third.batch).toBeGreaterThan(second)
-      // The reply to the second batch was not written out, so it is still recognised.
+      // The second batch has not been answered, so the journal still recognises the batch.
       expect(await journal.begin(two)).toEqual(known(second))
       journal.answered(third.batch)
       journal.answered(second)
@@ -35,7 +35,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('no longer recognises an answered batch once the batch that reused its ids is resent', async (journal) => {
+    test('treats an answered batch as new if the ids are used alternately with another batch', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -43,7 +43,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    test('stores that a batch was answered, so that it still counts as answered after a restart', async (journal, opener) => {
+    test('stores that a batch was answered, so that the batch counts as answered after a restart', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       await journal.close()
@@ -52,14 +52,14 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await next.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('still recognises an answered batch when another owner uses its ids', async (journal) => {
+    test('still recognises an answered batch when another owner reuses its ids', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    test('recognises resent batches among batches that are committed together', async (journal) => {
+    test('recognises a resend that is committed together with its original', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -70,7 +70,7 @@ export function describeOwnership({ name, test }: Subject): void {
       ])
     })
 
-    test('returns the open records that records of newer batches wait for', async (journal) => {
+    test('lists with blocking() the open records for which records of newer batches wait', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])
@@ -84,7 +84,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.blocking([first])).toEqual([])
     })
 
-    test('never reopens a record that was superseded without an outcome', async (journal) => {
+    test('never reopens a record that was superseded while its outcome was unknown', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
       await journal.settle(batch, [{ position: 0, ...superseded }])

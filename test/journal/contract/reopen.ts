@@ -5,8 +5,8 @@ import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
 export function describeReopen({ name, test }: Subject): void {
-  describe(`${name}: reopen`, () => {
-    test('reopens records that are due or resent, and shows their last outcome until they are settled', async (journal) => {
+  describe(`a journal in ${name} (reopen)`, () => {
+    test('reopens records that wait for a retry or a resend, and keeps their last outcome until they are settled again', async (journal) => {
       const old = await beginNew(journal, batchOf(['z', 'a']))
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(batch, [
@@ -53,7 +53,7 @@ export function describeReopen({ name, test }: Subject): void {
       ])
     })
 
-    test('returns the older open record of its own batch if that was reopened earlier', async (journal) => {
+    test('returns an older record of the same batch as predecessor if that older record was reopened by an earlier call', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
       const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
       await journal.settle(
@@ -61,7 +61,7 @@ export function describeReopen({ name, test }: Subject): void {
         [0, 1, 2, 3].map((position) => ({ position, ...parked })),
       )
       expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // Records that are reopened together have one sender, which keeps their order.
+      // One sender posts the records that are reopened together, and keeps their order.
       expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
         new Map([
           [1, []],
@@ -71,7 +71,7 @@ export function describeReopen({ name, test }: Subject): void {
       )
     })
 
-    test('does not reopen a record with a newer open record of its key', async (journal) => {
+    test('does not reopen a record if its key has a newer open record', async (journal) => {
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
         old,
@@ -81,7 +81,7 @@ export function describeReopen({ name, test }: Subject): void {
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map([[1, []]]))
     })
 
-    test('does not reopen a record if a newer one of its key may have been applied', async (journal) => {
+    test('does not reopen a record if a newer record of its key may have been applied', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))
@@ -94,7 +94,7 @@ export function describeReopen({ name, test }: Subject): void {
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
 
-    test('does not reopen records of a batch that another instance works on', async (journal, opener) => {
+    test('does not reopen records of a batch while another instance holds open records of the batch', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()
@@ -105,7 +105,7 @@ export function describeReopen({ name, test }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    test('lists due records, beginning with the records that are due for the longest time', async (journal) => {
+    test('lists due records, and begins with the records that have been due longest', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

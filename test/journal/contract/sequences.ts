@@ -7,7 +7,7 @@ import { followScript, scripts } from '../model.ts'
 import type { Subject } from './subject.ts'
 
 export function describeSequences({ name, runs, withOpener, test }: Subject): void {
-  describe(`${name}: any sequence of calls`, () => {
+  describe(`a journal in ${name} (random calls)`, () => {
     test('counts each record once when two instances make the same calls at the same time', async (journal, opener) => {
       const journals = [journal, await opener.open()]
       const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const
@@ -49,12 +49,12 @@ export function describeSequences({ name, runs, withOpener, test }: Subject): vo
         { partner: 'partner 0', open: 0, holds: true },
         { partner: 'partner 1', open: 0, holds: true },
       ])
-      // Every counted record is in the tables.
+      // The tables contain every record that the totals count.
       for (const { received, kept } of balances)
         expect(Object.values(kept).reduce((sum, n) => sum + n, 0)).toBe(received)
     })
 
-    it('gives the same answers as the model, and counts each record once', async () => {
+    it('gives the same answers as a simple model, and counts each record once', async () => {
       await fc.assert(
         fc.asyncProperty(scripts, (script) =>
           withOpener(async (opener) => followScript(await opener.open(), script)),

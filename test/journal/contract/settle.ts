@@ -7,7 +7,7 @@ import type { Subject } from './subject.ts'
 const HOUR_MS = 3_600_000
 
 export function describeSettle({ name, test }: Subject): void {
-  describe(`${name}: settle`, () => {
+  describe(`a journal in ${name} (settle)`, () => {
     test('stores outcomes, and accepts the same outcomes again without a change', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const outcomes: Settled[] = [
@@ -46,7 +46,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
-    test('accepts times with fractions, and any text as answer or reason', async (journal) => {
+    test('rounds times with fractions to whole milliseconds, and makes any text storable as answer or reason', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
       const odd = 'é\u0000\ud800\n😀'
       const outcome: Settled = {
@@ -65,11 +65,11 @@ export function describeSettle({ name, test }: Subject): void {
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])
       expect(await journal.due(START_MS + 1.1, 1)).toEqual([{ batch, positions: [0] }])
-      // If the clock was set back, records do not wait for an hour because of that.
+      // A record is due at once if the clock was set back by an hour.
       expect(await journal.due(START_MS - HOUR_MS, 1)).toEqual([{ batch, positions: [0] }])
     })
 
-    test('refuses all outcomes if one record is already settled differently', async (journal) => {
+    test('refuses all outcomes of a call if one of its records already has a different outcome', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [confirmed(1)])
       const other: Settled[] = [confirmed(0), { position: 1, state: 'refused', answer: 'no' }]
@@ -111,7 +111,7 @@ export function describeSettle({ name, test }: Subject): void {
         ['confirmed', 'answer 4'], ['refused', 'no'], ['confirmed', 'answer 6'],
       ]) // prettier-ignore
       expect(await journal.balances()).toMatchObject([{ received: 7, open: 1, confirmed: 4, refused: 2 }])
-      // Each record keeps its own key: a newer batch waits for the open one.
+      // Each record keeps its own key, so a newer batch waits for the open record.
       expect(afterOf(await journal.begin(batchOf(['g', 'a', 'c'])))).toEqual({
         1: [{ batch, position: 0 }],
       })
@@ -124,7 +124,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect((await statesOf(journal, batch))[0]).toBe('open')
     })
 
-    test('supersedes older records of the key once a newer one is confirmed', async (journal) => {
+    test('supersedes older records of the key once a newer record is confirmed', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(old, [
@@ -170,7 +170,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('supersedes older records when a newer one may have been applied and will not be read back', async (journal) => {
+    test('supersedes older records of the key if a newer record may have been applied and will not be read back', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
@@ -180,14 +180,14 @@ export function describeSettle({ name, test }: Subject): void {
       const newer = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(newer, [
         { position: 0, state: 'unknown', answer: '?', reason: 'overwritten', deadLetter: true },
-        // Until the outcome of this record is known, it blocks the older one by itself.
+        // A record with an unknown outcome that will be retried blocks the older record without superseding it.
         { position: 1, state: 'unknown', answer: '?', retry },
       ])
       expect(await statesOf(journal, old)).toEqual(['refused, superseded', 'parked'])
       expect((await journal.reopen(old, [0, 1], undefined)).after).toEqual(new Map())
     })
 
-    test('supersedes a record that is settled together with a newer one of its key', async (journal, opener) => {
+    test('supersedes a record that is settled in the same call as a newer record of its key', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'a', 'a', 'b']))
       await journal.settle(batch, [
         { position: 0, state: 'parked', answer: 'ok', retry: START_MS },
@@ -206,7 +206,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('supersedes a record only once if its key is confirmed twice', async (journal, opener) => {
+    test('counts a record as superseded once if two newer records of its key are confirmed', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))
@@ -215,7 +215,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect(await (await opener.inspect()).balances()).toMatchObject([{ holds: true }])
     })
 
-    test('does not supersede a record when the newer one is refused', async (journal) => {
+    test('does not supersede a record when a newer record of its key is refused', async (journal) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a']))

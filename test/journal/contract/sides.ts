@@ -27,15 +27,15 @@ async function settledOnV3(
 }
 
 export function describeSides({ name, test }: Subject): void {
-  describe(`${name}: batches for V2 and V3`, () => {
-    test('treats each copy of a batch for V2 as new if the caller does not say that it is a resend', async (journal) => {
+  describe(`a journal in ${name} (batches for V2 and V3)`, () => {
+    test('treats each copy of a batch for V2 as new if the caller gives no resendOf', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    test('recognises a resend to V2 of a batch that V2 got after the batch number in resendOf', async (journal) => {
+    test('recognises a resend to V2 of a copy with a higher batch number than resendOf', async (journal) => {
       const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
       const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
       expect(first.kind).toBe('new')
@@ -48,12 +48,12 @@ export function describeSides({ name, test }: Subject): void {
         earlier: [first.batch],
       })
       expect(await beginNew(journal, resend(third))).toBeGreaterThan(third)
-      // Neither other ids nor other bytes are a resend.
+      // A batch with other ids or other bytes is not a resend.
       await beginNew(journal, onV2(['a'], 'two', { resendOf: 0 }))
       await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
     })
 
-    test('returns all copies that V2 got, newest first, when the batch is resent to V3', async (journal) => {
+    test('returns all copies that were for V2, newest first, when the batch is resent to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -64,12 +64,12 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    test('recognises a batch that V3 got when the batch is resent to V2', async (journal) => {
+    test('recognises a batch that was for V3 when the batch is resent to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    test('lets only one of two equal batches replace the copies that V2 got', async (journal) => {
+    test('lets only one of two equal batches for V3 replace the copies that were for V2', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -77,11 +77,11 @@ export function describeSides({ name, test }: Subject): void {
       const [first, second] = await Promise.all([journal.begin(replacing), journal.begin(replacing)])
       expect([first.kind, second.kind]).toEqual(['new', 'known'])
       expect(second.batch).toBe(first.batch)
-      // V2 serves again, but the batch belongs to V3 from now on.
+      // The batch belongs to V3 from now on, even if the partner goes back to V2.
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    test('treats bytes as a new batch once their client got the reply to the last copy', async (journal) => {
+    test('treats a batch as new once the last of its copies was answered and its ids were reused', async (journal) => {
       const [first, second] = [
         await beginNew(journal, onV2(['a'], 'ids')),
         await beginNew(journal, onV2(['a'], 'ids')),
@@ -95,7 +95,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
     })
 
-    test('reports that it did not examine all copies sent to V2 when there are too many', async (journal) => {
+    test('reports with isCut that it examined only some of the copies for V2 if a batch has 100 copies', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -103,7 +103,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    test('does not let a batch replace one that has newer records of its keys', async (journal, opener) => {
+    test('does not let a batch replace another batch if the keys have newer records', async (journal, opener) => {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
       await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
@@ -124,7 +124,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
     })
 
-    test('lets a batch replace another if newer records of its keys were not applied', async (journal) => {
+    test('lets a batch replace another batch if the newer records of its keys were refused', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -134,7 +134,7 @@ export function describeSides({ name, test }: Subject): void {
       })
     })
 
-    test('does not replace a batch that was sent to V2 later', async (journal) => {
+    test('does not let a batch replace an earlier copy if a later copy was for V2', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -157,7 +157,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    test('reopens an older record of a key for a read-back before V2 gets a newer one', async (journal) => {
+    test('reopens an older record of a key for a read-back while newer records for V2 wait', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
@@ -171,14 +171,14 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.olderUnsettled([{ batch: first, position: 0 }])).toEqual([])
     })
 
-    test('never reopens a record if a newer record of its key is for V3', async (journal) => {
+    test('does not reopen a record for a read-back if a newer record of its key is for V3', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       await beginNew(journal, batchOf(['a']))
       await beginNew(journal, onV2(['a']))
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(0)
     })
 
-    test('supersedes older records when V2 applied or may have applied a newer one', async (journal) => {
+    test('supersedes older records of the key when V2 applied or may have applied a newer record', async (journal) => {
       for (const end of [confirmed(0), unknown(0)]) {
         const lost = await settledOnV3(journal, 'a', unknown(0, 5))
         const waiting = await settledOnV3(journal, 'b', parked(0))
@@ -190,11 +190,11 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    test('supersedes a record that ends after a newer one that V2 may have received', async (journal) => {
+    test('supersedes a record that is settled after a newer record of its key that V2 may have applied', async (journal) => {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
-        // The process that sent it died while it waited for the older record.
+        // The process that held the newer batch died while this batch waited for the older record.
         const newer = await beginNew(journal, onV2(['a']))
         await journal.settle(newer, [ofLost('unknown', 0)])
         await journal.settle(older, [end])
@@ -210,7 +210,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    test('does not supersede older records when V2 refuses the newer one', async (journal) => {
+    test('does not supersede older records of the key when V2 refuses a newer record', async (journal) => {
       const waiting = await settledOnV3(journal, 'a', parked(0))
       const batch = await beginNew(journal, onV2(['a']))
       await journal.settle(batch, [{ position: 0, state: 'refused', answer: undefined }])

@@ -23,7 +23,7 @@ export interface Subject {
   /** The number of random sequences of calls. */
   readonly runs: number
   readonly withOpener: WithOpener
-  /** Declares a test that gets an open journal. */
+  /** Defines a test that receives an open journal. */
   readonly test: (what: string, work: (journal: DurableJournal, opener: Opener) => Promise<void>) => void
 }
 

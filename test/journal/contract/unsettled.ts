@@ -4,8 +4,8 @@ import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
 export function describeUnsettled({ name, test }: Subject): void {
-  describe(`${name}: unsettled records`, () => {
-    test('are the open records and the records with a retry time, counted by partner', async (journal) => {
+  describe(`a journal in ${name} (unsettled)`, () => {
+    test('counts the open records and the records with a retry time by partner', async (journal) => {
       expect([...(await journal.unsettled())]).toEqual([])
       const acme = await beginNew(journal, batchOf(['a', 'b', 'c', 'd', 'e']))
       await beginNew(journal, batchOf(['f'], { partner: 'brill' }))
@@ -16,7 +16,7 @@ export function describeUnsettled({ name, test }: Subject): void {
         confirmed(0),
         { position: 1, state: 'unknown', answer: undefined, retry: START_MS + 5 },
         { position: 2, state: 'parked', answer: undefined, retry: START_MS + 5 },
-        // Only a resend of the batch makes these two records open again.
+        // These two records become open again only if the client resends the batch.
         { position: 3, state: 'unknown', answer: undefined },
         { position: 4, state: 'notApplied', answer: undefined, retry: 'resend' },
       ])

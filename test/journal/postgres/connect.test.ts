@@ -6,7 +6,7 @@ import { missingPooler, startPooler } from '../../support/postgres/start-pooler.
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 import { batchOf, beginNew } from '../batches.ts'
 
-describe.skipIf(missingPostgres() !== undefined)('the connections of a journal', () => {
+describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQL journal', () => {
   let postgres: TestPostgres
   let url: string
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
   })
   afterAll(() => postgres.close())
 
-  test('fail the next statement, but not the process, when they break between two statements', async () => {
+  test('fail the next statement, but do not end the process, if they break between two statements', async () => {
     const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()
@@ -60,7 +60,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
       expect(await readSettings(one)).toEqual(['on', 'read committed', 'off', 'off'])
   })
 
-  test('give two instances different batch numbers when the database defaults to repeatable read', async () => {
+  test('give two instances different batch numbers even if the database defaults to repeatable read', async () => {
     const database = await postgres.createDatabase()
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
     await pool.query(
@@ -84,7 +84,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
 
   describe.skipIf(missingPooler() !== undefined)('through a pooler', () => {
     test.each(['transaction', 'statement'] as const)(
-      'are refused when the pooler pools by %s',
+      'are refused if the pooler pools by %s',
       async (mode) => {
         const through = await startPooler(await postgres.createDatabase(), mode)
         for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a journal',
       },
     )
 
-    test('use the settings of the journal when the pooler pools by session', async () => {
+    test('use the settings of the journal if the pooler pools by session', async () => {
       const through = await startPooler(await postgres.createDatabase(), 'session')
       expect(await readSettings(through)).toEqual(['on', 'read committed', 'off', 'off'])
       const journal = await openJournal({ url: through })

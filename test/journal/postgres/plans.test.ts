@@ -15,7 +15,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[]
 }
 
-/** The first column of each index, which a search has to fix. */
+/** The first column of each index. A search by index has a condition on this column. */
 const firstColumns: Readonly<Record<string, string>> = {
   journal_records_pkey: 'batch',
   journal_records_active: 'key',
@@ -29,7 +29,7 @@ const firstColumns: Readonly<Record<string, string>> = {
 /** Tables that always have only a few rows. */
 const smallTables = new Set(['journal_commits', 'journal_instances', 'journal_meta', 'journal_ledger'])
 
-/** Indexes with only a few rows: those of the small tables, and that of the batches with open records. */
+/** Indexes with only a few rows: the indexes of the small tables, and the index of the batches with open records. */
 const smallIndexes = /^journal_(?:commits|instances|meta)_|^journal_batches_open$/
 
 /** Returns the nodes of a plan that read more rows with every batch that the journal stores. */
@@ -46,7 +46,7 @@ function findPasses(node: PlanNode): readonly string[] {
   return isSearch ? inner : [...inner, `${type} of ${index} by ${condition ?? 'nothing'}`]
 }
 
-describe.skipIf(missingPostgres() !== undefined)('query plans for empty tables', () => {
+describe.skipIf(missingPostgres() !== undefined)('the query plans of PostgreSQL for empty tables', () => {
   let postgres: TestPostgres
   let pool: Pool
   beforeAll(async () => {
@@ -73,7 +73,7 @@ describe.skipIf(missingPostgres() !== undefined)('query plans for empty tables',
           `explain (format json) execute "${name}"${values}`,
         )
         const [plan] = rows[0]?.['QUERY PLAN'] ?? []
-        // The newest batch is one step from the end of its index.
+        // The statement `open` reads only the last entry of the index, which is the newest batch.
         const passes = plan === undefined ? ['no plan'] : findPasses(plan.Plan)
         expect(passes).toEqual(name === 'open' ? ['Index Scan of journal_batches_pkey by nothing'] : [])
       } finally {
