@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createProcessorShare } from '../../src/compare/processor-share.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** Creates a thread whose processor time the test spends. The other threads of the process use `busy` processors. */
+/** Creates a thread whose use of processor time the test controls. The other threads of the process use `busy` processors. */
 function createThread(busy = 0) {
   const clock = createManualClock()
   const stop = new AbortController()
@@ -22,11 +22,11 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 it.each([
   ['a tenth', 'are idle', 0, 6_000],
-  ['less', 'are half busy', 0.5, 3_600],
+  ['six hundredths', 'use half a processor', 0.5, 3_600],
   ['a fiftieth', 'use a whole processor', 1, 1_200],
   ['a fiftieth', 'use several processors', 3, 1_200],
 ])(
-  'gives background work %s of a processor while the other threads %s',
+  'createProcessorShare gives background work %s of a processor while the other threads %s',
   async (_share, _others, busy, expectedMs) => {
     const { clock, stop, work } = createThread(busy)
     let pieces = 0
@@ -49,7 +49,7 @@ it.each([
   },
 )
 
-it('carries over little unused time, and deducts all the time that earlier work used', async () => {
+it('createProcessorShare carries over little unused time, and deducts all the time of earlier work', async () => {
   const { clock, share, work } = createThread()
   await clock.pass(60_000)
   await work(1_050)
@@ -63,7 +63,7 @@ it('carries over little unused time, and deducts all the time that earlier work 
   expect(await begun).toBe(true)
 })
 
-it('releases all waiting work when the adapter stops', async () => {
+it('createProcessorShare releases all waiting work when the adapter stops', async () => {
   const { stop, share, work } = createThread()
   await work(1_000_000)
   const waiting = [share.begin(), share.begin()]

@@ -8,13 +8,13 @@ import { writeReport } from '../../src/compare/report/write-report.ts'
 import { emptyRun, hostileRun, liveRun, schoolRun, termRun } from './report/sample-runs.ts'
 
 test.each([emptyRun, termRun(), schoolRun(), liveRun(), hostileRun()])(
-  'reads a document that was written, sample %#',
+  'readRunDocument reads a written document without a change, sample %#',
   (document) => {
     expect(readRunDocument(JSON.stringify(document), 'a run')).toEqual(document)
   },
 )
 
-test('drops members that the format does not define', () => {
+test('readRunDocument drops members that the format does not define', () => {
   const text = `{"__proto__":{"polluted":1},"rows":[{"Comment":"late"}],${JSON.stringify(emptyRun).slice(1)}`
   expect(readRunDocument(text, 'a run')).toEqual(emptyRun)
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
@@ -47,7 +47,7 @@ test.each([
     json({ differences: [{ path: 'Comment', kind: 'gone', v2Class: '', v3Class: '', count: 1 }] }),
     'differences.0.kind: Invalid option',
   ],
-])('refuses %s and names the cause', (_case, text, message) => {
+])('readRunDocument refuses %s and names the cause', (_case, text, message) => {
   expect(() => readRunDocument(text, 'a.json')).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',
@@ -56,7 +56,7 @@ test.each([
   )
 })
 
-test('reads or refuses any JSON and never quotes it', () => {
+test('readRunDocument reads or refuses any JSON, and never quotes the JSON in its error', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(30), (text, at) => {
       const names = Object.keys(emptyRun)

@@ -42,7 +42,7 @@ const ready: AdviceInput = {
 const has = (text: string): unknown => expect.stringContaining(text)
 
 describe('advise', () => {
-  it('is ready if there is enough evidence', () => {
+  it('is "ready" with the figures if there is enough evidence', () => {
     expect(advise(ready)).toEqual({
       verdict: 'ready',
       missing: [],
@@ -61,22 +61,22 @@ describe('advise', () => {
   })
 
   it.each<[string, Partial<AdviceInput>, string, string]>([
-    ['few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1000'],
-    ['few batches', { seen: { v2: enough, v3: { ...enough, batches: 9 } } }, 'inconclusive', '9 of 100'],
-    ['few schools', { seen: { v2: enough, v3: { ...enough, schools: 1 } } }, 'inconclusive', '1 of 3 schools'],
-    ['codes that only V2 has seen', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', '2 attendance codes'],
+    ['too few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1000'],
+    ['too few batches', { seen: { v2: enough, v3: { ...enough, batches: 9 } } }, 'inconclusive', '9 of 100'],
+    ['too few schools', { seen: { v2: enough, v3: { ...enough, schools: 1 } } }, 'inconclusive', '1 of 3 schools'],
+    ['attendance codes that were written on V2 but not on V3', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', '2 attendance codes'],
     ['guards with too few writes', { guards }, 'inconclusive', 'guards'],
-    ['few days at the stage', { stageSinceMs: nowMs - 30 * HOUR_MS }, 'not yet', '1.2 of 5 days'],
-    ['unreadable writes', { unreadable: 3 }, 'not yet', 'rollout set acme canary --restart-evidence'],
-    ['a cool-down', { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } }, 'not yet', 'V3 does worse. No step forward is taken for another 2 min'],
+    ['too few days at the stage', { stageSinceMs: nowMs - 30 * HOUR_MS }, 'not yet', '1.2 of 5 days'],
+    ['writes whose bodies could not be read', { unreadable: 3 }, 'not yet', 'rollout set acme canary --restart-evidence'],
+    ['a running cool-down', { coolDown: { finding: 'V3 does worse.', untilMs: nowMs + 60_001 } }, 'not yet', 'V3 does worse. No step forward is taken for another 2 min'],
     ['an unrecorded batch', { quietUntilMs: nowMs + 300_000 }, 'not yet', 'another 5 min'],
     ['an instance that has not acknowledged the stage', { unacknowledged: ['b'] }, 'not yet', 'revision: b'],
-    ['a lost instance', { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] }, 'not yet', 'rollout dismiss 12'],
+    ['an instance that does not renew its lease', { lost: [{ instance: 12, host: 'far', pid: 77, leaseUntilMs: nowMs }] }, 'not yet', 'rollout dismiss 12'],
     ['a pending change', { pending: true }, 'not yet', 'pending'],
     ['credentials that V3 has not seen yet', { credentials: 'notTried' }, 'not yet', 'credentials'],
     ['refused credentials', { credentials: 'refused' }, 'blocked', 'credentials'],
     ['a peak beyond what V3 allows', { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } }, 'blocked', 'v3.callsPerSecond'],
-  ])('is not ready with %s, and says so in one sentence', (_, change, verdict, sentence) => {
+  ])('is not "ready" with %s, and names this obstacle in one sentence', (_, change, verdict, sentence) => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [has(sentence)] })
   }) // prettier-ignore
 
@@ -91,7 +91,7 @@ describe('advise', () => {
     expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([has('alarm')])
   })
 
-  it('blocks a step whose peak needs more calls per second than V3 allows: one call per batch, and at canary only the percentage', () => {
+  it('blocks a step if the peak load needs more calls per second than V3 allows, and counts one call per group of records and only the percentage at canary', () => {
     const load = { peakRecordsPerSecond: 40, callsPerSecond: 5, recordsPerCall: 10 }
     expect(advise({ ...ready, load }).verdict).toBe('ready')
     const single = { ...load, recordsPerCall: 1 }
@@ -103,7 +103,7 @@ describe('advise', () => {
     expect(advise({ ...ready, load: { ...load, callsPerSecond: undefined } }).verdict).toBe('ready')
   })
 
-  it('is inconclusive without writes, however long the partner is at the stage', () => {
+  it('is "inconclusive" without writes, however long the partner has been at the stage', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     for (const stage of ['shadow', 'canary', 'v3'] as const) {
       const input = {
@@ -117,7 +117,7 @@ describe('advise', () => {
     }
   })
 
-  it('judges shadow by the writes on V2, and requires nothing at legacy', () => {
+  it('requires writes on V2 for the step from shadow, and no writes for the step from legacy', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     const shadow = {
       ...ready,
@@ -137,7 +137,7 @@ describe('advise', () => {
     ).toBe('ready')
   })
 
-  it('requires no more schools than schoolShare implies', () => {
+  it('requires one school per schoolShare of the writes, and at most three', () => {
     const verdictOf = (schools: number, schoolShare: number): string => {
       const thresholds = { ...ready.thresholds, schoolShare }
       return advise({ ...ready, thresholds, seen: { v2: enough, v3: { ...enough, schools } } }).verdict
@@ -152,7 +152,7 @@ describe('advise', () => {
     ])
   })
 
-  it('returns the next stage of each stage', () => {
+  it('offers one step from each stage with nextStep()', () => {
     const steps = (['legacy', 'shadow', 'canary', 'v3', 'complete'] as const).map(
       (stage) => nextStep({ stage })?.stage,
     )
@@ -206,39 +206,39 @@ function judged(given: Partial<ComparisonFigures>, target: Stage = 'canary'): re
 }
 
 describe('advise with comparison', () => {
-  it('is ready if enough was compared', () => {
+  it('is "ready" if enough records were compared', () => {
     expect(judged({})).toEqual(['ready'])
   })
 
   it.each<[string, Partial<ComparisonFigures>, unknown[]]>([
-    ['no comparison', nothing, ['inconclusive', has('0 of 598 learners and days, 0 of 5 days')]],
-    ['no read-back', { ...nothing, check: 'readBack' }, ['not yet', has('partners[].check.v2')]],
+    ['no comparisons', nothing, ['inconclusive', has('0 of 598 learners and days, 0 of 5 days')]],
+    ['no comparisons of marks that were read back', { ...nothing, check: 'readBack' }, ['not yet', has('partners[].check.v2')]],
     ['a sample that was compared in part', { comparedShare: 0.89994 }, ['not yet', has('89.99 %')]],
-    ['too few pairs', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', has('100 of 598')]],
+    ['too few pairs of learner and day', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', has('100 of 598')]],
     ['one school with most of the pairs', { countedPairs: 25, bound: 0.113 }, ['inconclusive', has('25 of 598'), has('25 count')]],
     ['pairs of two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 0.5')]],
     ['pairs of one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 1')]],
     ['too many differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', has('0.61 %'), has('1500 count')]],
     ['few enough differences to be ready', { differing: 1, bound: 0.0032 }, ['ready']],
     ['comparisons on too few days', { days: 4, check: 'readBack' }, ['inconclusive', has('4 of 5 days')]],
-    ['a code that was seen but not compared', { codes: ['a', 'b', 'c'] }, ['inconclusive', has('1 of the 4 attendance codes')]],
-    ['a code that could not be compared', { codesNotCompared: ['e'] }, ['inconclusive', has('1 of the 5 attendance codes')]],
+    ['an attendance code that was written but not compared', { codes: ['a', 'b', 'c'] }, ['inconclusive', has('1 of the 4 attendance codes')]],
+    ['an attendance code that could not be compared', { codesNotCompared: ['e'] }, ['inconclusive', has('1 of the 5 attendance codes')]],
     ['no compared record with a comment or a correction', { traits: ['late'] }, ['inconclusive', has('comment'), has('corrected')]],
-    ['records that only a POST could check', { unchecked: 12 }, ['ready']],
-    ['a code of which V2 refused each record', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
+    ['records that were not checked because V2 refused them', { unchecked: 12 }, ['ready']],
+    ['an attendance code whose records V2 always refused', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
     ['damaged evidence', { damaged: true }, ['not yet', has('damaged')]],
-    ['a full storage of pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learners and days differ'), has('1500 count'), has('--restart-evidence')]],
-  ])('judges %s', (_, given, expected) => {
+    ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learners and days differ'), has('1500 count'), has('--restart-evidence')]],
+  ])('returns the right verdict and sentences for %s', (_, given, expected) => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
 
-  it('requires no comparison before complete, but still counts differences', () => {
+  it('requires no comparisons for the step to complete, but reports too many differences', () => {
     expect(judged(nothing, 'complete')).toEqual(['ready'])
     expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
     expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
   })
 
-  it('needs the reply check at shadow and read-backs at canary and v3', () => {
+  it('is based on the reply check at shadow and on the check of read-backs at canary and v3', () => {
     expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

@@ -31,7 +31,7 @@ describe('decide', () => {
     expect(sideOf(settingOf(0), 'v3Path', 'school')).toBe('v3')
   })
 
-  it('moves units at canary in a fixed order: raising the percentage moves no unit back to V2', () => {
+  it('moves units to V3 in a fixed order at canary, so that a higher percentage moves no unit back to V2', () => {
     const units = Array.from({ length: 200 }, (_, index) => `school ${index}`)
     const all = Array.from({ length: 101 }, (_, percent) =>
       units.filter((unit) => sideOf(settingOf(percent), 'batch', unit) === 'v3'),
@@ -57,12 +57,12 @@ describe('decide', () => {
     expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
   })
 
-  it('positions a unit by secret and partner, so that no client can choose its side', () => {
+  it('positions a unit by the secret and the partner, so that no client can choose its side', () => {
     const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
   })
 
-  it('returns undefined without the secret at canary only', () => {
+  it('returns undefined if the secret is missing at canary, and needs no secret at any other stage', () => {
     const without = (stage: StageSetting['stage']) =>
       decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
     expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])

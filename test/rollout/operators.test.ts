@@ -33,12 +33,12 @@ describe('identifyOperator', () => {
     })
   })
 
-  it.each(operators)('identifies $name by the token', ({ name, role }) => {
+  it.each(operators)('returns the operator $name for the token of $name', ({ name, role }) => {
     expect(identifyOperator(operators, `token of ${name}`, 'alice')).toEqual({ name, role, reveal: false })
   })
 
   it.each([undefined, 'token of dora', 'ann', operators[0]?.tokenSha256])(
-    'refuses the unknown token %s without naming it',
+    'refuses the unknown token %s without repeating the token',
     (token) => {
       const message = refusal(() => identifyOperator(operators, token, 'alice'))
       expect(message).toMatch(/MARKBRIDGE_OPERATOR_TOKEN/)
@@ -52,14 +52,14 @@ describe('expectAllowed', () => {
     ['operator', ['look', 'set', 'dismiss', 'approve', 'back']],
     ['approver', ['look', 'approve', 'back']],
     ['viewer', ['look']],
-  ])('lets the role %s do %j only', (role, actions) => {
+  ])('allows the role %s only the actions %j', (role, actions) => {
     const all = ['look', 'set', 'dismiss', 'approve', 'back'] as const
     expect(all.filter((action) => refusal(() => expectAllowed({ name: 'x', role }, action)) === '')).toEqual(
       actions,
     )
   })
 
-  it('names the roles that may do what it refuses', () => {
+  it('names the roles that may perform the refused action', () => {
     expect(refusal(() => expectAllowed({ name: 'bert', role: 'approver' }, 'set'))).toMatch(
       /bert.*approver.*set.*operator/,
     )
@@ -71,16 +71,16 @@ describe('expectOther', () => {
   const bert = { name: 'bert', role: 'approver' } as const
   const alice = { name: 'os:alice', role: 'operator' } as const
   it.each([
-    ['approves a change of another operator', bert, 'ann', operators, ''],
+    ['accepts an approver of a change that another operator proposed', bert, 'ann', operators, ''],
     ['refuses the operator who proposed the change', ann, 'ann', operators, 'another operator'],
-    ['refuses the proposer if the name differs in capitals only', ann, 'Ann', operators, 'another operator'],
-    ['refuses a viewer', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
-    ['refuses a proposal by a system user once operators are configured', bert, 'os:alice', operators, 'Propose it again'],
-    ['refuses a proposal by an operator who has become an approver', ann, 'bert', operators, 'Propose it again'],
-    ['refuses a proposal by an operator who was removed', bert, 'dora', operators, 'Propose it again'],
-    ['approves a change of another system user', alice, 'os:bob', [], ''],
+    ['refuses the operator who proposed the change if the name differs in capitals only', ann, 'Ann', operators, 'another operator'],
+    ['refuses a viewer as approver of a change', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
+    ['refuses to approve the proposal of a system user once operators are configured', bert, 'os:alice', operators, 'Propose it again'],
+    ['refuses to approve the proposal of an operator who has become an approver', ann, 'bert', operators, 'Propose it again'],
+    ['refuses to approve the proposal of an operator who was removed', bert, 'dora', operators, 'Propose it again'],
+    ['accepts a system user as approver of a change that another system user proposed', alice, 'os:bob', [], ''],
     ['refuses the system user who proposed the change', alice, 'os:alice', [], 'another operator'],
-    ['refuses a proposal by an operator once no operators are configured', alice, 'ann', [], 'Propose it again'],
+    ['refuses to approve the proposal of an operator once no operators are configured', alice, 'ann', [], 'Propose it again'],
   ])('%s', (_what, actor, proposer, list, message) => {
     expect(refusal(() => expectOther(actor, proposer, list))).toContain(message)
     if (message === '') expect(refusal(() => expectOther(actor, proposer, list))).toBe('')

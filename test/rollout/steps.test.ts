@@ -7,7 +7,7 @@ const at = (stage: StageSetting['stage'], given: Partial<StageSetting> = {}): St
 }
 
 describe('judgeStep', () => {
-  it('allows one stage forward, and back to any lower stage', () => {
+  it('allows a step to the next stage, and a step back to any earlier stage', () => {
     for (const [from, one] of stages.entries()) {
       for (const [to, other] of stages.entries()) {
         const { direction, error } = judgeStep(at(one), at(other))
@@ -28,16 +28,16 @@ describe('judgeStep', () => {
   })
 
   it.each([
-    ['a larger percentage', { percent: 10 }, { percent: 11 }, 'forward'],
-    ['a smaller percentage', { percent: 10 }, { percent: 9 }, 'back'],
+    ['a higher percentage', { percent: 10 }, { percent: 11 }, 'forward'],
+    ['a lower percentage', { percent: 10 }, { percent: 9 }, 'back'],
     ['a unit added to the always list', {}, { always: ['a'] }, 'forward'],
     ['a unit removed from the always list', { always: ['a', 'b'] }, { always: ['b'] }, 'back'],
     ['a unit added to the never list', {}, { never: ['a'] }, 'back'],
     ['a unit removed from the never list', { never: ['a'] }, {}, 'forward'],
-    ['lists in another order', { always: ['a', 'b'] }, { always: ['b', 'a'] }, 'none'],
-    ['a smaller percentage with a unit added to the always list', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
-    ['a larger percentage with a unit added to the never list', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
-  ] as const)('judges the direction of %s at canary', (_name, from, to, direction) => {
+    ['the same lists in another order', { always: ['a', 'b'] }, { always: ['b', 'a'] }, 'none'],
+    ['a lower percentage with a unit added to the always list', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
+    ['a higher percentage with a unit added to the never list', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
+  ] as const)('returns the direction "%4$s" for %1$s at canary', (_name, from, to, direction) => {
     expect(judgeStep(at('canary', from), at('canary', to))).toEqual({ direction })
   }) // prettier-ignore
 

@@ -26,7 +26,7 @@ const differing: readonly Row[] = [
   ['Comment', 'value length:1-9 length:1-9 normalised', 'Zo\u00eb', 'Zoe\u0308'],
   ['Comment', 'value length:1-9 length:1-9', 'dentist', 'ill'],
   ['Comment', 'null length:0 null', '', null],
-  // Text that a person wrote is never taken for a GUID or a time.
+  // Text that a person wrote is never classified as a GUID or a time.
   ['Comment', 'value length:21-50 length:21-50 case', LETTERS.toUpperCase(), LETTERS],
   ['Comment', 'value length:10-20 length:21-50', TIME, '2026-03-02T09:05:11.0Z'],
   ['Comment', 'missing length:1-9 missing', 'dentist', undefined],
@@ -44,7 +44,7 @@ const differing: readonly Row[] = [
 const equivalent: readonly Row[] = [
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T10:05:11+01:00'],
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T09:05:11.000Z'],
-  // Digits that were cut off, and digits that were rounded.
+  // One value has digits that were cut off, and the other has digits that were rounded.
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:11.9876543Z', '2026-03-02T09:05:11.987Z'],
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:10.5Z', TIME],
   ['Learner', 'guid-case', LETTERS.toUpperCase(), LETTERS],
@@ -62,7 +62,7 @@ const toRow = (change: Readonly<Record<string, unknown>>): unknown =>
 const isShown = (member: string): boolean => Object.hasOwn(markRow(1), member)
 
 describe('compareMark', () => {
-  it.each(differing)('finds the difference in %s: %s', (member, found, v2, v3) => {
+  it.each(differing)('reports the difference in %s as: %s', (member, found, v2, v3) => {
     const { verdict, differences } = compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))
     const lines = differences.map(
       ({ path, kind, v2Class, v3Class }) => `${path} ${kind} ${v2Class} ${v3Class}`,
@@ -71,15 +71,18 @@ describe('compareMark', () => {
     expect({ verdict, lines }).toEqual({ verdict: 'differs', lines: [`${path} ${found}`] })
   })
 
-  it.each(equivalent)('accepts a difference in %s by the rule %s: %j and %j', (member, rule, v2, v3) => {
-    expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
-      verdict: 'equivalent',
-      differences: [],
-      equivalences: [{ rule, path: member }],
-    })
-  })
+  it.each(equivalent)(
+    'accepts a difference in %s by the rule %s for the values %j and %j',
+    (member, rule, v2, v3) => {
+      expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
+        verdict: 'equivalent',
+        differences: [],
+        equivalences: [{ rule, path: member }],
+      })
+    },
+  )
 
-  it('reports times as different if they differ within their precision', () => {
+  it('reports times as different if they differ by one unit of their precision', () => {
     const at = (fraction: string): unknown => toRow({ RecordedOn: `2026-03-02T09:05:11.${fraction}Z` })
     expect(compareMark(at('1234567'), at('1234568')).verdict).toBe('differs')
     expect(compareMark(at('123'), at('124')).verdict).toBe('differs')
@@ -91,7 +94,7 @@ describe('compareMark', () => {
     expect(compareMark(markRow(1), v3, { without: new Set(['RecordedOn']) }).verdict).toBe('same')
   })
 
-  it('treats 5 and 5.0 as equal, and members in any order', () => {
+  it('treats 5 and 5.0 as equal, and ignores the order of members', () => {
     const text = JSON.stringify(markRow(1, { MinutesLate: 5 }))
     const other: unknown = JSON.parse(text.replace('"MinutesLate":5', '"MinutesLate":5.0'))
     const reversed = Object.fromEntries(Object.entries(other as object).reverse())
@@ -103,12 +106,12 @@ describe('compareMark', () => {
     ['a list', []],
     ['a text', 'x'],
     ['null', null],
-  ])('reports %s as unknown', (_, row) => {
+  ])('returns the verdict "unknown" for %s in place of a mark', (_, row) => {
     expect(compareMark(markRow(1), row).verdict).toBe('unknown')
     expect(compareMark(row, markRow(1)).verdict).toBe('unknown')
   })
 
-  it('reports a document that is nested too deeply as unknown without exhausting the stack', () => {
+  it('returns the verdict "unknown" for a document that is nested too deeply, without exhausting the stack', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(50_000)}1${']'.repeat(50_000)}`)
     const other: unknown = JSON.parse(`${'['.repeat(50_000)}2${']'.repeat(50_000)}`)
     expect(compareMark(markRow(1, { Comment: deep }), markRow(1, { Comment: other })).verdict).toBe('unknown')

@@ -9,7 +9,7 @@ const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick
 const zero = '00000000-0000-0000-0000-000000000000'
 const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
 
-describe('comparePair, for marks', () => {
+describe('comparePair for marks', () => {
   it('aligns marks by id, whatever their order', () => {
     const v3 = [markRow(9), ...rows(1, 2, 3)]
     expect(outline(diffMarks(rows(1, 2, 3), v3))).toEqual(['same', 'same', 'same', 'onlyV3'])
@@ -38,7 +38,7 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('counts rows with the same key as one record', () => {
+  it('counts rows with the same id as one record', () => {
     expect(outline(diffMarks(rows(1, 2), rows(1, 1, 2)))).toEqual([
       'differs, (row) count count:1 count:2',
       'same',
@@ -51,14 +51,14 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('reports a second mark of a learner and session with its own id as a record of one side', () => {
+  it('reports a second mark of a learner and session with its own id as a record that exists on one side only', () => {
     const doubled = [markRow(1), markRow(1, { ExternalID: guid(0xf, 1) })]
     expect(outline(diffMarks(rows(1), doubled))).toEqual(['same', 'onlyV3'])
     const others = doubled.map((row, index) => ({ ...row, ExternalID: guid(0xf, index + 5) }))
     expect(outline(diffMarks(rows(1), others))).toEqual(['differs, ExternalID value guid guid', 'onlyV3'])
   })
 
-  it('pairs marks of one learner and session by content first', () => {
+  it('aligns several marks of one learner and session by their content first', () => {
     const of = (ids: number, minutes: readonly number[]): Record<string, unknown>[] =>
       minutes.map((MinutesLate, at) => markRow(1, { ExternalID: guid(ids, at), MinutesLate }))
     const found = outline(diffMarks(of(1, [3, 7, 9]), of(2, [9, 3]), { order: 'free' }))
@@ -69,7 +69,7 @@ describe('comparePair, for marks', () => {
     ])
   })
 
-  it('reports rows without a key as unknown', () => {
+  it('returns the verdict "unknown" for rows without a key', () => {
     const nameless = [
       null,
       7,
@@ -83,7 +83,7 @@ describe('comparePair, for marks', () => {
     expect(outline(diffMarks(nameless, rows(1)))).toEqual(['onlyV3', ...nameless.map(() => 'unknown')])
   })
 
-  it('reports the rows that moved if their order matters', () => {
+  it('reports the rows that moved if the order of the rows matters', () => {
     const v2 = rows(1, 2, 3, 4, 5)
     const v3 = rows(1, 5, 2, 3, 4)
     const moved = 'equivalent, order-unasked (row)'
@@ -92,7 +92,7 @@ describe('comparePair, for marks', () => {
     expect(outline(diffMarks(v2, v3, { order: 'free' }))).toEqual(['same', 'same', 'same', 'same', 'same'])
   })
 
-  it('refuses more rows than one call may have', () => {
+  it('rejects more rows than the maximum for one call', () => {
     const many = Array.from({ length: MAX_PAIR_ROWS + 1 }, () => null)
     expect(() => diffMarks(many, [])).toThrow(expect.objectContaining({ code: 'ADP_LIMIT' }))
   })

@@ -28,7 +28,7 @@ const withEnrolments = (change: (enrolments: Document[]) => unknown[]): Document
   return { ...document, Enrolments: change(document['Enrolments'] as Document[]) }
 }
 
-describe('comparePair, for registrations', () => {
+describe('comparePair for registrations', () => {
   it('aligns documents by ExternalID', () => {
     const documents = [1, 2, 3].map((index) => registration(index))
     const v3 = [{}, ...documents.toReversed().slice(1)]
@@ -43,7 +43,7 @@ describe('comparePair, for registrations', () => {
 
   it.each<readonly [string, (list: Document[]) => unknown[], string]>([
     [
-      'a changed member deep inside',
+      'a changed member in an element of a list',
       ([one, two]) => [{ ...one, StartDate: '2024-09-03' }, two],
       'Enrolments/StartDate value length:10-20 length:10-20',
     ],

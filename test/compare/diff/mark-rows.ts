@@ -3,7 +3,7 @@ import type { FlatReply } from '../../../src/v2/record/flat-reply.ts'
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
-/** Returns a GUID whose first part tells its kind. */
+/** Returns a GUID whose first part shows the kind of object. */
 export const guid = (kind: number, index: number): string =>
   `${hex(kind, 8)}-0000-4000-8000-${hex(index, 12)}`
 

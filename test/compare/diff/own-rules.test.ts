@@ -28,7 +28,7 @@ describe('createOwnRules', () => {
     ['MinutesLate', { v2Class: 'null', v3Class: 'number:0' }, null, 0],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11.5+01:00'],
     ['RecordedOn', { v3Class: 'time:+3600s' }, '2026-03-02T09:05:11Z', '2026-03-02T10:05:11Z'],
-  ])('accepts a difference that matches: %s %o', (path, when, v2, v3) => {
+  ])('accepts a difference in %s that matches the condition %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('equivalent')
   })
 
@@ -41,7 +41,7 @@ describe('createOwnRules', () => {
     // The texts before and after the wildcard do not overlap.
     ['MinutesLate', { v3Class: 'number:1*1-5' }, null, 5],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
-  ])('keeps a difference that does not match: %s %o', (path, when, v2, v3) => {
+  ])('keeps a difference in %s that does not match the condition %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('differs')
   })
 
@@ -65,7 +65,7 @@ describe('createOwnRules', () => {
     expect([found.verdict, found.expiredRules]).toEqual([verdict, expiredRules])
   })
 
-  it('prefers an active rule to an expired one', () => {
+  it('prefers an active rule to an expired rule', () => {
     const when = { v2Class: 'null' }
     const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
     const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {

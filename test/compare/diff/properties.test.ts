@@ -11,7 +11,7 @@ const diffMarks = (v2: readonly unknown[], v3: readonly unknown[], options: Pick
 
 const numRuns = runs(300, 5_000)
 
-/** Few ids, learners and sessions, so that rows meet in every way, and occasionally a value that is not a row. */
+/** Rows with few ids, learners and sessions, so that many rows match each other, and occasionally a value that is not a row. */
 const wildRow = fc.oneof(
   {
     weight: 9,
@@ -48,19 +48,19 @@ const found = (diffs: readonly RecordDiff[]): readonly string[] =>
     )
     .toSorted()
 
-/** Counts the records of one side: rows with the same key once, and each row without a key. */
+/** Counts the records of one side. Rows with the same key count once, and each row without a key counts. */
 const recordsOf = (diffs: readonly RecordDiff[], side: 'v2' | 'v3'): number =>
   diffs.filter((diff) => diff[side] !== undefined).length
 
-describe('comparePair, for arbitrary rows', () => {
-  it('gives each record exactly one verdict and loses none', () => {
+describe('comparePair for random rows', () => {
+  it('returns exactly one verdict for each record', () => {
     fc.assert(
       fc.property(wildRows, wildRows, (v2, v3) => {
         const diffs = diffMarks(v2, v3)
         const of = (verdict: Verdict): number =>
           diffs.filter(({ comparison }) => comparison.verdict === verdict).length
         expect(verdicts.reduce((sum, verdict) => sum + of(verdict), 0)).toBe(diffs.length)
-        // Each side has as many records as without the other side.
+        // Each side has the same number of records as in a comparison with an empty side.
         expect(recordsOf(diffs, 'v2')).toBe(diffMarks(v2, []).length)
         expect(recordsOf(diffs, 'v3')).toBe(diffMarks([], v3).length)
         for (const {
@@ -73,7 +73,7 @@ describe('comparePair, for arbitrary rows', () => {
     )
   })
 
-  it('does not depend on the order of the rows', () => {
+  it('returns the same result for rows in any order', () => {
     const shuffled = wildRows.chain((rows) =>
       fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length })),
     )

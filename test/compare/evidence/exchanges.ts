@@ -13,7 +13,7 @@ export function keepExchange(keeper: EvidenceKeeper, exchange: ComparedExchange)
     })
 }
 
-/** Returns a record of a learner on one day that is the same on both sides. */
+/** Returns the compared record of a learner on one day. Both sides have the same record. */
 export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): ComparedRecord {
   return {
     verdict: 'same',
@@ -28,7 +28,7 @@ export function recordOf(learner: string, given: Partial<ComparedRecord> = {}): 
   }
 }
 
-/** Returns a batch of acme at `shadow` whose reply was compared. */
+/** Returns a batch of the partner acme at `shadow` whose reply was compared. */
 export function exchangeOf(
   records: readonly ComparedRecord[],
   given: Partial<ComparedExchange> = {},

@@ -75,8 +75,8 @@ async function run(): Promise<Running> {
 const countsOf = (kept: KeptEvidence | undefined): Record<string, number> =>
   Object.fromEntries([...(kept?.counts ?? [])].sort())
 
-describe('live evidence', () => {
-  it('consists of counts by kind, check, verdict, field, rule, code and day, and contains nothing else', async () => {
+describe('the evidence of live comparison', () => {
+  it('consists only of counts by kind, check, verdict, field, rule, code and day', async () => {
     const { live, store } = await run()
     live.compared(
       exchangeOf(
@@ -131,11 +131,11 @@ describe('live evidence', () => {
       'delay 2000': 1,
       'delay null': 1,
     })
-    // Ann, Ben and Eve. Cas is unknown, Dot has no day, and Fay was refused by V2.
+    // The pairs are those of Ann, Ben and Eve. The record of Cas is unknown, the record of Dot has no day, and V2 refused the record of Fay.
     expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], []] }])
   })
 
-  it('shows by the day of the comparison that a fixed cause leads to no more differences', async () => {
+  it('groups differences by the day of the comparison, so that a fixed cause is visible on the next day', async () => {
     const { live, store, database } = await run()
     for (const record of [differing, differing, {}]) {
       live.compared(exchangeOf([recordOf('ann', { ...record, day: '2026-10-30' }), recordOf('ben')]))
@@ -161,7 +161,7 @@ describe('live evidence', () => {
     ])
   })
 
-  it('identifies the codes of writes as those of observations, in upper or lower case', async () => {
+  it('uses the same fingerprint for an attendance code in upper and in lower case', async () => {
     const { live, figures } = await run()
     const code = 'ABCDEF00-0000-4000-8000-00000000000B'
     live.compared(exchangeOf([recordOf('ann', { code: code.toLowerCase() }), recordOf('ben', { code: '' })]))
@@ -170,7 +170,7 @@ describe('live evidence', () => {
     expect(codeFingerprint('00000000-0000-0000-0000-000000000000')).toBeUndefined()
   })
 
-  it('counts a learner once even if a client repeats the learner ten thousand times', async () => {
+  it('counts the pair of a learner and a day once even if a client repeats the record ten thousand times', async () => {
     const { live, clock, figures } = await run()
     for (let batch = 0; batch < 50; batch += 1)
       live.compared(
@@ -200,7 +200,7 @@ describe('live evidence', () => {
     expect(await figures()).toMatchObject({ sampled: 1, pairs: 2, comparedShare: 1 })
   })
 
-  it('counts a difference without a learner or a day', async () => {
+  it('counts a difference even if the record has no learner or no day', async () => {
     const { live, figures } = await run()
     const unnamed = recordOf('ann', { ...differing, learner: undefined })
     const undated = recordOf('ben', { ...differing, day: undefined })
@@ -209,7 +209,7 @@ describe('live evidence', () => {
     expect(await figures()).toMatchObject({ pairs: 1, differing: 2 })
   })
 
-  it('computes the share of the needed check only, however much a client reads', async () => {
+  it('computes the compared share from the check of replies only, however many reads were compared', async () => {
     const { live, figures } = await run()
     for (let time = 0; time < 50; time += 1)
       live.compared(exchangeOf([recordOf('eve')], { kind: 'readFilter', check: 'answers' }))
@@ -219,12 +219,12 @@ describe('live evidence', () => {
     expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
   })
 
-  it('counts a record that V2 refused as unchecked, and neither as compared nor as missed', async () => {
+  it('counts a record that V2 refused as unchecked, and not as compared or missed', async () => {
     const { live, store, figures } = await run()
     const refused = recordOf('ben', { verdict: 'unchecked', code: 'X' })
     live.compared(exchangeOf([recordOf('ann'), refused]))
     live.compared(exchangeOf([refused]))
-    // A code of a mark that could not be read still has to be compared, whatever V2 refused besides.
+    // The code of a mark that could not be read remains to be compared, even if V2 refused another record with this code.
     live.compared(exchangeOf([recordOf('cas', { verdict: 'unchecked', code: 'L' })]))
     live.compared(exchangeOf([recordOf('cas', { verdict: 'unknown', code: 'L' })]))
     await live.stop()
@@ -242,7 +242,7 @@ describe('live evidence', () => {
     expect(toTrend(counted)).toEqual([{ day: '2026-11-02', compared: 5, differing: 0 }])
   })
 
-  it('does not count a batch without visible outcomes as covered', async () => {
+  it('does not count the codes and pairs of a batch whose reply shows no outcomes', async () => {
     const { live, figures } = await run()
     const equivalences = [{ rule: 'no-outcome-shown', path: 'part' }]
     const hidden = recordOf('ann', { verdict: 'equivalent', equivalences, traits: ['late'], day: undefined })
@@ -251,7 +251,7 @@ describe('live evidence', () => {
     expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
-  it('limits a school with 99 % of the traffic to a fifth', async () => {
+  it('counts at most a fifth of the pairs from one school', async () => {
     const { live, figures } = await run()
     const school = (unit: string, learners: number): ComparedExchange =>
       exchangeOf(
@@ -264,7 +264,7 @@ describe('live evidence', () => {
     expect(await figures()).toMatchObject({ pairs: 2_000, countedPairs: 25, schools: 6 })
   })
 
-  it('counts missed, dropped and lost exchanges as not compared, and reports a failing journal once', async () => {
+  it('counts exchanges that could not be stored as not compared, and reports a failing journal once', async () => {
     const { live, clock, failures, kept, figures, break: broken } = await run()
     broken(true)
     for (let time = 0; time < 3; time += 1) {
@@ -277,7 +277,7 @@ describe('live evidence', () => {
     broken(false)
     live.compared(exchangeOf([]))
     live.compared(exchangeOf([recordOf('ann'), recordOf('ben', { verdict: 'unknown' })]))
-    // Exceeds the records that may wait to be stored.
+    // This exchange exceeds the number of records that may wait to be stored.
     live.compared(exchangeOf(Array.from({ length: 20_000 }, () => recordOf('cas'))))
     await clock.pass(5_000)
     await expect.poll(() => kept.length).toBe(4)

@@ -13,7 +13,7 @@ describe('upperBound', () => {
     [0, 59, 0.0495097],
     [1, 100, 0.0465605],
     [10, 100, 0.1637154],
-  ])('after %i of %i equals %f', (differing, trials, bound) => {
+  ])('for %i differences in %i trials equals %f', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
 
@@ -39,7 +39,7 @@ describe('upperBound', () => {
     [3, 500_000, 0.95, 0.00001550723933956406],
     [2_500, 500_000, 0.95, 0.005167213728436158],
   ])(
-    'after %i of %i at a confidence of %f equals %f to seven digits',
+    'for %i differences in %i trials at a confidence of %f equals %f to seven digits',
     (differing, trials, confidence, bound) => {
       expect(Math.abs(upperBound(differing, trials, confidence) / bound - 1)).toBeLessThan(1e-7)
     },
@@ -50,11 +50,11 @@ describe('upperBound', () => {
       expect(upperBound(0, trials, 0.95)).toBeCloseTo(1 - 0.05 ** (1 / trials), 10)
   })
 
-  it('is 1 without trials and if all or more differ', () => {
+  it('is 1 if there are no trials, or if as many trials or more differ', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('holds with the promised confidence', () => {
+  it('is exceeded with a probability of 1 - confidence', () => {
     // The exact probability of at most x. At the bound it is 1 - confidence.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
@@ -85,7 +85,7 @@ describe('upperBound', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('with %i differing is below %f from %i trials on', (differing, limit, trials) => {
+  ])('for %i differences is below %f from %i trials on', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
@@ -99,15 +99,15 @@ describe('cappedSum', () => {
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('counts the pairs of %s', (_, pairs, counted) => {
+  ])('returns the right number of pairs for %s', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 
-  it('counts all pairs if the cap is 1', () => {
+  it('returns the number of all pairs if the cap is 1', () => {
     expect(cappedSum([7, 3], 1)).toBe(10)
   })
 
-  it('counts the largest number that respects the cap', () => {
+  it('returns the largest number of pairs that respects the cap', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 40 }),
@@ -118,7 +118,7 @@ describe('cappedSum', () => {
             pairs.reduce((sum, count) => sum + Math.min(count, share * total), 0)
           expect(within(counted)).toBeGreaterThanOrEqual(counted - 1e-6)
           expect(within(counted + 1)).toBeLessThan(counted + 1)
-          // More pairs of the largest school never count beyond its cap.
+          // Pairs of the largest school beyond the cap never count.
           const [first = 0, ...rest] = pairs
           const more = cappedSum([first + 1_000_000, ...rest], share)
           expect(more).toBeLessThanOrEqual(rest.reduce((sum, count) => sum + count, 0) / (1 - share) + 1e-6)

@@ -34,7 +34,7 @@ interface Face {
   readonly message?: string
 }
 
-/** A batch of two records, the second of which V2 refuses. `Face` describes the form of V2's reply. */
+/** The form of the reply of V2 to a batch of two records, of which V2 refuses the second. */
 function exchangeWith({
   layout = 'flat',
   msgtype = false,
@@ -86,37 +86,37 @@ function changes(exchanges: readonly LearnedExchange[], settings = defaults): Re
 const results = (exchanges: readonly LearnedExchange[]): Record<string, string> =>
   Object.fromEntries(propose(learn(exchanges), defaults).proposals.map(({ path, result }) => [path, result]))
 
-describe('what compare learn proposes', () => {
+describe('compare learn', () => {
   it.each<readonly [string, Face, Record<string, unknown>]>([
-    ['nothing for the documented form', {}, {}],
+    ['nothing for a reply in the documented form', {}, {}],
     [
       'nothing for an error text that may contain a value',
       { message: 'The AttendableEvent 4711 does not exist.' },
       {},
     ],
     [
-      'the event type for a Type string',
+      'v3.eventType for a reply with a Type string',
       { json: JSON.stringify({ Event: { ExternalID: 'x', Type: 'Attendance.StatutoryAttendanceSession' } }) },
       { 'v3.eventType': 'Attendance.StatutoryAttendanceSession' },
     ],
-  ])('proposes %s, from one batch', (_, face, expected) => {
+  ])('proposes %s after one batch', (_, face, expected) => {
     expect(changes([exchangeWith(face)])).toEqual(expected)
   })
 
-  it('says that generic clients need auto if V2 sent them flat replies', () => {
+  it('states that generic clients need layout: auto if V2 sent flat replies to generic clients', () => {
     const patchOf = (settings: typeof defaults): string =>
       formatPatch('acme', propose(learn([exchangeWith({ isGeneric: true })]), settings))
     expect(patchOf(defaults)).toMatch(/# layout: flat \w+: 1 × flat replies to generic clients; .* need auto/)
     expect(patchOf({ ...defaults, layout: 'nested' })).toMatch(/layout: flat # 1 × .* need auto/)
   })
 
-  it('proposes auto if V2 sends nested replies to generic clients only', () => {
+  it('proposes layout: auto if V2 sends nested replies to generic clients only', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', isGeneric: true })]
     expect(changes(both)).toEqual({ layout: 'auto' })
     expect(changes(both, { ...defaults, layout: 'auto' })).toEqual({})
   })
 
-  it('proposes nothing and reports a contradiction if the evidence is contradictory', () => {
+  it('proposes nothing and reports a contradiction if V2 sends replies in different forms', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', envelope: true })]
     expect(changes(both)).toEqual({})
     expect(results(both)).toMatchObject({ layout: 'contradictory', 'quirks.dataEnvelope': 'contradictory' })
@@ -125,13 +125,13 @@ describe('what compare learn proposes', () => {
     )
   })
 
-  it('proposes nothing without evidence', () => {
+  it('proposes nothing if no batch succeeded', () => {
     expect(new Set(Object.values(results([])))).toEqual(new Set(['none']))
     const refused: LearnedExchange = { ...exchangeWith(), reply: replyOf(401, 'text/plain', 'no') }
     expect(new Set(Object.values(results([refused])))).toEqual(new Set(['none']))
   })
 
-  it('proposes post if V2 answers mismatched ids with parts, and nothing if its reply is empty', () => {
+  it('proposes quirks.mismatch: post if V2 answers a batch with mismatched ids with parts, and nothing if its reply is empty', () => {
     const exchange = exchangeWith()
     const otherIds = `multipart/mixed; boundary=batch_${randomUUID()}`
     const request = { ...exchange.request, fields: ['Content-Type', otherIds] }
@@ -147,7 +147,7 @@ describe('what compare learn proposes', () => {
       evidence: [{ count: 1 }],
       note: expect.any(String) as unknown,
     })
-    // The empty reply is nested, but it shows nothing about the layout.
+    // The empty reply is nested, but a reply without parts shows nothing about the layout.
     expect(results([empty])).toMatchObject({ layout: 'none' })
   })
 
@@ -192,7 +192,7 @@ describe('what compare learn proposes', () => {
     ])
   })
 
-  it('ignores a Type string that may name a learner', () => {
+  it('ignores Type strings that may name a learner', () => {
     const json = JSON.stringify({
       Event: { Type: 'Ada.Lovelace' },
       Attendee: { Type: 'Learner.Identifier.4711' },

@@ -33,7 +33,7 @@ function asking(get: AskOptions['whole']['get']) {
 }
 
 describe('createAskSides', () => {
-  it('reports a call as unsent if the adapter stops before the answer', async () => {
+  it('returns "unsent" for a call if the adapter stops before the answer', async () => {
     const { promise, resolve } = Promise.withResolvers<undefined>()
     const { stop, answer } = asking(() => promise)
     stop.abort()
@@ -41,7 +41,7 @@ describe('createAskSides', () => {
     expect(await answer).toEqual({ kind: 'unsent', reason: 'stopped' })
   })
 
-  it('reports unknown if the side does not answer', async () => {
+  it('returns "unknown" for a call that the service does not answer', async () => {
     expect(await asking(() => Promise.resolve(undefined)).answer).toEqual({ kind: 'unknown' })
     expect(await asking(() => Promise.reject(new Error('gone'))).answer).toEqual({ kind: 'unknown' })
   })

@@ -9,7 +9,7 @@ const reasonOf = (target: string, kind: Parameters<typeof toAsked>[0]['kind'] = 
   return typeof asked === 'string' ? asked : undefined
 }
 
-describe('comparing a read', () => {
+describe('the comparison of a read', () => {
   it.each([
     ['?$filter=a&$top=2', 'unordered'],
     ['?filter=a&top=2', 'unordered'],
@@ -23,17 +23,17 @@ describe('comparing a read', () => {
     ['?$filter=a&$select=Learner, AttendableEvent', undefined],
     ['?$filter=a&$select=ExternalID', undefined],
     ['?$filter=a&$select=*', undefined],
-  ])('compares %s, or skips it with a reason', (target, reason) => {
+  ])('of the query %s is skipped with the reason %s, or made if the reason is undefined', (target, reason) => {
     expect(reasonOf(target)).toBe(reason)
   })
 
-  it('skips a read of one mark or of registrations whose selection has no key', () => {
+  it('is skipped for a read of one mark or of registrations whose $select has no key', () => {
     expect(reasonOf('(1)?$select=Present', 'readKey')).toBe('noKey')
     expect(reasonOf('?select=Learner,AttendableEvent', 'registrations')).toBe('noKey')
     expect(reasonOf('?$select=ExternalID', 'registrations')).toBeUndefined()
   })
 
-  it.each(['$orderby', 'orderby', 'OrderBy'])('reports reversed rows as a difference if the query has %s', (option) => {
+  it.each(['$orderby', 'orderby', 'OrderBy'])('reports reversed rows as a difference only if the query has %s', (option) => {
     const rows = [1, 2].map((n) => ({ ExternalID: `0000000${n}-0000-4000-8000-000000000000`, Present: true }))
     const answer = (value: object[]) => ({ kind: 'answered', status: 200, text: JSON.stringify({ value }) }) as const
     const verdictsOf = (query: string): unknown => {

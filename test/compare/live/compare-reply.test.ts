@@ -19,7 +19,7 @@ const [partner] = toPartners(
 )
 if (partner === undefined) throw new Error('no partner')
 
-/** Returns the mark of learner `n` as both services show it. */
+/** Returns the mark of learner `n` as both V2 and V3 show the mark. */
 const markOf = (n: number, fields: object = {}): object => ({
   ...{ ExternalID: guid(100 + n), Present: true, Absent: false, RecordedOn: '2026-06-10T10:00:00.123Z' },
   ...{ ChangeProcessName: 'Register', AttendableEventStart: '2026-06-10T09:00:00Z', RecordedBy: guid(7) },
@@ -40,7 +40,7 @@ const refused = (code: string): Answer => ({
   body: [{ Message: 'refused', ErrorCode: code, ResourceIdentifier: '', SequenceID: guid(5) }],
 })
 
-/** Returns a batch of these records and V2's answers to them. */
+/** Returns a batch of these records with the answers of V2. */
 function written(records: readonly (object | string)[], answers: readonly Answer[], inner: string[] = []): WireWrite {
   const { headers, body } = batchOf(records, { inner })
   const encoder = createBatchEncoder('flat', () => guid(1))
@@ -57,7 +57,7 @@ function written(records: readonly (object | string)[], answers: readonly Answer
   }
 } // prettier-ignore
 
-/** Judges a write by the marks that V3 shows, by learner. `unknown` stands for a mark that could not be read. */
+/** Compares a write with the marks that V3 shows, by learner. `unknown` stands for a mark that could not be read. */
 async function judge(write: WireWrite, shown: Readonly<Record<number, object | 'missing' | 'unknown'>>) {
   const opened = await openReply(write, {
     ...{ partner: partner ?? expect.fail(), limits: noBatchLimits, rules: undefined },
@@ -82,37 +82,37 @@ async function judge(write: WireWrite, shown: Readonly<Record<number, object | '
     )
 }
 
-describe('the reply that is built from the marks of V3', () => {
+describe('the comparison of a reply of V2 with the marks of V3', () => {
   const context = 'equivalent, context-address part/@odata.context'
 
-  it('agrees if V3 shows the mark of the reply of V2', async () => {
+  it('finds only the context address to differ if V3 shows the mark of the reply', async () => {
     expect(await judge(written([flatRecord(1)], [accepted(1)]), { 1: markOf(1) })).toEqual([context])
   })
 
   it.each<[string, object, object, string]>([
     ['a comment that V3 lost', { Comment: 'bus' }, { Comment: null }, 'differs, Comment null length:1-9 null'],
     ['minutes that V3 lost', { MinutesLate: 5 }, { MinutesLate: 0 }, 'MinutesLate value number:1-5 number:0'],
-    ['another code', {}, { SchoolAttendanceCode: guid(800_001), Present: false, Absent: true }, 'SchoolAttendanceCode value code:present code:absent'],
+    ['another attendance code', {}, { SchoolAttendanceCode: guid(800_001), Present: false, Absent: true }, 'SchoolAttendanceCode value code:present code:absent'],
     ['another id', {}, { ExternalID: guid(999) }, 'ExternalID value guid guid'],
-    ['another user', {}, { RecordedBy: guid(8) }, 'RecordedBy value guid guid'],
-    ['another time', {}, { RecordedOn: '2026-06-10T11:00:00.123Z' }, 'RecordedOn value time time:+3600s'],
-    ['another process', {}, { ChangeProcessName: 'Other' }, 'ChangeProcessName value length:1-9 length:1-9'],
-  ])('differs by %s', async (_name, sent, shown, expected) => {
+    ['another user in RecordedBy', {}, { RecordedBy: guid(8) }, 'RecordedBy value guid guid'],
+    ['another time in RecordedOn', {}, { RecordedOn: '2026-06-10T11:00:00.123Z' }, 'RecordedOn value time time:+3600s'],
+    ['another ChangeProcessName', {}, { ChangeProcessName: 'Other' }, 'ChangeProcessName value length:1-9 length:1-9'],
+  ])('reports %s', async (_name, sent, shown, expected) => {
     const write = written([flatRecord(1, sent)], [accepted(1, sent)])
     expect(await judge(write, { 1: markOf(1, { ...sent, ...shown }) })).toEqual([expect.stringContaining(expected)])
   }) // prettier-ignore
 
-  it('has the verdict of the mark if V3 does not show the mark, or could not be read', async () => {
+  it('returns "onlyV2" if V3 does not show the mark, and "unknown" if the mark could not be read', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [accepted(1), accepted(2)])
     expect(await judge(write, { 1: 'missing', 2: 'unknown' })).toEqual(['onlyV2', 'unknown'])
   })
 
-  it('leaves out a record whose mark was replaced or not read', async () => {
+  it('leaves out a record whose mark was not looked up', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [accepted(1), accepted(2)])
     expect(await judge(write, { 2: markOf(2) })).toEqual([context])
   })
 
-  it('compares the mark with what was sent if the client wants no record in the reply', async () => {
+  it('compares the mark with the sent record if the client asked for a reply without a record', async () => {
     const minimal = ['Prefer: return=minimal']
     const write = written([flatRecord(1, { Comment: 'bus' })], [{ status: 204 }], minimal)
     expect(await judge(write, { 1: markOf(1, { Comment: 'bus' }) })).toEqual(['same'])
@@ -122,10 +122,10 @@ describe('the reply that is built from the marks of V3', () => {
   })
 })
 
-describe('a record that V2 or the adapter refuses', () => {
+describe('the comparison of a record that V2 or the adapter refuses', () => {
   const broken = flatRecord(1, { Learner: 'no guid' })
 
-  it('is unchecked if V2 refused it and the adapter would have posted it, whatever the other records are', async () => {
+  it('returns "unchecked" if V2 refused the record and the adapter would have posted the record', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [refused('ATT_VAL_3'), accepted(2)])
     expect(await judge(write, { 2: markOf(2) })).toEqual([
       'unchecked',
@@ -134,25 +134,25 @@ describe('a record that V2 or the adapter refuses', () => {
     expect(await judge(written([flatRecord(1)], [refused('ATT_VAL_2')]), {})).toEqual(['unchecked'])
   })
 
-  it.each([401, 403, 408, 429, 500, 503])('is unknown if V2 answered %i, which says nothing about the record', async (status) => {
+  it.each([401, 403, 408, 429, 500, 503])('returns "unknown" if V2 answered the record with status %i', async (status) => {
     expect(await judge(written([flatRecord(1)], [{ status, body: [] }]), {})).toEqual(['unknown'])
   }) // prettier-ignore
 
-  it('differs if V2 accepted it and the adapter would not post it', async () => {
+  it('reports different statuses if V2 accepted the record and the adapter would refuse the record', async () => {
     expect(await judge(written([broken], [accepted(1)]), {})).toEqual([
       expect.stringMatching(/^differs, part\/status value status:201 status:400/),
     ])
   })
 
-  it('is compared by its errors if the adapter refuses it as well', async () => {
+  it('compares the error codes if both V2 and the adapter refuse the record', async () => {
     expect(await judge(written([broken], [refused('ATT_VAL_9')]), {})).toEqual([
       expect.stringMatching(/^differs, errors\/ErrorCode value error:ATT_VAL_9 /),
     ])
   })
 })
 
-describe('the form of a reply of V2', () => {
-  it('has one record too few or too many', async () => {
+describe('the comparison of the form of a reply of V2', () => {
+  it('reports a reply with one part too few or too many', async () => {
     const two = [flatRecord(1), flatRecord(2)]
     expect(await judge(written(two, [accepted(1)]), { 1: markOf(1) })).toEqual([
       expect.stringMatching(/^differs, reply\/parts count count:1 count:2/),
@@ -164,7 +164,7 @@ describe('the form of a reply of V2', () => {
     ])
   })
 
-  it('is all that is compared if the ids of the batch do not match', async () => {
+  it('compares no outcomes if the ids of the batch do not match', async () => {
     const write = written([flatRecord(1)], [])
     const fields = ['Content-Type', 'multipart/mixed; boundary=batch_other']
     const found = await judge({ ...write, request: { ...write.request, fields } }, {})

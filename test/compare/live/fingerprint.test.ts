@@ -23,7 +23,7 @@ const served = (code: string, recordedOn: string): OfferedExchange =>
     ],
   }) as unknown as OfferedExchange // prettier-ignore
 
-it('gives equal fingerprints only to the same bytes of the same school', () => {
+it('fingerprintOf returns equal fingerprints only for the same bytes of the same school', () => {
   const one = fingerprintOf(write('school', 'batch'))
   expect(fingerprintOf(write('school', 'batch'))).toBe(one)
   expect(fingerprintOf(write('other', 'batch'))).not.toBe(one)
@@ -32,13 +32,13 @@ it('gives equal fingerprints only to the same bytes of the same school', () => {
   expect(fingerprintOf(write('school', long))).not.toBe(fingerprintOf(write('school', `${long}x`)))
 })
 
-it('ignores the time of a record in its fingerprint', () => {
+it('fingerprintOf ignores the time of a record', () => {
   const one = fingerprintOf(served('code', '2026-09-07T08:00:00Z'))
   expect(fingerprintOf(served('code', '2026-09-07T08:05:00Z'))).toBe(one)
   expect(fingerprintOf(served('other', '2026-09-07T08:00:00Z'))).not.toBe(one)
 })
 
-it('gives no fingerprint to reads and to writes whose bodies were not stored', () => {
+it('fingerprintOf returns undefined for reads and for writes whose bodies were not stored', () => {
   expect(fingerprintOf(write('school', undefined))).toBeUndefined()
   expect(fingerprintOf({ kind: 'readKey', unit: 'school' } as OfferedExchange)).toBeUndefined()
 })

@@ -29,14 +29,14 @@ interface Followed {
   readonly result: FollowResult
   readonly verdicts: Readonly<Record<string, string>>
   readonly askedMs: readonly number[]
-  /** The number of calls to the side that served the marks. */
+  /** The number of calls to the service that served the write. */
   readonly askedServing: number
 }
 
 interface Choices {
   readonly stopMs?: number
   readonly callMs?: number
-  /** The answers of the side that served the marks. */
+  /** The answers of the service that served the write. */
   readonly serving?: readonly SideAnswer[]
   readonly storedWithinMs?: number
   readonly isCorrection?: boolean
@@ -90,7 +90,7 @@ async function follow(
 describe('followMarks', () => {
   const [ann, ben, cas] = [markOf('ann'), markOf('ben'), markOf('cas', 'e2')]
 
-  it('finds a mark late, or reports it as missing or different after the replication window', async () => {
+  it('waits for a late mark, and reports a mark as missing or different only after the replication window', async () => {
     const { verdicts, result, askedMs } = await follow([ann, ben], [shows(), shows(ann), shows(late(ben))])
     expect(verdicts).toEqual({ ann: 'same', ben: 'differs' })
     expect(result).toMatchObject({ delaysMs: [500], skipped: undefined })
@@ -98,14 +98,14 @@ describe('followMarks', () => {
     expect((await follow([ann], [shows()])).verdicts).toEqual({ ann: 'onlyV2' })
   })
 
-  it('reports marks as unknown if no call is free before the end', async () => {
+  it('reports marks as unknown if no call is free at the end of the replication window', async () => {
     for (const reason of ['silence', 'pace'] as const) {
       const { verdicts, result } = await follow([ann, ben], [shows(late(ann)), { kind: 'unsent', reason }])
       expect(verdicts).toEqual({ ann: 'unknown', ben: 'unknown' })
       expect(result.compared[0]?.comparison.differences).toEqual([])
       expect(result.skipped).toBeUndefined()
     }
-    // Earlier results are kept.
+    // A mark that was already found keeps its verdict.
     expect((await follow([ann, ben], [shows(ann), silence])).verdicts).toEqual({
       ann: 'same',
       ben: 'unknown',
@@ -113,26 +113,26 @@ describe('followMarks', () => {
     expect((await follow([ann], [silence])).result).toMatchObject({ compared: [], skipped: 'silence' })
   })
 
-  it('reports marks as unknown and stops asking if the adapter stops early', async () => {
+  it('reports marks as unknown and makes no more calls if the adapter stops early', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows()], { stopMs: 700 })
     expect(verdicts).toEqual({ ann: 'unknown' })
     expect(askedMs).toEqual([0, 500])
   })
 
-  it('reports a mark as unknown if only other marks could be read at the end', async () => {
+  it('reports a mark as unknown if only marks of other events could be read at the end', async () => {
     // Two events take two calls in each of four rounds.
     const answers = [...Array.from({ length: 7 }, () => shows()), silence]
     expect((await follow([ann, cas], answers)).verdicts).toEqual({ ann: 'onlyV2', cas: 'unknown' })
   })
 
-  it('reads once more if a call that began before the end took longer', async () => {
+  it('reads once more after the replication window if the last call began before its end', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows(), shows(ann)], { callMs: 4_000 })
     expect(verdicts).toEqual({ ann: 'same' })
     expect(askedMs).toEqual([0, 4_000])
   })
 })
 
-describe('followMarks, with a newer mark through another instance', () => {
+describe('followMarks, if another instance wrote a newer mark', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const otherId = '00000000-0000-4000-8000-000000000002'
   const of = (fields: object): FollowedMark => {
@@ -147,28 +147,28 @@ describe('followMarks, with a newer mark through another instance', () => {
   const again = of({ RecordedOn: '2026-06-10T10:00:03Z', MinutesLate: 12 })
 
   it.each<[string, { other: readonly FollowedMark[]; serving: readonly FollowedMark[] } & Omit<Choices, 'serving'>, string]>([
-    ['the other side shows it first and then both sides do', { other: [ann, corrected], serving: [corrected] }, 'same'],
-    ['both sides show it', { other: [corrected], serving: [corrected] }, 'unknown'],
-    ['the other side shows an older mark', { other: [of({ RecordedOn: '2026-06-10T09:59:00Z', MinutesLate: 1 })], serving: [corrected] }, 'differs'],
-    ['the other side alone shows it', { other: [corrected], serving: [ann] }, 'differs'],
-    ['the other side shows it with a time one hour later', { other: [of({ RecordedOn: '2026-06-10T11:00:02Z', MinutesLate: 9 })], serving: [corrected] }, 'differs'],
-    ['both sides show a mark from the future', { other: [of({ RecordedOn: '2026-06-10T11:00:00Z' })], serving: [of({ RecordedOn: '2026-06-10T11:00:00Z' })] }, 'differs'],
-    ['the two sides show it with different content', { other: [of({ ...corrected.mark, MinutesLate: 8 })], serving: [corrected] }, 'unknown'],
-    ['both sides show it within the precision of the time', { other: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })], serving: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })] }, 'differs'],
-    ['both sides show it with another id and the same time', { other: [of({ ExternalID: otherId })], serving: [of({ ExternalID: otherId })] }, 'differs'],
-    ['both sides show another id without a time', { other: [of({ ExternalID: otherId, RecordedOn: null })], serving: [of({ ExternalID: otherId, RecordedOn: null })] }, 'unknown'],
-    ['a third mark arrives between the two reads', { other: [corrected], serving: [again] }, 'unknown'],
-    ['the service may have stored the first mark as late', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
-    ['it has the content of the first mark, which V3 never receives twice', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
-  ])('judges the mark by both sides if %s', async (_case, { other, serving, ...choices }, expected) => {
-    // The newer mark is shown only after it may have been recorded, so not at the first reads.
+    ['only the compared service shows the first mark and both services show the newer mark', { other: [ann, corrected], serving: [corrected] }, 'same'],
+    ['both services show the newer mark', { other: [corrected], serving: [corrected] }, 'unknown'],
+    ['the compared service shows an older mark', { other: [of({ RecordedOn: '2026-06-10T09:59:00Z', MinutesLate: 1 })], serving: [corrected] }, 'differs'],
+    ['only the compared service shows the newer mark', { other: [corrected], serving: [ann] }, 'differs'],
+    ['the compared service shows the newer mark with a time one hour later', { other: [of({ RecordedOn: '2026-06-10T11:00:02Z', MinutesLate: 9 })], serving: [corrected] }, 'differs'],
+    ['both services show a mark from the future', { other: [of({ RecordedOn: '2026-06-10T11:00:00Z' })], serving: [of({ RecordedOn: '2026-06-10T11:00:00Z' })] }, 'differs'],
+    ['the services show the newer mark with different content', { other: [of({ ...corrected.mark, MinutesLate: 8 })], serving: [corrected] }, 'unknown'],
+    ['both services show a newer mark within the precision of its time', { other: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })], serving: [of({ RecordedOn: '2026-06-10T10:00:00.3Z', MinutesLate: 9 })] }, 'differs'],
+    ['both services show a mark with another id and the same time', { other: [of({ ExternalID: otherId })], serving: [of({ ExternalID: otherId })] }, 'differs'],
+    ['both services show a mark with another id and without a time', { other: [of({ ExternalID: otherId, RecordedOn: null })], serving: [of({ ExternalID: otherId, RecordedOn: null })] }, 'unknown'],
+    ['a third mark arrives between the reads of both services', { other: [corrected], serving: [again] }, 'unknown'],
+    ['the service may have stored the first mark as late as the time of the newer mark', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
+    ['the newer mark cannot be a correction because V3 never receives the same content twice', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
+  ])('returns the verdict "%3$s" if %1$s', async (_case, { other, serving, ...choices }, expected) => {
+    // The newer mark is visible only after it may have been recorded, which excludes the first reads.
     const answers = [shows(), shows(), shows(), ...other.map((mark) => shows(mark))]
     const { verdicts, result } = await follow([ann], answers, { ...choices, serving: serving.map((mark) => shows(mark)) })
     expect(verdicts).toEqual({ ann: expected })
     expect(result.skipped).toBeUndefined()
   }) // prettier-ignore
 
-  it('reports a difference if the reply had no record to recognise a newer mark by', async () => {
+  it('reports a difference if the reply has no record from which a newer mark could be recognised', async () => {
     const bare = markOf('ann')
     const { verdicts, askedServing } = await follow([bare], [shows(corrected)], {
       serving: [shows(corrected)],
@@ -177,7 +177,7 @@ describe('followMarks, with a newer mark through another instance', () => {
     expect(askedServing).toBe(0)
   })
 
-  it('reports marks as unknown if the side that served them cannot be read', async () => {
+  it('reports marks as unknown if the service that served the write cannot be read', async () => {
     for (const serving of [silence, { kind: 'unknown' }] as const) {
       const { verdicts } = await follow([ann], [shows(), shows(), shows(), shows(corrected)], {
         serving: [serving],
@@ -186,7 +186,7 @@ describe('followMarks, with a newer mark through another instance', () => {
     }
   })
 
-  it('makes no call to the serving side if no newer mark is visible', async () => {
+  it('makes no call to the service that served the write if no newer mark is visible', async () => {
     const { askedServing } = await follow([ann], [shows(late(ann))])
     expect(askedServing).toBe(0)
   })

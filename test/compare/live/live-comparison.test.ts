@@ -16,7 +16,7 @@ const [partner] = toPartners(
   }),
 )
 
-/** Creates a write that V2 accepted with a reply of about `bytes`. */
+/** Creates a write that V2 accepted with a reply of about `bytes` bytes. */
 function written(bytes: number): OfferedWrite {
   const record = flatRecord(1)
   const fields = ['Content-Type', 'application/json']
@@ -40,12 +40,12 @@ function createEngine(v3: () => Promise<{ readonly kind: 'unsent'; readonly reas
   })
 }
 
-it('skips the check of a write if no call to V3 is free', async () => {
+it('live comparison skips the check of a write if no call to V3 is free', async () => {
   const engine = createEngine(() => Promise.resolve({ kind: 'unsent', reason: 'pace' }))
   expect(await engine.compare(written(10), 0, () => undefined)).toEqual({ kind: 'skipped', reason: 'pace' })
 })
 
-it('drops the check of a write if the replies whose marks are read would use too much memory', async () => {
+it('live comparison drops the check of a write if the replies under comparison would use too much memory', async () => {
   const engine = createEngine(() => never)
   const compare = () => engine.compare(written(1_000_000), 0, () => undefined)
   for (let count = 0; count < 4; count += 1) void compare()

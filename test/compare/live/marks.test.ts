@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { createLatestMarks } from '../../../src/compare/live/marks.ts'
 
-it('recognises corrections and superseded marks by partner and key', () => {
+it('createLatestMarks recognises corrections and superseded marks by partner and key', () => {
   const latest = createLatestMarks()
   const [first, unknown] = latest.placesOf('acme', ['a', undefined])
   expect([first?.isCorrection, first?.isSuperseded()]).toEqual([false, false])
@@ -15,7 +15,7 @@ it('recognises corrections and superseded marks by partner and key', () => {
   expect([third?.isCorrection, third?.isSuperseded()]).toEqual([true, false])
 })
 
-it('remembers the latest marks of all partners and evicts the oldest', () => {
+it('createLatestMarks stores the latest marks of all partners and evicts the oldest marks', () => {
   const latest = createLatestMarks()
   const keys = Array.from({ length: 50_000 }, (_, index) => String(index))
   latest.recordWrites('acme', keys)

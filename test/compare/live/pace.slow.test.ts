@@ -18,7 +18,7 @@ const acme = (callsPerSecond: number) => ({ ...partner('acme', { any: true }), c
 describe.each([
   ['SQLite', async () => `sqlite:${await makeFolder()}/journal.db`],
   ['PostgreSQL', () => postgres?.createDatabase()],
-])('createPace, for instances that share a journal in %s', (_name, makeUrl) => {
+])('createPace for two instances that share a journal in %s', (_name, makeUrl) => {
   async function start(): Promise<readonly [Instance, Instance] | undefined> {
     const url = await makeUrl()
     if (url === undefined) return undefined
@@ -39,13 +39,13 @@ describe.each([
     return [await open(), await open()]
   }
 
-  it("allows all instances together a fifth of the partner's calls", async ({ skip }) => {
+  it('allows both instances together a fifth of the calls per second of the partner', async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const left: number[] = []
     const counts: [number, number] = [0, 0]
     const endMs = performance.now() + 20_000
-    // Continues until both instances have made calls, and enough calls left to measure the rate.
+    // The loop continues until both instances have made calls, and until there are enough calls to measure the rate.
     const isSeen = () => left.length >= 15 && Math.min(...counts) >= 2
     await Promise.all(
       instances.map(async ({ pace }, index) => {
@@ -57,7 +57,7 @@ describe.each([
       }),
     )
     left.sort((one, other) => one - other)
-    // Every sixth call leaves in a later second than the first of the six.
+    // Any six successive calls take more than a second.
     for (const [index, leftMs] of left.entries())
       expect(leftMs - (left[index - 5] ?? -Infinity)).toBeGreaterThan(1_000)
     expect(left.length).toBeGreaterThanOrEqual(15)
@@ -77,7 +77,7 @@ describe.each([
   })
 })
 
-it('allows no call before the journal of the instance is open', async () => {
+it('createPace allows no call before the journal of the instance is open', async () => {
   const stop = new AbortController()
   onTestFinished(() => stop.abort())
   const journal = await openJournal({ url: `sqlite:${await makeFolder()}/journal.db` })

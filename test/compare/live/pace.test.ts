@@ -10,7 +10,7 @@ const acme = (callsPerSecond?: number) => ({ ...partner('acme', { any: true }), 
 const never = new AbortController().signal
 
 describe('createPace', () => {
-  it('sends a side nothing for five minutes after a 429, and never pauses clients', async () => {
+  it('makes no call to a service for five minutes after its 429, without delaying calls of clients', async () => {
     const clock = createManualClock()
     const pace = createPace(clock, never)
     const shared = createRateLimit({ callsPerSecond: 5, clock })
@@ -20,7 +20,7 @@ describe('createPace', () => {
     expect(pace.silent()).toMatchObject([{ partner: 'acme', side: 'v3' }])
     expect(await ask()).toBe('silence')
     expect(await pace.acquire(acme(5), 'v2', 60_000, undefined)).toBeUndefined()
-    // A client's call leaves immediately.
+    // A call of a client is admitted immediately.
     expect(await shared.acquire('write', 1)).toEqual({ admitted: true, waitedMs: 0 })
     await clock.pass(SILENCE_MS)
     expect([await ask(), pace.silent()]).toEqual([undefined, []])

@@ -27,7 +27,7 @@ describe('plainBody', () => {
     ['br', brotliCompressSync],
   ]
   it.each(encodings)(
-    'decodes a body with the encoding %s, within the size that was counted for it',
+    'decodes a body with the encoding %s up to the size that sizeOfReply returned',
     async (encoding, encode) => {
       const reply = replyOf(encoding, encode(text))
       expect(await plainBody(reply)).toEqual(text)
@@ -40,7 +40,7 @@ describe('plainBody', () => {
     },
   )
 
-  it('counts the length that gzip states, and refuses a body that is longer', async () => {
+  it('counts the length that a gzip body states, and refuses a longer body', async () => {
     const body = gzipSync(text)
     expect(sizeOfReply(replyOf('gzip', body))).toBe(body.length + text.length)
     const short = Buffer.from(body)
@@ -49,7 +49,7 @@ describe('plainBody', () => {
     expect(await plainBody(replyOf('gzip', short))).toBe('tooLarge')
   })
 
-  it('refuses bytes that do not match the encoding', async () => {
+  it('returns "encoding" for bytes that do not match their encoding', async () => {
     for (const encoding of ['gzip', 'deflate', 'br', 'zstd']) {
       expect(await plainBody(replyOf(encoding, Buffer.from('plain')))).toBe('encoding')
       expect(await plainBody(replyOf(encoding, Buffer.alloc(0)))).toBe('encoding')

@@ -1,6 +1,6 @@
 import type { RecordedExchange } from '../../../src/compare/recording/exchange.ts'
 
-/** The markers in a write, one in each place that a client can fill, and in the reply that repeats them. */
+/** The markers of a write. Each place that a client can fill has a marker, and the reply repeats the markers. */
 export const markers = {
   bearer: 'MARKBEARER',
   key: 'MARKKEY',
@@ -16,7 +16,7 @@ export const markers = {
   contentId: 'Markcontentid',
   record: 'ef0c1d2e-aaaa-4bbb-8ccc-0123456789ab',
 } as const
-/** The markers that no recording may contain. */
+/** The markers that stand for credentials, which no recording may contain. */
 export const credentials: readonly string[] = [
   markers.bearer,
   markers.key,

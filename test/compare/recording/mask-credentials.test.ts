@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { maskExchange, maskTarget, maskTokens } from '../../../src/compare/recording/mask-credentials.ts'
 import { markedExchange } from './exchanges.ts'
 
-/** Describes the same tokens as the code, in a form that takes quadratic time. */
+/** Matches the same tokens as the code, with a simple expression that takes quadratic time. */
 const plainForm = /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
 
-it('keeps OData options in a target and masks all others', () => {
+it('maskTarget keeps OData options and masks all other options', () => {
   for (const target of [
     '/V2/LearnerRegistations?expand=Enrolments,UPNHistory',
     '/a?%24filter=x%20eq%201&$top=3',
@@ -26,19 +26,19 @@ it.each([
   ['$filter=subscription-key=secret', '$filter=subscription-key=xxxxxx'],
   ['$search="subscription-key:secret"', '$search="subscription-key:xxxxxx"'],
   ['$skiptoken=x;key=secret', '$skiptoken=x;key=xxxxxx'],
-  // OData options inside an option, and the end of an encoded token.
+  // The last rows have OData options inside an option, and the end of an encoded token. Neither is a credential.
   ['$expand=A($filter=b eq 1;$top=2;$levels=3)', '$expand=A($filter=b eq 1;$top=2;$levels=3)'],
   ['$skiptoken=YWJj==', '$skiptoken=YWJj=='],
-])('masks a credential inside an OData option: %s', (query, masked) => {
+])('maskTarget masks a credential inside the OData option %s', (query, masked) => {
   expect(maskTarget(`/a?${query}`)).toBe(`/a?${masked}`)
 })
 
-it('masks credentials inside an option in linear time', () => {
+it('maskTarget masks credentials inside an option in linear time', () => {
   for (const part of ['(', ';', '; ', '(a', 'a=', ';a=b', '%3B', 'subscription-key:', ' '])
     expect(() => maskTarget(`/a?$search=${part.repeat(100_000)}`)).not.toThrow()
 })
 
-describe('maskExchange, headers of a part', () => {
+describe('maskExchange for the headers of a part', () => {
   const fold = [
     'Authorization: Bearer secret',
     'Authorization:\r\n Bearer secret',
@@ -51,7 +51,7 @@ describe('maskExchange, headers of a part', () => {
     'Accept: a;subscription-key=secret',
     'Content-Type: application/json;\r\n x="secret"',
   ]
-  it.each(fold)('masks a header however its lines are folded: %j', (lines) => {
+  it.each(fold)('masks a credential in the header lines %j, in a MIME head and in an HTTP head', (lines) => {
     for (const [mime, http] of [
       [`${lines}\r\n`, ''],
       ['', `${lines}\r\n`],
@@ -70,9 +70,9 @@ describe('maskExchange, headers of a part', () => {
   })
 })
 
-describe('maskTokens, links in a text', () => {
+describe('maskTokens for links in a text', () => {
   it.each([
-    // Links in JSON, in XML, and in JSON with escaped slashes and characters.
+    // The rows have links in JSON, in XML, and in JSON with escaped slashes and characters.
     [
       '"@odata.nextLink":"https://v3/x?subscription-key=abc&$skiptoken=9"',
       '"@odata.nextLink":"https://v3/x?subscription-key=xxx&$skiptoken=9"',
@@ -99,14 +99,14 @@ describe('maskTokens, links in a text', () => {
       expect(maskTokens(text)).toBe(text)
   })
 
-  it('finds links in linear time', () => {
+  it('scans a text for links in linear time', () => {
     for (const part of ['?', '//', '?a', '//a', '?a&', '//a@', '?a=b&c', '\\/'])
       expect(() => maskTokens(part.repeat(100_000))).not.toThrow()
   })
 })
 
-describe('maskTokens, tokens in a text', () => {
-  it('masks a token wherever it starts, and nothing else', () => {
+describe('maskTokens for tokens in a text', () => {
+  it('masks a token at any place in a text, and nothing else', () => {
     const [token, mask] = ['eyJhbGciOiJ.eyJzdWIiOjE.c2ln-_x', 'x'.repeat(31)]
     for (const [before, after] of [
       ['', ''],
@@ -127,7 +127,7 @@ describe('maskTokens, tokens in a text', () => {
     expect(maskTokens('A Bearer abcdefghijklmnop== b')).toBe(`A ${'x'.repeat(6)} ${'x'.repeat(18)} b`)
   })
 
-  it('masks exactly the tokens of the simple expression', () => {
+  it('masks exactly the tokens that a simple regular expression finds', () => {
     const piece = fc.constantFrom(
       'eyJ',
       'EYJ',
@@ -151,7 +151,7 @@ describe('maskTokens, tokens in a text', () => {
     )
   })
 
-  it('finds tokens in linear time', () => {
+  it('scans a text for tokens in linear time', () => {
     const long = 'eyJ-'.repeat(65_536)
     for (const text of [
       long,
@@ -167,7 +167,7 @@ describe('maskTokens, tokens in a text', () => {
   })
 })
 
-describe('maskExchange, a multipart body', () => {
+describe('maskExchange for a multipart body', () => {
   const masked = (text: string): string => {
     const exchange = markedExchange({ body: Buffer.from(text), contentType: 'multipart/mixed; boundary=b' })
     return maskExchange(exchange).request.body.toString()

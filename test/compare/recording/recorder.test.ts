@@ -34,14 +34,14 @@ async function record(store: Pick<RecordingStore, 'add'>, exchanges: readonly Wi
 const shownIn = (text: string, sought: readonly string[]): readonly string[] =>
   sought.filter((marker) => text.toLowerCase().includes(marker.toLowerCase()))
 
-it('writes no value and no credential to the disk unencrypted', async () => {
+it('the recorder writes no value and no credential to the disk unencrypted', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
   expect(await readdir(folder)).toHaveLength(2)
   expect(shownIn(await textBelow(folder), Object.values(markers))).toEqual([])
 })
 
-it('removes credentials before encryption and leaves everything else unchanged', async () => {
+it('the recorder removes credentials before encryption, and leaves everything else unchanged', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange({ body: markedBody(700) })])
   const found = await Promise.all((await listRecordings(folder)).map((one) => readRecording(one, key)))
@@ -54,7 +54,7 @@ it('removes credentials before encryption and leaves everything else unchanged',
   expect(found[0]).toMatchObject({ kind: 'batch', receivedMs: Date.UTC(2026, 8, 7, 8, 40), durationMs: 12 })
 })
 
-it('keeps the OData versions that a client names', async () => {
+it('the recorder keeps the OData version fields of a request', async () => {
   const folder = await makeFolder()
   const versions = ['OData-Version', '4.0', 'OData-MaxVersion', '4.01']
   await record(await open(folder), [markedExchange({ fields: versions })])
@@ -63,7 +63,7 @@ it('keeps the OData versions that a client names', async () => {
   expect(request.fields.slice(2)).toEqual(versions)
 })
 
-it('opens recordings with their key only, and refuses files that were changed or moved', async () => {
+it('readRecording opens recordings only with their key, and refuses files that were moved to another recording', async () => {
   const folder = await makeFolder()
   await record(await open(folder), [markedExchange(), markedExchange()])
   const [one = '', other = ''] = await listRecordings(folder)
@@ -78,7 +78,7 @@ it('opens recordings with their key only, and refuses files that were changed or
   await rejects(one, key, 'ADP_USAGE', /request\.http\.sealed cannot be read/)
 })
 
-it('makes recordings readable by their owner only, complete, and named without ids', async () => {
+it('the recorder creates folders that only their owner can read, with names without ids, and deletes unfinished drafts', async () => {
   const folder = await makeFolder()
   const draft = join(folder, '.draft-07')
   await mkdir(draft, { recursive: true })
@@ -94,7 +94,7 @@ it('makes recordings readable by their owner only, complete, and named without i
   expect(modes).toEqual(['700', '600', '600', '600'])
 })
 
-it('records no exchange above 4 MiB and none without a readable body', async () => {
+it('the recorder skips an exchange above 4 MiB, and an exchange without a readable body', async () => {
   const folder = await makeFolder()
   const { reply } = markedExchange()
   const encoded = [...reply.fields, 'Content-Encoding', 'zstd']
@@ -107,7 +107,7 @@ it('records no exchange above 4 MiB and none without a readable body', async () 
   expect(await record(await open(folder), exchanges)).toMatchObject({ recorded: 1, tooLarge: 3 })
 })
 
-it('drops an exchange if the queue is full', async () => {
+it('the recorder drops an exchange if its queue is full', async () => {
   const writing = Promise.withResolvers<'recorded'>()
   const { offer, end } = createRecorder({ add: () => writing.promise }, () => undefined)
   for (let n = 0; n < 300; n += 1) offer(markedExchange())
@@ -119,7 +119,7 @@ it('drops an exchange if the queue is full', async () => {
   expect(await end()).toEqual({ ...none, recorded: 272, dropped: 48 })
 })
 
-it('deletes expired recordings, and the oldest ones if there is no room', async () => {
+it('the store of recordings deletes expired recordings, and the oldest recordings if there is no room', async () => {
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
@@ -132,20 +132,20 @@ it('deletes expired recordings, and the oldest ones if there is no room', async 
   nowMs += 31 * DAY_MS
   await store.add(files, nowMs)
   expect(await counters()).toEqual([9])
-  // Recordings of an earlier process count too.
+  // A new process also deletes the expired recordings of an earlier process.
   await utimes(join(folder, (await readdir(folder))[0] ?? ''), new Date(0), new Date(0))
   await open(folder)
   expect(await counters()).toEqual([])
 })
 
-it('reports a full disk once and then records nothing', async () => {
+it('the recorder reports a full disk once, and then records nothing', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
   const store = { add: () => Promise.reject(full) }
   const exchanges = [markedExchange(), markedExchange(), markedExchange()]
   expect(await record(store, exchanges)).toEqual({ ...none, stopped: 3, failures: [full] })
 })
 
-it('leaves no partial recording after a failed write', async () => {
+it('the store of recordings leaves no partial recording after a failed write', async () => {
   const folder = await makeFolder()
   const store = await open(folder)
   const broken = new Map([['request.http', Buffer.alloc(10)], ['no/such/folder', Buffer.alloc(10)]]) // prettier-ignore
@@ -153,7 +153,7 @@ it('leaves no partial recording after a failed write', async () => {
   expect(await readdir(folder)).toEqual([])
 })
 
-it('assigns unique names and keeps foreign recordings if two commands share a folder', async () => {
+it('the store of recordings assigns unique names and keeps drafts of others if two commands share a folder', async () => {
   const folder = await makeFolder()
   await mkdir(join(folder, '.draft-of-another'), { recursive: true })
   const stores = await Promise.all([open(folder), open(folder)])

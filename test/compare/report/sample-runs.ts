@@ -54,7 +54,7 @@ function split(whole: VerdictCounts, percent: number, names: readonly [string, s
   }))
 }
 
-/** Creates a run over days. `dayOf` returns the verdicts of each day. */
+/** Creates a run over several days. `dayOf` returns the verdicts of each day. */
 function runOver(
   days: readonly string[],
   dayOf: (index: number) => Partial<VerdictCounts>,
@@ -138,7 +138,7 @@ export const schoolRun = (): RunDocument =>
     ...{ partner: null, differences: classes('Comment value length:51-100 length:50 2000') },
   })
 
-/** A run that was stopped before it could read everything. */
+/** A run that was stopped before its end. */
 export const stoppedRun = (): RunDocument =>
   runOver(schoolDays(9), () => ({ same: 1200, equivalent: 90, unknown: 8 }), {
     ...{ complete: false, skipped: 5200, equivalences, noise: emptyRun.noise },
@@ -189,7 +189,7 @@ export const manyClassesRun = (): RunDocument =>
     ),
   })
 
-/** Texts that try to break out of their place in a report, or to run as code there. */
+/** Texts that could break the syntax of a report, or run as code in a report. */
 export const hostileTexts = [
   '<script>document.title="injected"</script>',
   '"><img src=x onerror=document.title="injected">',

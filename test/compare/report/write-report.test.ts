@@ -42,7 +42,7 @@ function countsOf(value: unknown, name = ''): number[] {
 
 describe('createReport', () => {
   it.each(Object.entries(samples))(
-    'rounds every count of %s to a multiple of 5, and only 0 to 0',
+    'rounds every count of the run "%s" to a multiple of 5, and only 0 to 0',
     (_, document) => {
       const [exact, published] = [true, false].map((own) =>
         countsOf(createReport(document, { exact: own }).run),
@@ -56,13 +56,16 @@ describe('createReport', () => {
     },
   )
 
-  it.each(Object.entries(samples))('prints the exact counts of %s with exact', (name, document) => {
-    const { run, outcome, doubts } = createReport(document, { exact: true })
-    expect([outcome, ...doubts]).toEqual(outcomes[name as keyof typeof samples])
-    if (name !== 'hostile') expect(run).toEqual(document)
-  })
+  it.each(Object.entries(samples))(
+    'contains the exact counts of the run "%s" with the option exact',
+    (name, document) => {
+      const { run, outcome, doubts } = createReport(document, { exact: true })
+      expect([outcome, ...doubts]).toEqual(outcomes[name as keyof typeof samples])
+      if (name !== 'hostile') expect(run).toEqual(document)
+    },
+  )
 
-  it('never says that more records differ than were compared, even if rounded counts add up to more', () => {
+  it('never shows more differing than compared records, even if rounded counts add up to more', () => {
     const verdicts = counts({ differs: 3, onlyV2: 3, onlyV3: 1 })
     const { headline } = createReport({ ...emptyRun, offered: 7, compared: 7, verdicts }, { exact: false })
     expect(headline).toContain('for 5 of 5 compared records (100 %)')
@@ -73,7 +76,7 @@ it.each([
   [0, /^(?!.*AttendanceHistorys)/],
   [1, /One record has a history .*AttendanceHistorys/],
   [1_200, /1,200 records have histories .*AttendanceHistorys/],
-])('names the histories of %i records in the headline if the configuration omits them', (count, headline) => {
+])('createReport names the histories of %i records in the headline if the configuration omits them', (count, headline) => {
   const equivalences = [{ rule: 'history-left-out', path: 'AttendanceHistorys', count }].slice(0, count)
   const compared = { offered: 1_200, compared: 1_200, verdicts: counts({ equivalent: 1_200 }) }
   expect(createReport({ ...emptyRun, ...compared, equivalences }, { exact: true }).headline).toMatch(headline)
@@ -93,7 +96,7 @@ describe('the JSON report', () => {
   })
 
   it.each(Object.entries(samples))(
-    'matches the published schema for %s, and so does its run',
+    'matches the published schema for the run "%s", and so does the document of the run',
     (_, document) => {
       for (const exact of [false, true]) {
         validate(JSON.parse(report(document, 'json', exact)))
@@ -104,12 +107,15 @@ describe('the JSON report', () => {
     },
   )
 
-  it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])('violates the schema without %s', (name) => {
-    const document = Object.entries(JSON.parse(report(termRun(), 'json')) as object)
-    expect(validate(Object.fromEntries(document.filter(([member]) => member !== name)))).toBe(false)
-  })
+  it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])(
+    'violates the published schema without the member "%s"',
+    (name) => {
+      const document = Object.entries(JSON.parse(report(termRun(), 'json')) as object)
+      expect(validate(Object.fromEntries(document.filter(([member]) => member !== name)))).toBe(false)
+    },
+  )
 
-  it('violates the schema with a malformed count', () => {
+  it('violates the published schema with a malformed count', () => {
     for (const count of ['<6', '12', -1, 1.5, null, '>=x', '>=-1']) {
       const document = JSON.parse(report(termRun(), 'json')) as Record<string, unknown>
       expect(validate({ ...document, askedAgain: count })).toBe(false)
@@ -118,7 +124,7 @@ describe('the JSON report', () => {
 })
 
 describe('the CSV report', () => {
-  it('starts no cell like a formula', () => {
+  it('has no cell that a spreadsheet would read as a formula', () => {
     const text = report(hostileRun(), 'csv')
     const cells = text
       .slice(1)
@@ -148,7 +154,7 @@ describe('the CSV report', () => {
 describe('the JUnit report', () => {
   it('fails one case per class of differences and per expired rule', () => {
     const xml = report(termRun(), 'junit')
-    // Twelve classes, records on one side only, and an expired rule.
+    // The run has twelve classes, records on one side only, and an expired rule.
     expect(xml).toMatch(
       /<testsuites name="compare run-[^"]*" tests="\d+" failures="15" errors="0" skipped="0">/,
     )
@@ -159,11 +165,14 @@ describe('the JUnit report', () => {
     ['empty', 'failures="0" errors="1"', 'type="nothingCompared"'],
     ['stopped', 'failures="0" errors="1"', 'type="incomplete,tooFewCompared,unknown"'],
     ['ready', 'failures="0" errors="0"', ''],
-  ] as const)('has an error for an inconclusive run and none for a ready one: %s', (name, totals, error) => {
-    const xml = report(samples[name], 'junit')
-    expect(xml).toContain(totals)
-    expect(xml).toContain(error)
-  })
+  ] as const)(
+    'has an error for an inconclusive run and no error for a ready run: %s',
+    (name, totals, error) => {
+      const xml = report(samples[name], 'junit')
+      expect(xml).toContain(totals)
+      expect(xml).toContain(error)
+    },
+  )
 
   it('escapes hostile text', () => {
     const xml = report(hostileRun(), 'junit')
@@ -173,7 +182,7 @@ describe('the JUnit report', () => {
 })
 
 describe('the HTML report', () => {
-  it('contains no element, attribute or address from foreign text', () => {
+  it('contains no element, attribute or address that a hostile text in the run injected', () => {
     const page = report(hostileRun(), 'html')
     expect(page).not.toMatch(/<(?:script|img|iframe|link|object|injected|a )/i)
     const tags = (page.match(/<[a-z][^>]*>/gi) ?? []).map((tag) => tag.replaceAll(/"[^"]*"/g, '""'))
@@ -183,13 +192,13 @@ describe('the HTML report', () => {
     for (const text of hostileTexts.slice(0, 4)) expect(page).not.toContain(text)
   })
 
-  it.each(Object.entries(samples))('shows the outcome of %s in its heading', (_, document) => {
+  it.each(Object.entries(samples))('shows the outcome of the run "%s" in its heading', (_, document) => {
     const [, heading = ''] = /<h1>(.*?)<\/h1>/.exec(report(document, 'html')) ?? []
     const { outcome } = JSON.parse(report(document, 'json')) as { outcome: string }
     expect(heading.toLowerCase()).toBe(outcome)
   })
 
-  it('lists attendance before minutes, comments and form, whatever the counts', () => {
+  it('lists differences in attendance before minutes, comments and form, whatever their counts are', () => {
     const page = report(termRun(), 'html')
     const [, list = ''] = /<ul class="findings">(.*?)<\/ul>/s.exec(page) ?? []
     expect([...list.matchAll(/<strong>(.*?)<\/strong>/g)].map(([, text]) => text)).toEqual([
@@ -203,20 +212,20 @@ describe('the HTML report', () => {
     expect(page.indexOf('The attendance code differs')).toBeLessThan(page.indexOf('RecordedOn is shifted'))
   })
 
-  it('names the addresses of both services, and the times and hours of a live run', () => {
+  it('shows the addresses of both services, and the delays and hours of a live run', () => {
     expect(report(termRun(), 'html')).toMatch(/<dt>V2<\/dt>\s*<dd>https:\/\/v2\.school\.example\/<\/dd>/)
     const live = report(samples.live, 'html')
     expect(live).toContain('5 Jan 2026, 08:12 UTC – 27 Mar 2026, 16:04 UTC')
     expect(live).toContain('08:00')
   })
 
-  it('stays under 400,000 characters with a thousand classes', () => {
+  it('stays under 400,000 characters for a run with a thousand classes', () => {
     expect(report(manyClassesRun(), 'html').length).toBeLessThan(400_000)
   })
 })
 
 describe('writeReport', () => {
-  it.each(reportFormats)('drops members that the run format does not define, as %s', (format) => {
+  it.each(reportFormats)('drops members that the run format does not define from the format %s', (format) => {
     const marker = 'a-value-of-a-learner'
     const document = Object.assign(termRun(), { Learner: marker, rows: [{ Comment: marker }] })
     const hidden = {
@@ -262,9 +271,12 @@ describe('explain', () => {
     ],
     ['Enrolments/LeavingDate', 'null', 'time', 'null', 'Enrolments/LeavingDate is null on one side'],
     ['Enrolments/Type', 'value', 'length:1-9', 'length:1-9', 'The value of Enrolments/Type differs'],
-  ] as const)('explains %s, %s %s and %s as: %s', (path, kind, v2Class, v3Class, title) => {
-    expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
-  })
+  ] as const)(
+    'explains a difference in %s of kind "%s" between "%s" and "%s" as: %s',
+    (path, kind, v2Class, v3Class, title) => {
+      expect(explain({ path, kind, v2Class, v3Class }).title).toBe(title)
+    },
+  )
 })
 
 describe('the report of live comparison', () => {
@@ -273,13 +285,13 @@ describe('the report of live comparison', () => {
   const outcomeWith = (document: RunDocument, advice?: ReportOptions['advice']): string =>
     createReport(document, { exact: true, advice }).outcome
 
-  it('is ready if and only if the advice on the next step is ready', () => {
+  it('has the outcome "ready" if and only if the advice on the next step is "ready"', () => {
     const ready = { verdict: 'ready', missing: [] }
     expect([ready, few, undefined].map((advice) => outcomeWith(alike, advice))).toEqual(['ready', 'inconclusive', 'inconclusive'])
     expect([ready, few, undefined].map((advice) => outcomeWith(liveRun(), advice))).toEqual(['ready', 'differs', 'differs'])
   })
 
-  it('lists what the advice says is missing', () => {
+  it('lists the unmet conditions of the advice', () => {
     expect(createReport(alike, { exact: true, advice: few }).limits).toEqual(
       expect.arrayContaining([expect.stringContaining('"inconclusive"'), ...few.missing]),
     )

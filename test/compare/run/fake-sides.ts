@@ -1,6 +1,6 @@
 import type { ComparedSide, SidePage } from '../../../src/compare/run/sides.ts'
 
-/** A flat mark whose ids are made from numbers. */
+/** A flat mark. */
 export interface Mark {
   readonly ExternalID: string
   readonly Learner: string
@@ -32,11 +32,11 @@ export function markOf(learner: number, day: number, changes: Partial<Mark> = {}
 }
 
 export interface FakeSide extends ComparedSide {
-  /** The decoded queries, in order. */
+  /** The decoded queries in the order of the calls. */
   readonly queries: string[]
 }
 
-/** Creates a side that answers with marks in pages, like the service. `before` is called with the number of each call, from 1. */
+/** Creates a service that answers with marks in pages. `before` is called with the number of each call, from 1. */
 export function fakeSide(
   marks: () => readonly Mark[],
   {

@@ -21,12 +21,12 @@ const checkpointOf = (run: string) => ({
   ] as const,
 })
 
-test('lists no runs if the folder does not exist', async () => {
+test('readRuns returns an empty list if the folder does not exist', async () => {
   const runs = openRuns(join(await makeFolder(), 'none'))
   expect([await runs.list(), await runs.listUnfinished()]).toEqual([[], []])
 })
 
-test('lists runs with their outcomes, newest first, and says why a file is not a run', async () => {
+test('readRuns returns runs with their outcomes, newest first, and a reason for each file that is not a run', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, `${one}.json`), JSON.stringify({ ...termRun(), run: one }))
   await writeFile(join(folder, 'cut.json'), '{"schema":')
@@ -41,7 +41,7 @@ test('lists runs with their outcomes, newest first, and says why a file is not a
   expect((await runs.list())[0]).toMatchObject({ run: one, summary: { outcome: 'ready' } })
 })
 
-test('lists a run without a document, or with a later checkpoint, as unfinished, with its results so far', async () => {
+test('readRuns returns a run with only a checkpoint, or with a later checkpoint, as unfinished with its results so far', async () => {
   const folder = await makeFolder()
   const [files, runs] = [openRunFiles(folder), openRuns(folder)]
   for (const run of [one, two]) await files.writeCheckpoint(checkpointOf(run))

@@ -50,12 +50,12 @@ async function run({ v2, v3, out, resumed, selection, rows }: Setup): Promise<Ru
   )
 }
 
-/** Returns a document without the members that differ from run to run. */
+/** Returns a document without the members that are different in each run. */
 function contentOf(document: RunDocument): object {
   return { ...document, run: '', startedAt: '', endedAt: '' }
 }
 
-/** Creates a side of the school in which some marks are changed. */
+/** Creates a service with the marks of the school, of which some are changed. */
 const schoolWith = (changes: readonly Mark[], options: Parameters<typeof fakeSide>[1] = {}): FakeSide =>
   fakeSide(
     () => school.map((mark) => changes.find(({ ExternalID }) => ExternalID === mark.ExternalID) ?? mark),
@@ -69,14 +69,14 @@ const checkpointIn = (out: string): Promise<Checkpoint | undefined> =>
 const gone = (): never => {
   throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
 }
-/** Makes the service unavailable for the window that begins on a day of January, as often as `times` says. */
+/** Makes the service fail `times` times for the window that begins on a day of January. */
 const goneOn =
   (day: string, times = Infinity) =>
   (_call: number, query: string): void => {
     if (query.includes(`ge 2026-01-${day}T`) && times-- > 0) gone()
   }
 
-test('compares two equal sides in consecutive windows and finds every record the same', async () => {
+test('a compare run over two equal services reads consecutive windows and finds every record the same', async () => {
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document, kind, path } = await run({ v2, v3 })
   expect(kind).toBe('done')
@@ -97,7 +97,7 @@ test('compares two equal sides in consecutive windows and finds every record the
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(document)
 })
 
-test('reads a window again if a record differs, and counts what still differs', async () => {
+test('a compare run reads a window again if a record differs, and counts the records that still differ', async () => {
   const v3 = schoolWith([late])
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({
@@ -109,7 +109,7 @@ test('reads a window again if a record differs, and counts what still differs', 
   expect(v3.queries[1]).toBe(v3.queries[0])
 })
 
-test('counts no difference if a mark changed between the two reads of a window', async () => {
+test('a compare run counts no difference if a mark changed between the reads of V3 and V2', async () => {
   let now: readonly Mark[] = school
   const v3 = fakeSide(() => now)
   // V3 is read before the change and V2 after it.
@@ -124,13 +124,13 @@ test('counts no difference if a mark changed between the two reads of a window',
 })
 
 test.each([
-  ['repeats a read that fails twice', 2, { same: 299, differs: 1, unknown: 0 }],
+  ['repeats the second read of a window if the read fails twice', 2, { same: 299, differs: 1, unknown: 0 }],
   [
-    'leaves the record unknown if the repeated read fails three times',
+    'returns "unknown" for a record if the second read of its window fails three times',
     3,
     { same: 299, differs: 0, unknown: 1 },
   ],
-])('%s', async (_name, times, verdicts) => {
+])('a compare run %s', async (_name, times, verdicts) => {
   const v3 = schoolWith([late], {
     before: (call) => {
       if (call > 1 && call <= 1 + times)
@@ -141,7 +141,7 @@ test.each([
   expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
-test('names the fields in which V2 differs from itself, and counts no difference in them', async () => {
+test('a compare run names the fields in which two reads of V2 differ, and counts no difference in these fields', async () => {
   let calls = 0
   const v2 = fakeSide(
     () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
@@ -156,7 +156,7 @@ test('names the fields in which V2 differs from itself, and counts no difference
   })
 })
 
-test('reads one list of learners after another, each within the limit of a query', async () => {
+test('a compare run over learners reads one list of learners after another', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
   const [v2, v3] = [schoolWith([]), schoolWith([])]
@@ -168,7 +168,7 @@ test('reads one list of learners after another, each within the limit of a query
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)
 })
 
-test('builds the same document if the run was killed between two windows and resumed', async () => {
+test('a compare run builds the same document if its process was killed between two windows and the run was resumed', async () => {
   const differing = days
     .filter((day) => day % 4 === 0)
     .map((day) => markOf(day % 10, day, { Present: false, Absent: true }))
@@ -197,7 +197,7 @@ test('builds the same document if the run was killed between two windows and res
   expect(readdirSync(out)).toEqual([`${resumed?.run ?? ''}.json`])
 })
 
-test('marks the records of a window as unknown if one side is unavailable, and compares the rest', async () => {
+test('a compare run counts the records of a window as unknown if one service fails, and compares the other windows', async () => {
   const v2 = schoolWith([])
   const v3 = schoolWith([], { before: goneOn('01') })
   const out = await makeFolder()
@@ -213,13 +213,13 @@ test('marks the records of a window as unknown if one side is unavailable, and c
   expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
-test('reads a failed window once more at the end of the run', async () => {
+test('a compare run reads a failed window once more at its end', async () => {
   const v3 = schoolWith([], { before: goneOn('01', 1) })
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
-test('ends the run if several windows in a row fail', async () => {
+test('a compare run ends if several windows in a row fail', async () => {
   const v3 = schoolWith([], { before: gone })
   const toMs = JANUARY + 3_650 * DAY_MS
   const { kind, document } = await run({ v2: schoolWith([]), v3, selection: { toMs } })
@@ -228,7 +228,7 @@ test('ends the run if several windows in a row fail', async () => {
   expect(v3.queries.length).toBeLessThan(6)
 })
 
-test('divides a window with too many rows, down to an hour if necessary', async () => {
+test('a compare run divides a window with too many rows, down to one hour if necessary', async () => {
   const marks = Array.from({ length: 60 }, (_, learner) =>
     markOf(learner, 1 + (learner % 2), {
       AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,
@@ -237,7 +237,7 @@ test('divides a window with too many rows, down to an hour if necessary', async 
   const sides = { v2: fakeSide(() => marks), v3: fakeSide(() => marks) }
   const { document } = await run({ ...sides, rows: { max: 30, target: 20 } })
   expect(document).toMatchObject({ complete: true, compared: 60, verdicts: { same: 60 } })
-  // With one more row in that hour, the hour exceeds the limit, is left out and is named.
+  // One more row makes the hour exceed the limit. The run then leaves out the hour and reports the hour as failed.
   const more = [...marks, markOf(60, 1, { AttendableEventStart: '2026-01-01T09:00:00Z' })]
   const other = { v2: fakeSide(() => more), v3: fakeSide(() => more) }
   const result = await run({ ...other, rows: { max: 30, target: 20 } })

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-/** A change of a module. `from` occurs in the module exactly once. */
+/** A deliberate change of a module. `from` occurs in the module exactly once. */
 export interface Defect {
   /** The path below `src/`. */
   readonly module: string
@@ -8,7 +8,7 @@ export interface Defect {
   readonly to: string
 }
 
-/** Breaks modules of this process when they are loaded. Loading fails if the defect no longer fits its module. */
+/** Changes modules of this process while they are loaded. Loading fails if the module no longer contains the text of the defect. */
 export function breakSources(defects: readonly Defect[]): void {
   registerHooks({
     load: (url, context, nextLoad) => {

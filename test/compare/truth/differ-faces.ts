@@ -18,10 +18,10 @@ export type FlatMark = Readonly<Record<string, unknown>> & {
 /** A difference that a comparison must find in one mark. */
 export interface ListedDifference {
   readonly mark: FlatMark
-  /** The face that shows the mark differently. */
+  /** The interface that shows the mark differently. */
   readonly face: 'V2' | 'V3'
   readonly kind: DrawnKind
-  /** The changed fields of the flat record, as stored and as shown. `shown` is absent if the face omits the member. */
+  /** The changed fields of the flat record, as stored and as shown. `shown` is absent if the interface omits the member. */
   readonly fields: readonly { readonly path: string; readonly stored: unknown; readonly shown?: unknown }[]
 }
 
@@ -48,7 +48,7 @@ const to =
 const comment = (change: (text: unknown) => string): Change =>
   to(['Comment'], (value) => (points(value).length < 2 ? value : change(value)))
 
-/** The kinds that change fields of a mark. A kind does not fit a mark that it leaves unchanged. */
+/** The kinds of differences in the fields of a mark. A kind does not fit a mark that the kind leaves unchanged. */
 const fieldChanges = {
   recordedOn: to(['RecordedOn'], later),
   start: to(['AttendableEventStart'], later),
@@ -72,7 +72,7 @@ const fieldChanges = {
 
 type FieldKind = keyof typeof fieldChanges
 
-/** How a mark differs: in its fields, or in its rows and their order. */
+/** The kinds of differences of a mark: in its fields, or in its rows and their order. */
 export type DrawnKind = FieldKind | 'missing' | 'doubled' | 'order' | 'history'
 export const drawnKinds: readonly DrawnKind[] = [
   ...(Object.keys(fieldChanges) as FieldKind[]),
@@ -83,7 +83,7 @@ export const keyOf = ({ Learner, AttendableEvent }: FlatMark): string => `${Lear
 export const dayOf = ({ AttendableEventStart }: FlatMark): string => AttendableEventStart.slice(0, 10)
 const learnersDay = (mark: FlatMark): string => `${mark.Learner} ${dayOf(mark)}`
 
-/** Returns the difference of a mark, or `undefined` if the kind does not change it. `ofDay` are the marks of its learner and day. */
+/** Returns the difference of a mark, or `undefined` if the kind does not change the mark. `ofDay` are the marks of its learner and day. */
 export function differenceOf(
   mark: FlatMark,
   kind: DrawnKind,
@@ -152,7 +152,7 @@ function write(row: Row, face: ListedDifference['face'], path: string, value: un
   else owner[name] = value
 }
 
-/** A proxy in front of a face of the sandbox, whose pages show some marks differently. */
+/** A proxy in front of an interface of the sandbox. Its pages show some marks differently. */
 export interface FaceProxy {
   readonly url: string
   /** `marks` are the stored marks. */

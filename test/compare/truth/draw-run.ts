@@ -2,7 +2,7 @@ import { createRandom } from '../../../src/sandbox/random.ts'
 import { type DrawnKind, drawnKinds } from './differ-faces.ts'
 import { daysOf, firstDay, lastDay } from './prepare-school.ts'
 
-/** A run of the campaign: what it compares and how the faces differ. */
+/** A run of the campaign: its scope, and the differences between the two interfaces. */
 export interface DrawnRun {
   readonly seed: number
   readonly face: 'V2' | 'V3'
@@ -41,7 +41,7 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     learners: learners === school ? undefined : learners,
     count: seed % 10 === 9 ? 0 : random.below(Math.min(200, Math.ceil(size / 8)) + 1),
     kinds: drawKinds(random.next() < 0.5 ? drawnKinds.length : 1 + random.below(6), seed),
-    // Short campaigns include each of these too.
+    // Short campaigns include each of these options too.
     noise: seed % 4 === 0,
     combined: seed % 5 < 2,
     interrupted: seed % 7 === 0,

@@ -10,11 +10,11 @@ export type Counts = ReadonlyMap<string, number>
 /** The marks that a run compares, in addition to its differences. */
 export interface ComparedMarks {
   readonly total: number
-  /** The marks with a history, as `learner event`, with their days. V2 shows the history and the adapter does not. */
+  /** The marks with a history, as `learner event`, with their days. V2 shows the history, and the adapter omits the history. */
   readonly withHistory: ReadonlyMap<string, string>
 }
 
-/** Returns the counts that a run must report, from the truth of the sandbox alone. */
+/** Returns the counts that a run must report, computed only from the data of the sandbox. */
 export function expectedCounts(
   truth: readonly ListedDifference[],
   { total, withHistory }: ComparedMarks,
@@ -92,7 +92,7 @@ export interface Mistakes {
   readonly false: readonly string[]
 }
 
-/** Compares a report with the truth and checks that its parts add up. */
+/** Compares a report with the data of the sandbox, and checks that its parts add up. */
 export function judgeDocument(expected: Counts, document: RunDocument): Mistakes {
   const reported = reportedCounts(document)
   const names = new Set([...expected.keys(), ...reported.keys()])

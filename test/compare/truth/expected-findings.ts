@@ -26,7 +26,7 @@ const sided = (verdict: 'onlyV2' | 'onlyV3'): Comparison => ({ ...nothing, verdi
 
 type Expect = (truth: ListedDifference) => Comparison
 
-/** Returns a field of the truth by sides. */
+/** Returns the values of a field by side. */
 function sidesOf({ face, fields }: ListedDifference, path: string): Sides | undefined {
   const field = fields.find((one) => one.path === path)
   if (field === undefined) return undefined
@@ -71,7 +71,7 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   absent: field('Absent', codeClasses),
   minutesNull: field('MinutesLate', plainClasses),
   minutesZero: field('MinutesLate', plainClasses),
-  // The adapter does not accept text as a number and answers null.
+  // The adapter does not accept text as a number, and writes null.
   minutesText: byFace(field('MinutesLate', plainClasses), (truth) => {
     const fields = truth.fields.map((one) => ({ ...one, shown: null }))
     return field('MinutesLate', plainClasses)({ ...truth, fields })

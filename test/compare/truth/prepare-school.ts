@@ -11,7 +11,7 @@ const sandboxHeaders = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 
 export const firstDay = '2026-02-23'
 export const lastDay = '2026-05-22'
 
-/** A school with two faces. Some of its marks have comments and minutes. */
+/** A school with a V2 and a V3 interface. Some of its marks have comments and minutes. */
 export interface PreparedSchool {
   readonly v2Url: string
   readonly v3Url: string
@@ -21,9 +21,9 @@ export interface PreparedSchool {
   readonly written: ReadonlyMap<string, string>
   /** All marks of those days, as V2 shows them. */
   readonly marks: readonly FlatMark[]
-  /** Makes one face show some marks differently, and the other face show all marks as stored. */
+  /** Makes one interface show some marks differently, and the other interface show all marks as stored. */
   readonly show: (face: ListedDifference['face'], differences: readonly ListedDifference[]) => void
-  /** Makes reads of both services fail at random, or stops the failures. */
+  /** Makes reads of both interfaces fail at random, or ends the failures. */
   readonly fail: (isFailing: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -64,7 +64,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     const marks = await readDay(day)
     if (marks.length === 0) continue
     const share = comments / (days.length * marks.length) / 0.6
-    // Whole days, since the comparer may choose which half of a swapped day counts as moved.
+    // The selection has whole days, since the comparer may choose which half of a swapped day counts as moved.
     const learners = new Set(
       [...new Set(marks.map(({ Learner }) => Learner))].filter(() => random.chance(share)),
     )
@@ -110,7 +110,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
   }
 }
 
-/** Each fault strikes once, each at a different read. */
+/** The faults, of which each affects a different read once. */
 const faults = [
   { kind: 'rateLimit', retryAfterSeconds: 0, skip: 1, count: 1 },
   { kind: 'status', status: 503, headers: { 'Retry-After': '0' }, skip: 3, count: 1 },

@@ -13,7 +13,7 @@ import { expectedCounts, judgeDocument } from './expected-document.ts'
 import type { PreparedSchool } from './prepare-school.ts'
 import { prepareSchool } from './prepare-school.ts'
 
-/** Compares both faces of a school as a run specifies. */
+/** Compares both interfaces of a school as a run specifies. */
 export type CompareFaces = (
   school: Pick<PreparedSchool, 'v2Url' | 'v3Url'>,
   run: DrawnRun,
@@ -30,7 +30,7 @@ export interface CampaignOptions {
   readonly onRun?: (judged: JudgedRun) => void
 }
 
-/** A run with the mistakes of its report. */
+/** A run with the mistakes in its report. */
 export interface JudgedRun extends Mistakes {
   readonly run: DrawnRun
   readonly records: number
@@ -47,7 +47,7 @@ export interface CampaignResult {
   readonly wrong: readonly JudgedRun[]
 }
 
-/** Makes runs one after another: sets differences, compares, and judges the report by the truth. */
+/** Makes runs one after another: creates differences, compares, and checks the report against these differences. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const { runs, seed, scale, sizeOf, onRun } = options
   const school = await prepareSchool(scale, scale === 'class' ? 700 : 6_000)

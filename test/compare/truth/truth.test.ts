@@ -9,7 +9,7 @@ import { sizeOfRun } from './draw-run.ts'
 import { runCampaign } from './run-campaign.ts'
 
 /** `npm run test:compare` makes 300 runs over a whole school. */
-test('finds exactly the differences between the two faces', async () => {
+test('a compare run reports exactly the known differences between the V2 and V3 interfaces of the sandbox', async () => {
   const { wrong, differences } = await runCampaign({
     compare: compareFaces,
     ...{ runs: runs(8, 60), seed: 1, scale: 'class' },
@@ -21,7 +21,7 @@ test('finds exactly the differences between the two faces', async () => {
 
 /** `npm run test:compare -- --defects` runs the campaign with each defect. */
 test.each(Object.entries(defects))(
-  'finds the code to break for a comparer that %s',
+  'the source of the comparer contains the code that is replaced for the defect "%s"',
   (_name, { module, from }) => {
     const source = readFileSync(new URL(`../../../src/${module}`, import.meta.url), 'utf8')
     expect(source.split(from)).toHaveLength(2)

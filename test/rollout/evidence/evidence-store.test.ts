@@ -19,8 +19,8 @@ const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
 
 type KeyRow = { readonly hash_key: Uint8Array }
 
-describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
-  test('adds up distinct pairs by school and check', async (url) => {
+describe.each(databases)('the evidence store in %s', (_name, { test }) => {
+  test('counts each pair of learner and day once, by school and by check', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
@@ -39,7 +39,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     expect(await store.read('other')).toEqual([])
   })
 
-  test('adds the counts of a repeated request once, in one call and over calls', async (url) => {
+  test('adds the counts of a request once, even if the same call or a later call repeats the request', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const key = toEvidenceKey(await store.key(scope))
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
@@ -47,7 +47,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     await store.add(key.period, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
     const [kept] = await store.read('acme')
     expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
-    // A repeated request still adds what it shows of a pair.
+    // A repeated request still marks its pairs as differing.
     expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], []] }])
   })
 
@@ -90,7 +90,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     ])
   })
 
-  test('stores a bounded number of names in each group', async (url) => {
+  test('stores at most MAX_NAMES names in each group of counts', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const many = Object.fromEntries(Array.from({ length: MAX_NAMES + 50 }, (_, at) => [`day ${at}`, 1]))
     await addTo(store, [], { counts: many })
@@ -112,7 +112,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     expect(await store.destroyExpired()).toBe(0)
   })
 
-  test('keeps counts but no hashes after 90 days, and counts each day in one period', async (url) => {
+  test('deletes the hashes of a period after 90 days, keeps its counts, and assigns each day to one period', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock)
     await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
@@ -143,18 +143,18 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     ])
   })
 
-  test('destroys a key that was made while the clock was years ahead', async (url) => {
+  test('destroys a key that was created while the clock was years ahead', async (url) => {
     const clock = { nowMs: START_MS + 3_000 * DAY_MS }
     const { store } = await openEvidence(url, clock)
     await addTo(store, ['ann/02'])
     clock.nowMs = START_MS
     expect(await store.destroyExpired()).toBe(1)
-    // The days until then belonged to the period that is over, so that nothing counts twice.
+    // These days belonged to the ended period, so that the new period does not count them a second time.
     const key = toEvidenceKey(await store.key(scope))
     expect(key.covers('2026-11-02')).toBe(false)
   })
 
-  test('leaves out damaged rows and reports them', async (url) => {
+  test('ignores damaged rows and reports the evidence as damaged', async (url) => {
     const { store, database } = await openEvidence(url, { nowMs: START_MS })
     const { db } = database
     await addTo(store, ['ann/02'])
@@ -172,7 +172,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     }
   })
 
-  test('seals its key with the secret of the journal, which outlives a change of keys', async (url) => {
+  test('encrypts the key of a period with the secret of the journal, so that the key survives a change of the journal keys', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))
@@ -187,7 +187,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
     changed[40] = (changed[40] ?? 0) ^ 1
     await sql`update evidence_periods set hash_key = ${changed}`.execute(db)
     await expect(store.key(scope)).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
-    // The key of one partner does not fit another.
+    // The key of one partner is not valid for another partner.
     await sql`update evidence_periods set hash_key = ${row?.hash_key}, partner = 'other'`.execute(db)
     await expect(store.key({ ...scope, partner: 'other' })).rejects.toMatchObject({
       code: 'ADP_JOURNAL_DAMAGED',
@@ -195,7 +195,7 @@ describe.each(databases)('the store of evidence, in %s', (_name, { test }) => {
   })
 })
 
-it('counts the hashes of a period once per thousand added hashes', async () => {
+it('the evidence store queries the number of hashes in a period once per thousand added hashes', async () => {
   const { database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, { nowMs: START_MS })
   let counted = 0
   const counting: KyselyPlugin = {
@@ -214,8 +214,8 @@ it('counts the hashes of a period once per thousand added hashes', async () => {
   expect(counted).toBe(3)
 })
 
-describe('a full period', () => {
-  it('adds only pairs that differ', async () => {
+describe('a period of the evidence store that is full', () => {
+  it('accepts only pairs that differ', async () => {
     const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
       nowMs: START_MS,
     })
@@ -240,7 +240,7 @@ describe('a full period', () => {
 })
 
 describe('destroyExpired', () => {
-  it('leaves no bytes of the key or of its hashes in the files of SQLite', async () => {
+  it('leaves no bytes of the expired key or of its hashes in the SQLite files', async () => {
     const folder = await makeFolder()
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(`sqlite:${folder}/journal.db`, clock)

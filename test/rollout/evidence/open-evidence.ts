@@ -14,7 +14,7 @@ export const DAY_MS = 86_400_000
 /** 2026-11-02, a Monday, at noon. */
 export const START_MS = Date.UTC(2026, 10, 2, 12)
 
-/** The clock of the database, which the test sets. */
+/** The time of the database clock, which the test sets. */
 export interface DatabaseClock {
   nowMs: number
 }
@@ -24,7 +24,7 @@ export interface OpenedEvidence {
   readonly database: JournalDatabase
 }
 
-/** Opens an instance with its store of evidence, by the clock of the test. */
+/** Opens an instance with its evidence store, which uses the clock of the test. */
 export async function openEvidence(
   url: string,
   clock: DatabaseClock,
@@ -32,14 +32,14 @@ export async function openEvidence(
 ): Promise<OpenedEvidence> {
   const { journal } = await serve(url, options)
   const database = { ...journal.database, nowMs: () => sql<number>`${clock.nowMs}` }
-  // PostgreSQL takes a parameter without a type for text.
+  // PostgreSQL treats a parameter without a type as text.
   if (database.dialect === 'postgres') database.nowMs = () => sql<number>`${clock.nowMs}::bigint`
   return { store: createEvidenceStore(database), database }
 }
 
 export const scope: EvidenceScope = { partner: 'acme', stage: 'shadow', revision: 3 }
 
-/** Returns the entry of an exchange of one school. Pairs are `learner/day`, and a leading `!` marks a pair that differs. */
+/** Returns the evidence of one exchange of one school. Pairs are `learner/day`, and a leading `!` marks a pair that differs. */
 export function entryOf(
   key: EvidenceKey,
   pairs: readonly string[],

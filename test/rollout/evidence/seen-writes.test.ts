@@ -63,7 +63,7 @@ const write = (from: number, count: number, given: Partial<SeenWrite> = {}): See
 })
 
 describe('createLiveSeen', () => {
-  it('adds up the writes of all instances, counting each record and school once', async () => {
+  it('adds up the writes of all instances, and counts each record and each school once', async () => {
     const { one, other, note, kept } = await start()
     one.recordWrite(write(0, 20))
     other.recordWrite(write(10, 20, { unit: 'school-2' }))
@@ -87,7 +87,7 @@ describe('createLiveSeen', () => {
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 
-  it('restarts the counts at another revision and keeps the peak and the credentials', async () => {
+  it('restarts the counts at a new revision, but keeps the peak and the state of the credentials', async () => {
     const { one, other, note, kept } = await start()
     one.recordWrite(write(0, 50))
     one.recordCredentials('acme', 'refused')
@@ -100,7 +100,7 @@ describe('createLiveSeen', () => {
     expect([note().credentials, peakOf(note())]).toEqual(['refused', 50])
   })
 
-  it('counts at most MAX_WRITTEN records', async () => {
+  it('counts at most MAX_WRITTEN records, but all batches', async () => {
     const { one, kept } = await start()
     one.recordWrite(write(0, MAX_WRITTEN))
     one.recordWrite(write(MAX_WRITTEN, 10))
@@ -108,7 +108,7 @@ describe('createLiveSeen', () => {
     expect(seenOf(await kept(), 'v2')).toMatchObject({ batches: 2, records: MAX_WRITTEN })
   })
 
-  it('reports a failure of the store and loses only the note', async () => {
+  it('reports a failure of the store and stops without an error', async () => {
     const { one, failures, break: fail } = await start()
     one.recordWrite(write(0, 1))
     fail()
@@ -117,7 +117,7 @@ describe('createLiveSeen', () => {
   })
 
   it.each(['', '{}', '{"version":9}', '{"credentials":"x","minutes":[],"peakPerMinute":0}'])(
-    'reads the damaged note %j as empty',
+    'reads the damaged stored text %j like a missing text',
     (text) => {
       expect(parseNote(text)).toEqual(parseNote(undefined))
     },

@@ -23,7 +23,7 @@ interface Watching {
   readonly failures: readonly string[]
   readonly stop: () => Promise<void>
   readonly told: string[]
-  /** Writes of 20 schools in each window, the first five on V3. */
+  /** Records writes of 20 schools in each window. The first five schools are on V3. */
   readonly write: (windows: number, isBad: (school: number) => boolean) => Promise<void>
 }
 
@@ -80,7 +80,7 @@ const stageOf = async (store: RolloutStore) => {
 }
 
 describe('createLiveGuards', () => {
-  it('takes the partner back once if V3 fails on several instances', async () => {
+  it('takes the partner back to V2 once if V3 fails on several instances', async () => {
     const url = journalUrl()
     const { store } = await serve(url)
     await begin(store)
@@ -113,7 +113,7 @@ describe('createLiveGuards', () => {
     expect(judge(await readGuardState(store, 'acme')).kind).toBe('alarm')
   })
 
-  it('judges each revision of the stage by its own writes', async () => {
+  it('judges each revision of the stage only by writes at that revision', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     await store.apply(changeTo(canary(10), { from: canary(20), expectedRevision: 1 }), 'set')
@@ -121,7 +121,7 @@ describe('createLiveGuards', () => {
     await late.write(20, () => false)
     await late.write(5, (school) => school < 5)
     await late.stop()
-    // An operator has changed the percentage since.
+    // The writes belong to revision 1, but an operator has changed the percentage since then.
     expect([late.told, await stageOf(store)]).toEqual([[], ['canary', 2]])
     const current = watch(store, { revision: 2 })
     await current.write(1, (school) => school < 5)
@@ -142,7 +142,7 @@ describe('createLiveGuards', () => {
     expect(await store.readText(guardStateName('acme'))).toBeUndefined()
   })
 
-  it('reports damaged evidence once and leaves it unchanged', async () => {
+  it('reports damaged guard evidence once and does not overwrite the evidence', async () => {
     const { store } = await serve(journalUrl())
     await store.updateText(guardStateName('acme'), () => '{"version":1}')
     const { failures, stop, write } = watch(store)
@@ -155,7 +155,7 @@ describe('createLiveGuards', () => {
   })
 })
 
-it('goBack takes back a partner whose stage was never changed, and leaves partners alone that V2 serves', async () => {
+it('goBack takes a partner at canary back to V2 even if its stage comes from the file, and ignores partners that V2 already serves', async () => {
   const { store } = await serve(journalUrl())
   await store.begin('old', legacy)
   await store.begin('next', shadow)
@@ -168,7 +168,7 @@ it('goBack takes back a partner whose stage was never changed, and leaves partne
   expect((await store.snapshot()).partners.get('acme')?.state?.stage).toBe('shadow')
 })
 
-it('goBack ignores an alarm about an earlier revision, even if the operator changes the stage concurrently', async () => {
+it('goBack ignores an alarm about an earlier revision, even if an operator changes the stage at the same moment', async () => {
   const { store } = await serve(journalUrl())
   await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
   const alarm = { partner: 'acme', revision: 1, reason: 'V3 fails.' }

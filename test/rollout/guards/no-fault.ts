@@ -8,7 +8,7 @@ interface Burst {
 }
 
 /**
- * Runs the guards over writes of which V3 fails as often as V2. Each school has a rate of its own, one school sends three times as many
+ * Runs the guards over writes that fail on V3 as often as on V2. Each school has a rate of its own, one school sends three times as many
  * batches, the level drifts over the day, and both sides fail together for seconds or minutes.
  */
 export function runWithoutFault(

@@ -20,7 +20,7 @@ import {
 import { runWithoutFault } from './no-fault.ts'
 import { type BadShare, createRandom, simulate, type Simulated, type SimulatedSchool } from './simulate.ts'
 
-/** Returns schools of like size, the first of them on V3. */
+/** Returns schools of equal size. The first `onV3` schools are on V3. */
 function schoolsOf(all: number, onV3: number, batches: number, records: number): SimulatedSchool[] {
   return Array.from({ length: all }, (_, index) => ({
     name: `school ${index}`,
@@ -30,7 +30,7 @@ function schoolsOf(all: number, onV3: number, batches: number, records: number):
   }))
 }
 
-/** Runs until the guards raise an alarm or the windows are over. */
+/** Simulates windows until the guards raise an alarm or `windows` windows have ended. */
 function runUntilAlarm(
   schools: readonly SimulatedSchool[],
   badShare: BadShare,
@@ -50,7 +50,7 @@ const v3Fails =
   ({ side }) => ({ unknown: side === 'v3' ? share : 0.0005, refused: 0.002 })
 
 describe('judge', () => {
-  it('raises an alarm within a bounded number of records once V3 fails 5 % of them, at any time of a long run', () => {
+  it('raises an alarm within 10,000 records on V3 after V3 begins to fail 5 % of the records, at any time of a long run', () => {
     for (const [name, schools, bound] of [
       ['20 schools, 20 % on V3, registers of 30', schoolsOf(20, 4, 0.3, 30), 5_000],
       ['200 schools, 10 % on V3, registers of 30', schoolsOf(200, 20, 0.3, 30), 4_000],
@@ -89,13 +89,13 @@ describe('judge', () => {
     // A simpler test would raise an alarm here: a test without tolerated odds, or a test that counts each batch as a trial.
     ['schools that differ slightly but permanently', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
     ['a second without service while a school sends its registers', 4, (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 }), 3_000, 'ok'],
-  ])('judges %s as %5$s', (what, onV3, badShare, windows, kind) => {
+  ])('returns the verdict "%5$s" for %1$s', (what, onV3, badShare, windows, kind) => {
     const [batches, records] = what.startsWith('a second') ? [10, 1] : [0.5, 10]
     const { state } = runUntilAlarm(schoolsOf(20, onV3, batches, records), badShare, 5, { windows })
     expect(state.kind).toBe(kind)
   }) // prettier-ignore
 
-  it('reports the figures since V3 has been worse, however long V3 was fine before', () => {
+  it('reports only figures from the time since V3 has been worse, even after a long time without a fault', () => {
     const before = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), quiet, 1, { windows: 3_000 }).run
     const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
     const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
@@ -104,7 +104,7 @@ describe('judge', () => {
     )
   })
 
-  it('is inconclusive with few or no trials, however long that lasts', () => {
+  it('returns "inconclusive" with few or no trials, however long the run is', () => {
     expect(judge(newGuardState).kind).toBe('inconclusive')
     const after = (windows: number, schools: readonly SimulatedSchool[]): GuardState =>
       runUntilAlarm(schools, quiet, 1, { windows }).run.evidence
@@ -125,7 +125,7 @@ describe('judge', () => {
       )
     const well = windows(500, 'good').reduce(addWindow, newGuardState)
     expect(judge(well)).toEqual({ kind: 'ok', figures: undefined })
-    // The figures appear before the alarm.
+    // The verdict has figures before there is an alarm.
     const begun = judge(windows(1, 'slow').reduce(addWindow, well))
     expect(begun).toMatchObject({ kind: 'ok', figures: { v3: { slow: 5 }, v2: { slow: 0 } } })
     expect(judge(windows(10, 'slow').reduce(addWindow, well)).kind).toBe('alarm')
@@ -135,7 +135,7 @@ describe('judge', () => {
 describe('atRevision', () => {
   const failing = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(0.5), 1).run.evidence
 
-  it('restarts the evidence: no alarm once V3 is repaired, but an alarm if V3 fails again', () => {
+  it('restarts the evidence at a new revision, so that only a new failure of V3 raises an alarm', () => {
     const mended = atRevision(failing, 7)
     expect(judge(mended).kind).not.toBe('alarm')
     const after = { evidence: mended, v3Records: 0, windows: 1_000 }
@@ -144,12 +144,12 @@ describe('atRevision', () => {
     expect(runUntilAlarm(schools, v3Fails(0.5), 1, { after }).state.kind).toBe('alarm')
   })
 
-  it('starts an episode with a smaller part of alpha if anything was judged before', () => {
+  it('starts a new episode at a new revision only if trials were counted before', () => {
     expect(atRevision(failing, failing.revision)).toBe(failing)
     const other = atRevision(failing, 7)
     expect(other).toEqual({ ...newGuardState, revision: 7, episode: 2 })
     expect(judge(other).kind).toBe('inconclusive')
-    // Nothing was judged at this revision.
+    // No trial was counted at revision 7.
     expect(atRevision(other, 8).episode).toBe(2)
   })
 })
@@ -160,7 +160,7 @@ const choose = (n: number, k: number): number => {
   return ways
 }
 
-/** Returns the probability of each number of bad trials in the first group, whose odds are `odds` times those of the other. */
+/** Returns the probability of each number of bad trials in the first group, if its odds are `odds` times the odds of the second group. */
 function distribution(
   trials: number,
   controlTrials: number,
@@ -185,7 +185,7 @@ const groups = fc.record({
 })
 
 describe('logOddsEvidence', () => {
-  it('has an expectation of at most 1 for odds up to the tolerated ones, however bad the window is', () => {
+  it('has evidence with an expected value of at most 1 if the odds do not exceed the tolerated odds', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor, odds }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -199,7 +199,7 @@ describe('logOddsEvidence', () => {
     )
   })
 
-  it('is the logarithm of the ratio of both likelihoods', () => {
+  it('is the logarithm of the likelihood ratio', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -219,7 +219,7 @@ describe('logOddsEvidence', () => {
     expect(Number.isFinite(logOddsEvidence(counts, 100, 2))).toBe(true)
   })
 
-  it('is 0 if a group is empty, or if no trial or every trial is bad', () => {
+  it('is 0 if a group is empty, if no trial is bad or if every trial is bad', () => {
     const rows = [
       { trials: 0, bad: 0, controlTrials: 9, controlBad: 3 },
       { trials: 9, bad: 3, controlTrials: 0, controlBad: 0 },
@@ -232,7 +232,7 @@ describe('logOddsEvidence', () => {
 
 const factors = [3, 12, 50]
 
-/** Returns the logarithms of the ratios of a window with 4 trials on V3 and 16 on V2. */
+/** Returns the log evidence of each factor for a random window with 4 trials on V3 and 16 trials on V2. */
 function windowOf(random: () => number, badOnV3: number, badOnV2: number): number[] {
   const count = (trials: number, share: number): number => {
     let bad = 0
@@ -244,15 +244,15 @@ function windowOf(random: () => number, badOnV3: number, badOnV2: number): numbe
 }
 
 describe('advanced', () => {
-  it('has priors that add up to at most 1 over all windows', () => {
+  it('uses prior weights that add up to at most 1 over all windows', () => {
     let sum = 0
     for (let nth = 1; nth <= 1_000_000; nth++) sum += Math.exp(logPrior(nth))
-    // The sum of the rest is about 1 / (2.11 ln n).
+    // The sum of the remaining weights is about 1 / (2.11 ln n).
     expect(sum + 1 / (2.10975 * Math.log(1_000_001))).toBeLessThanOrEqual(1.00001)
     expect(sum).toBeGreaterThan(0.9)
   })
 
-  it('reaches 1/alpha in at most a share alpha of runs at the tolerated odds', () => {
+  it('reaches the evidence 1/alpha in at most the share alpha of runs if the odds equal the tolerated odds', () => {
     const runs = 400
     let [crossed5, crossed20] = [0, 0]
     for (let seed = 1; seed <= runs; seed++) {
@@ -260,7 +260,7 @@ describe('advanced', () => {
       let evidence: LogEvidence = []
       let highest = -Infinity
       for (let nth = 1; nth <= 400; nth++) {
-        // Shares with odds of exactly 2 to 1, at a different level in each window.
+        // The odds on V3 are exactly twice the odds on V2. The level differs from window to window.
         const onV2 = random() * 0.3
         const odds = (2 * onV2) / (1 - onV2)
         evidence = advanced(evidence, nth, windowOf(random, odds / (1 + odds), onV2))
@@ -293,13 +293,13 @@ describe('formatGuardState and parseGuardState', () => {
     expect(parseGuardState(formatGuardState(evidence)).windows).toBe(evidence.windows)
   })
 
-  it('never increase the evidence', () => {
+  it('never increase the evidence by rounding', () => {
     const before = evidence.logs
     const after = parseGuardState(formatGuardState(evidence)).logs
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
-  it('refuse damaged evidence instead of starting anew', () => {
+  it('refuse a damaged text instead of starting without evidence', () => {
     const text = formatGuardState(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]

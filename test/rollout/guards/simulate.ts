@@ -41,7 +41,7 @@ export interface Simulated {
 
 export const WINDOW_MS = 10_000
 
-/** Runs windows of writes until `isOver`. Each school sends its batches close together, as real schools do. */
+/** Simulates windows of writes until `isOver` returns true. Each school sends its batches close together, as real schools do. */
 export function simulate(
   schools: readonly SimulatedSchool[],
   badShare: BadShare,

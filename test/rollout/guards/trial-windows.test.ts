@@ -36,7 +36,7 @@ describe('createTrialWindows', () => {
     ])
   })
 
-  it('closes windows in order, each once its trials have ended', () => {
+  it('closes windows in order, and each window only when its trials have ended', () => {
     const windows = create()
     const slow = windows.begin({ unit: 'a', side: 'v2', receivedMs: 9_000 })
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 11_000 })?.end(bad)
@@ -45,7 +45,7 @@ describe('createTrialWindows', () => {
     expect(windows.close(50_000).map((trials) => trials.map(({ side }) => side))).toEqual([['v2'], ['v3']])
   })
 
-  it('counts a trial that does not end in time as unknown, and ignores a late end', () => {
+  it('counts a trial that has not ended after three minutes as unknown, and ignores its late end', () => {
     const windows = create()
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
     expect(windows.close(189_999)).toEqual([])
@@ -54,7 +54,7 @@ describe('createTrialWindows', () => {
     expect(windows.close(999_999)).toEqual([])
   })
 
-  it('counts the next write of a unit if the first was dropped, and at most 5,000 units', () => {
+  it('counts the next write of a unit if the first write was dropped, and counts at most 5,000 units', () => {
     const windows = create()
     const first = windows.begin({ unit: 'a', side: 'v3', receivedMs: 1 })
     first?.drop()
@@ -79,7 +79,7 @@ describe('createTrialWindows', () => {
     expect(windows.close(30_000).map((trials) => trials.length)).toEqual([2])
   })
 
-  it('judges latency against V2 in earlier windows, for writes of like size only', () => {
+  it('counts a write on V3 as slow by comparison with writes of similar size on V2 in earlier windows', () => {
     const windows = create()
     const fill = (startMs: number, side: 'v2' | 'v3', latencyMs: number): void => {
       for (let unit = 0; unit < 60; unit++) {
@@ -100,7 +100,7 @@ describe('createTrialWindows', () => {
     fill(20_000, 'v2', 1_500)
     fill(20_000, 'v3', 6_000)
     expect(slowOnV3(30_000)).toBe('slow')
-    // No write of this size on V2 gives a threshold yet.
+    // There is no threshold for writes of this size, because V2 has served no such write.
     windows
       .begin({ unit: 'big', side: 'v3', receivedMs: 30_000, records: 500 })
       ?.end({ ...good, latencyMs: 90_000 })

@@ -7,10 +7,10 @@ import type { RolloutSnapshot } from '../../../src/rollout/store/read-snapshot.t
 const RESEND_WINDOW_MS = 900_000
 const SINCE_MS = 1_000_000
 
-/** The stage of a partner as one instance sees it, with its revision and its age in milliseconds. */
+/** The stage of a partner as one instance reads it, with its revision and its age in milliseconds. */
 type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
 
-/** Shows each stage in two reads with everything drained and settled. Returns whether the last one is clean. */
+/** Reads each stage twice, with all instances drained and all records settled. Returns true if the partner is clean at the last stage. */
 function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
   let known: KnownStages = before
   for (const [stage, revision, agoMs] of steps) {
@@ -37,20 +37,20 @@ function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
 }
 
 it.each<[name: string, steps: readonly Seen[], clean: boolean]>([
-  ['begins at shadow by its file', [['shadow', 0, 0]], true],
+  ['begins at shadow by the configuration file', [['shadow', 0, 0]], true],
   ['has just come from legacy', [['legacy', 0, 0], ['shadow', 1, 0]], true],
   ['has just come back from V3', [['v3', 1, 5_000], ['shadow', 2, 0]], false],
   ['has just come back from canary', [['canary', 1, 5_000], ['shadow', 2, 0]], false],
-  ['came back from V3 longer ago than the resend window', [['v3', 1, 0], ['shadow', 2, RESEND_WINDOW_MS]], true],
+  ['came back from V3 before the resend window', [['v3', 1, 0], ['shadow', 2, RESEND_WINDOW_MS]], true],
   ['went on to legacy within the resend window', [['v3', 1, 0], ['shadow', 2, 0], ['legacy', 3, 0]], false],
   ['goes from a clean shadow to legacy', [['shadow', 0, 0], ['legacy', 1, 0]], true],
-  ['may have been at V3 between two reads', [['shadow', 1, RESEND_WINDOW_MS], ['shadow', 3, 0]], false],
-  ['is found at shadow by a process that has just started', [['shadow', 4, 0]], false],
-])('tells whether a partner that %s is clean: %3$s', (_name, steps, clean) => {
+  ['may have been at V3 between two reads of the stages', [['shadow', 1, RESEND_WINDOW_MS], ['shadow', 3, 0]], false],
+  ['is at shadow when the process starts', [['shadow', 4, 0]], false],
+])('isClean returns %3$s for a partner that %1$s', (_name, steps, clean) => {
   expect(isCleanAfter(steps)).toBe(clean)
 }) // prettier-ignore
 
-it('takes over from an earlier process that a partner is clean at its revision', () => {
+it('isClean returns true if an earlier process has stored the partner as clean at its revision', () => {
   const progress = new Map([['acme', { revision: 4, state: 'clean', isQuiet: true } as const]])
   expect(isCleanAfter([['shadow', 4, 0]], { ...nothingKnown, progress })).toBe(true)
 })

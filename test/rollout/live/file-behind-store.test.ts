@@ -5,8 +5,8 @@ import { fileStage, follow, startInstance } from './start-instance.ts'
 
 const v3 = fileStage('v3')
 
-describe('the stage of the configuration file', () => {
-  it('is stored as the beginning of the partner before V3 gets a write', async () => {
+describe('the stage of a partner in the configuration file', () => {
+  it('is stored as the first stage of the partner before V3 gets a write', async () => {
     const store = new ScriptedStore()
     store.mode = 'down'
     const { pass, begin } = await startInstance({ store, file: v3 })
@@ -17,7 +17,7 @@ describe('the stage of the configuration file', () => {
   })
 
   it.each([[fileStage('legacy')], [fileStage('canary', { percent: 30 })], [fileStage('complete')]])(
-    'is ignored once the partner has begun, with and without the store: %o',
+    'is ignored once a first stage was stored, whether or not the store is reachable: %o',
     async (file) => {
       const store = new ScriptedStore()
       const first = await startInstance({ store, file: fileStage('shadow') })

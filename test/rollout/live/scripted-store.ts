@@ -11,16 +11,16 @@ type GivenSetting = Partial<StageSetting> & Pick<StageSetting, 'stage'>
 const whole = (setting: GivenSetting): StageSetting => ({ percent: 0, always: [], never: [], ...setting })
 const by = { by: 'test', reason: 'test' }
 
-/** A store that answers when the test says so, as a database may do at the worst moment. */
+/** A store of stages whose answers the test controls, so that they arrive at the worst moment. */
 export class ScriptedStore {
-  /** `up` answers at once, `down` refuses, `hung` answers when `answer` is called. */
+  /** In mode `up` the store answers at once, in mode `down` it refuses, and in mode `hung` it answers when `answer` is called. */
   mode: 'up' | 'down' | 'hung' = 'up'
   /** The clock of the database in milliseconds. Stages begin at 0. */
   nowMs = 0
   /** False if the trail does not continue the known one. */
   isTrailContinued = true
   questions = 0
-  /** The trail that the caller of the last question knew. */
+  /** The trail that the caller of the last snapshot knew. */
   known: Head | undefined
   readonly live = new Set<number>()
   readonly unsettled = new Set<string>()
@@ -72,7 +72,7 @@ export class ScriptedStore {
     this.unrecorded.set(partner, agoMs)
   }
 
-  /** Answers the oldest hanging question with the stages at the time of the question (`then`) or the present ones (`now`). */
+  /** Answers the oldest waiting call with the stages at the time of the call (`then`) or with the current stages (`now`). */
   answer(said: 'then' | 'now'): void {
     const question = this.#hanging.shift()
     question?.resolve(said === 'then' ? question.then : this.#read(question.left))

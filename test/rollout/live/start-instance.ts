@@ -25,7 +25,7 @@ export interface InstanceSettings {
 const secret = Buffer.from('synthetic secret of this test')
 const describeEntry = ({ side, stage, known }: StageEntry): string => `${side} ${stage} ${known}`
 
-/** Starts an instance whose clocks, lease and store stand still until the test moves them. */
+/** Starts an instance whose clocks, lease and store change only when the test changes them. */
 export async function startInstance(settings: InstanceSettings = {}) {
   const { file = fileStage('legacy'), store = new ScriptedStore(), number = 1 } = settings
   const clock = createManualClock()
@@ -96,7 +96,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
       for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
       return settled
     },
-    /** Begins a write that stays under way. */
+    /** Begins a write that stays in progress until its `release` is called. */
     begin: enter,
     read: async (stage = file) => {
       try {
@@ -110,7 +110,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
   }
 }
 
-/** Follows a write that may have to wait. */
+/** Returns the outcome of a write so far, which is `waits` while the write is held. */
 export function follow(entering: Promise<StageEntry>): { outcome: string } {
   const followed = { outcome: 'waits' }
   entering.then(

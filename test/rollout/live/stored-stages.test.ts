@@ -7,11 +7,11 @@ import { fileStage, follow, LEASE_MS, startInstance } from './start-instance.ts'
 const canary = (percent: number) => ({ stage: 'canary', percent }) as const
 
 describe('createStoredStages', () => {
-  it('takes the stage from the file until the store has one, and ignores the file from then on', async () => {
+  it('takes the stage from the configuration file until the store has a stage, and ignores the file from then on', async () => {
     const { store, pass, write, stages, log } = await startInstance({ file: fileStage('v3') })
     expect(await write()).toBe('v3 v3 nothing')
     expect(stages.describe()).toMatchObject([{ stage: 'v3', source: 'file' }])
-    // A percentage left over from canary must not count.
+    // The store still has a percentage from canary, which has no meaning at shadow.
     store.set('acme', { stage: 'shadow', percent: 50 })
     await pass(500)
     expect(await write()).toBe('v2 shadow keys')
@@ -23,7 +23,7 @@ describe('createStoredStages', () => {
   })
 })
 
-it('neither saves nor acknowledges an answer that arrives after stop', async () => {
+it('createStoredStages neither saves nor acknowledges an answer of the store that arrives after stop', async () => {
   const { store, stages, pass, saved } = await startInstance()
   store.mode = 'hung'
   await pass(500)
@@ -36,7 +36,7 @@ it('neither saves nor acknowledges an answer that arrives after stop', async () 
   expect([saved.length, store.said(1, 'acme')?.revision]).toEqual([before, 0])
 })
 
-describe('an instance with a pending change', () => {
+describe('an instance with a pending change of the stage', () => {
   const begun = async () => {
     const instance = await startInstance()
     instance.store.set('acme', { stage: 'shadow' })
@@ -44,7 +44,7 @@ describe('an instance with a pending change', () => {
     return instance
   }
 
-  it('holds new writes that would change sides, and is drained once the writes under way have ended', async () => {
+  it('holds new writes that would change sides, and counts as drained once the writes in progress have ended', async () => {
     const { store, pass, begin, read } = await begun()
     const underWay = await begin()
     const revision = store.propose('acme', canary(100))
@@ -63,7 +63,7 @@ describe('an instance with a pending change', () => {
     expect(store.said(1, 'acme')).toMatchObject({ revision, pendingRevision: undefined })
   })
 
-  it('holds writes for the first change of a partner, while its stage is still that of the file', async () => {
+  it('holds writes for the first change of a partner while its stage comes from the configuration file', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('shadow') })
     const revision = store.propose('acme', canary(100))
     await pass(500)
@@ -88,7 +88,7 @@ describe('an instance with a pending change', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('releases held writes to the old side only once the change was withdrawn', async () => {
+  it('sends held writes to the old side only after the change was withdrawn', async () => {
     const { store, pass, begin } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -100,7 +100,7 @@ describe('an instance with a pending change', () => {
     expect(held.outcome).toMatch(/^v2 shadow/)
   })
 
-  it('ignores a change that still needs an approval', async () => {
+  it('ignores a change that an operator has not approved yet', async () => {
     const { store, pass, write } = await begun()
     store.propose('acme', canary(100), true)
     await pass(500)
@@ -108,7 +108,7 @@ describe('an instance with a pending change', () => {
     expect(store.said(1, 'acme')?.pendingRevision).toBeUndefined()
   })
 
-  it('refuses held writes if the end of the change cannot be read in time', async () => {
+  it('refuses held writes if it cannot read from the store within 15 seconds that the change has ended', async () => {
     const { store, pass, begin, log } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -121,7 +121,7 @@ describe('an instance with a pending change', () => {
     expect(log).toContain('stageRefused {"partner":"acme","reason":"changing"}')
   })
 
-  it('refuses a write if too many writes are held', async () => {
+  it('refuses a write if it already holds the maximum number of writes', async () => {
     const { store, pass, begin } = await startInstance({ options: { maxHeld: 2 } })
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -131,7 +131,7 @@ describe('an instance with a pending change', () => {
     expect(all.map(({ outcome }) => outcome)).toEqual(['waits', 'waits', 'ADP_OVERLOADED'])
   })
 
-  it('refuses the latest write of the partner and unit with the most held writes, so that others can wait', async () => {
+  it('refuses the latest write of the partner and unit with the most held writes when there are too many', async () => {
     const { store, stages, pass, log } = await startInstance({ options: { maxHeld: 4 } })
     for (const partner of ['acme', 'beta']) {
       store.set(partner, { stage: 'shadow' })
@@ -148,11 +148,11 @@ describe('an instance with a pending change', () => {
     expect(log.filter((line) => line.includes('overloaded'))).toHaveLength(3)
   })
 
-  it('does not release held writes on an answer from before the change', async () => {
+  it('does not release held writes on a late answer of the store from before the change', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
-    // Two questions are open together because the first takes too long. The second has read the stages before the change and is answered
-    // last.
+    // Two reads of the stages wait together because the first takes too long. The second has read the stages before the change, and its answer
+    // arrives last.
     await pass(500)
     await pass(1_000)
     store.propose('acme', canary(100))
@@ -164,7 +164,7 @@ describe('an instance with a pending change', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('requires the identity of batches at legacy as soon as a step to shadow is acknowledged', async () => {
+  it('requires a journal entry with the identity of each batch at legacy as soon as it has acknowledged a step to shadow', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -176,7 +176,7 @@ describe('an instance with a pending change', () => {
     expect(await write()).toBe('v2 legacy identity')
   })
 
-  it('reports writes served at legacy without the store before it acknowledges a change', async () => {
+  it('reports that it served writes at legacy while the store was down before it acknowledges a change', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -197,7 +197,7 @@ describe('an instance with a pending change', () => {
     expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
   })
 
-  it('reports the age of the last unrecorded write before it acknowledges a change', async () => {
+  it('reports the age of the last unrecorded batch before it acknowledges a change', async () => {
     const { stages, store, pass } = await begun()
     store.mode = 'down'
     stages.noteUnrecorded('acme')
@@ -217,7 +217,7 @@ describe('an instance with a pending change', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
-  it('reports a write admitted at legacy that ended at shadow before it counts as drained', async () => {
+  it('reports an unrecorded write that began at legacy and ended at shadow before it counts as drained', async () => {
     const { store, pass, begin } = await startInstance()
     await pass(2_000)
     const write = await begin()
@@ -238,7 +238,7 @@ describe('an instance with a pending change', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(600)
   })
 
-  it('saves a change to its file before it acknowledges the change', async () => {
+  it('saves a change to its own file before it acknowledges the change', async () => {
     const save = { fails: false }
     const instance = await startInstance({
       options: {
@@ -264,8 +264,8 @@ describe('an instance with a pending change', () => {
   })
 })
 
-describe('an instance after back', () => {
-  it('serves V2 from the first read on, releases held writes and acknowledges the change', async () => {
+describe('an instance after an operator has taken the partner back to V2', () => {
+  it('sends writes to V2 after its first read of the change, releases held writes and acknowledges the change', async () => {
     const { store, pass, begin, write } = await startInstance()
     store.set('acme', canary(50))
     store.propose('acme', { stage: 'v3' })
@@ -281,12 +281,12 @@ describe('an instance after back', () => {
     expect(store.said(1, 'acme')).toMatchObject({ revision: 3, pendingRevision: undefined })
   })
 
-  it('sees the change within two seconds if the store answers late', async () => {
+  it('follows the change within two seconds if the store answers late', async () => {
     const { store, pass, write } = await startInstance({ file: fileStage('v3') })
     store.mode = 'hung'
     await pass(500)
     store.set('acme', { stage: 'shadow' })
-    // The hanging question gets its answer late, from before the change. After that the next answer does not count, and the store is asked
+    // The waiting read gets a late answer from before the change. The next answer does not count, and the instance reads the stages
     // again.
     await pass(1_000)
     store.answer('then')
@@ -298,7 +298,7 @@ describe('an instance after back', () => {
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('sees the change within two seconds if a connection never answers', async () => {
+  it('follows the change within two seconds if one connection to the store never answers', async () => {
     const { store, pass, write } = await startInstance({ file: fileStage('v3') })
     store.mode = 'hung'
     await pass(500)
@@ -308,7 +308,7 @@ describe('an instance after back', () => {
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('lets V3 writes under way end on V3 and reports their number', async () => {
+  it('lets writes in progress on V3 end there, and reports their number', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('v3') })
     const underWay = await begin()
     store.set('acme', { stage: 'shadow' })
@@ -320,9 +320,9 @@ describe('an instance after back', () => {
   })
 })
 
-describe('an instance with a stale view', () => {
+describe('an instance with a stale view of the stages', () => {
   const served: readonly Stage[] = ['canary', 'v3', 'complete']
-  it.each(served)('refuses writes and serves reads at %s', async (stage) => {
+  it.each(served)('refuses writes and serves reads at %s while the store is down', async (stage) => {
     const { store, pass, begin, read, log } = await startInstance({ file: fileStage('legacy') })
     store.set('acme', { stage, percent: 100 })
     await pass(500)
@@ -342,7 +342,7 @@ describe('an instance with a stale view', () => {
     expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'stagesFresh {}'])
   })
 
-  it('serves legacy without limit, and without waiting while the store is down', async () => {
+  it('serves writes at legacy at once and without a time limit while the store is down', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     store.mode = 'down'
@@ -350,7 +350,7 @@ describe('an instance with a stale view', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('serves shadow for the resend window only', async () => {
+  it('serves writes at shadow only for the length of the resend window while the store is down', async () => {
     const { store, pass, write, begin } = await startInstance()
     await pass(2_000)
     store.set('acme', { stage: 'shadow' })
@@ -365,7 +365,7 @@ describe('an instance with a stale view', () => {
   })
 
   it.each(['both', 'wall'] as const)(
-    'holds the first write for a fresh read after a pause shown by clock: %s',
+    'holds the first write until it has read the stages again after a pause of the process, clocks that advanced: %s',
     async (clocks) => {
       const { store, pass, pause, begin } = await startInstance({ file: fileStage('v3') })
       await pass(1_000)
@@ -378,7 +378,7 @@ describe('an instance with a stale view', () => {
     },
   )
 
-  it('asks the store before the first write at shadow after a pause', async () => {
+  it('reads the stages again before the first write at shadow after a pause of the process', async () => {
     const { store, pass, pause, begin } = await startInstance()
     store.set('acme', { stage: 'shadow' })
     await pass(1_000)
@@ -389,7 +389,7 @@ describe('an instance with a stale view', () => {
     expect(followed.outcome).toBe('v3 canary nothing')
   })
 
-  it('waits for one question only at legacy after a pause if the store hangs', async () => {
+  it('waits for one read of the stages only, about one second, at legacy after a pause if the store hangs', async () => {
     const { store, pass, pause, begin, write } = await startInstance()
     await pass(1_000)
     pause(LEASE_MS)
@@ -403,7 +403,7 @@ describe('an instance with a stale view', () => {
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'invalidates decisions made at %s before a pause, even if the lease keeps its number',
+    'invalidates decisions from before a pause of the process at %s, even if the lease keeps its number',
     async (stage) => {
       const { pass, pause, begin } = await startInstance({ file: fileStage(stage) })
       await pass(1_000)
@@ -420,7 +420,7 @@ describe('an instance with a stale view', () => {
   it.each([
     ['keeps', 'shadow', true],
     ['does not keep', 'v3', false],
-  ] as const)('%s a decision made at %s current while the store is down', async (_what, stage, isCurrent) => {
+  ] as const)('%s a decision at %s valid while the store is down', async (_what, stage, isCurrent) => {
     const { store, pass, begin } = await startInstance({ file: fileStage(stage) })
     await pass(1_000)
     const entry = await begin()
@@ -432,7 +432,7 @@ describe('an instance with a stale view', () => {
     expect(entry.isCurrent()).toBe(false)
   })
 
-  it('holds writes and invalidates decisions without a lease, and after a new one until the store knows it', async () => {
+  it('holds writes and invalidates decisions without a lease, and with a new lease until the store lists the lease', async () => {
     const instance = await startInstance({ file: fileStage('v3') })
     const { store, pass, begin } = instance
     const entry = await begin()
@@ -442,7 +442,7 @@ describe('an instance with a stale view', () => {
     const followed = follow(begin())
     await pass(500)
     expect(followed.outcome).toBe('waits')
-    // With a new number, acknowledgements under the old number are void.
+    // Acknowledgements under the old number of the lease are void.
     instance.lease = 2
     await pass(500)
     expect([followed.outcome, entry.isCurrent()]).toEqual(['waits', false])
@@ -453,8 +453,8 @@ describe('an instance with a stale view', () => {
   })
 })
 
-describe('a write that V2 serves', () => {
-  it('needs no entry in the journal at legacy once all instances are drained and all V3 records are settled', async () => {
+describe('a write that an instance sends to V2', () => {
+  it('needs no journal entry at legacy once all instances are drained and all records for V3 are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -469,7 +469,7 @@ describe('a write that V2 serves', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('needs its keys in the journal while another live instance has not acknowledged the stage or has a V3 write under way', async () => {
+  it('needs its keys in the journal at shadow until all live instances have acknowledged the stage and ended their V3 writes', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -509,7 +509,7 @@ describe('a write that V2 serves', () => {
   })
 })
 
-describe('a start from saved stages without the store', () => {
+describe('an instance that starts with saved stages', () => {
   const keptAt = async (stage: Stage): Promise<string> => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage, percent: 100 })
@@ -532,20 +532,23 @@ describe('a start from saved stages without the store', () => {
   it.each([
     ['legacy', 'v2 legacy nothing'],
     ['shadow', 'v2 shadow identity'],
-  ] as const)('serves requests at %s', async (stage, expected) => {
+  ] as const)('serves writes at %s while the store is down', async (stage, expected) => {
     const { write, stages } = await without(await keptAt(stage))
     expect([stages.isReady(), await write()]).toEqual([true, expected])
     expect(stages.describe()).toMatchObject([{ source: 'kept', stage }])
   })
 
-  it.each(['canary', 'v3', 'complete'] as const)('refuses writes at %s', async (stage) => {
-    const { begin, pass, read } = await without(await keptAt(stage))
-    const followed = follow(begin())
-    await pass(2_000)
-    expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', `v3 ${stage} nothing`])
-  })
+  it.each(['canary', 'v3', 'complete'] as const)(
+    'refuses writes at %s and serves reads while the store is down',
+    async (stage) => {
+      const { begin, pass, read } = await without(await keptAt(stage))
+      const followed = follow(begin())
+      await pass(2_000)
+      expect([followed.outcome, await read()]).toEqual(['ADP_STAGE_UNKNOWN', `v3 ${stage} nothing`])
+    },
+  )
 
-  it('still holds writes for a change that was acknowledged before', async () => {
+  it('still holds writes for a change that it acknowledged before the restart', async () => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -556,7 +559,7 @@ describe('a start from saved stages without the store', () => {
     expect(followed.outcome).toBe('ADP_STAGE_UNKNOWN')
   })
 
-  it('is not ready and refuses requests if nothing was saved', async () => {
+  it('is not ready and refuses requests if nothing was saved and the store is down', async () => {
     const { begin, pass, read, stages } = await without(undefined)
     const followed = follow(begin())
     await pass(2_000)
@@ -567,7 +570,7 @@ describe('a start from saved stages without the store', () => {
     ])
   })
 
-  it('loads the known trail, reports once that the trail does not continue it, and serves the stored stages', async () => {
+  it('reports once that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.isTrailContinued = false
@@ -575,7 +578,7 @@ describe('a start from saved stages without the store', () => {
     expect(store.known).toEqual({ entries: 1, hash: 'hash 1' })
     await pass(2_000)
     expect(log.filter((line) => line === 'trailDamaged {}')).toHaveLength(1)
-    // The instance keeps the last known trail and asks with it again.
+    // The instance keeps the saved trail and sends it with the next read.
     expect(store.known).toEqual({ entries: 1, hash: 'hash 1' })
     expect(await write()).toBe('v3 v3 nothing')
   })
@@ -584,7 +587,7 @@ describe('a start from saved stages without the store', () => {
     ['cut off', (text: string) => text.slice(0, -5)],
     ['changed', (text: string) => text.replace('legacy', 'shadow')],
     ['empty', () => ''],
-  ])('ignores a saved text that is %s', async (_what, damage) => {
+  ])('ignores saved stages whose text is %s', async (_what, damage) => {
     const { stages } = await without(damage(await keptAt('legacy')))
     expect(stages.isReady()).toBe(false)
   })

@@ -27,7 +27,7 @@ interface Row {
   readonly hash: string
 }
 
-/** Starts an instance with acme at shadow and other at legacy, with five entries in the trail, and runs the statements. */
+/** Starts an instance with the partner acme at shadow and the partner other at legacy, with five entries in the trail. Then runs the statements. */
 async function changed(url: string, ...statements: readonly string[]): Promise<Serving> {
   const one = await serve(url)
   await goForward(one, changeTo(shadow))
@@ -40,7 +40,7 @@ async function changed(url: string, ...statements: readonly string[]): Promise<S
 const trailOf = async (db: Db): Promise<readonly Row[]> =>
   (await rowsIn<Row>(db, 'rollout_audit')).toSorted((one, other) => one.entry - other.entry)
 
-/** Replaces the trail by these rows and computes all hashes anew, as anyone who can write to the database could. */
+/** Replaces the trail with these rows and computes all hashes again, as anyone who can write to the database could. */
 async function rewrite(db: Db, rows: readonly Row[]): Promise<void> {
   await run(db, 'delete from rollout_audit')
   let last = ''
@@ -56,7 +56,7 @@ const stageOf = async ({ store }: Serving, partner = 'acme') =>
 
 const backToLegacy = changeTo(legacy, { expectedRevision: 1, from: shadow })
 
-describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
+describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
   for (const [what, statement, broken] of [
     [
       'a changed reason',
@@ -69,7 +69,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
       { entry: 5, what: 'row 5 was altered' },
     ],
     [
-      'another stage',
+      'a changed stage',
       `update rollout_audit set content = replace(content, 'shadow', 'v3') where entry = 2`,
       { entry: 2, what: 'row 2 was altered' },
     ],
@@ -96,7 +96,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     ],
   ] as const) {
     // prettier-ignore
-    test(`verify finds ${what}, and back still works and does not hide it`, async (url) => {
+    test(`verify() finds ${what}, also after a step back`, async (url) => {
       const one = await changed(url, ...statement.split('; '))
       expect((await one.store.verify()).broken).toEqual(broken)
       const { revision = 0 } = (await stageOf(one)) ?? {}
@@ -107,7 +107,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     })
   }
 
-  test('is whole after every kind of change', async (url) => {
+  test('verify() finds no break after every kind of change', async (url) => {
     const { store } = await changed(url)
     await store.propose({ ...changeTo(canary(5), { expectedRevision: 1, from: shadow }), ...soon })
     await store.apply(backToLegacy, 'back')
@@ -122,7 +122,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     ])
   })
 
-  test('shows deleted last entries to those who know the trail, and to nobody else', async (url) => {
+  test('verify() finds deleted last entries only if the caller knows the earlier head of the trail', async (url) => {
     const one = await changed(url)
     const { head: known } = await one.store.verify()
     await run(one.journal.database.db, 'delete from rollout_audit where entry > 3')
@@ -131,14 +131,14 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     expect((await one.store.verify(known)).broken).toEqual(broken)
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
     expect((await one.store.snapshot()).trail).toMatchObject({ entries: 3 })
-    // More entries do not hide it.
+    // The deletion stays visible when there are more entries.
     for (let more = 0; more < 3; more += 1) await one.store.recordAction('retry', 'ada', 'more')
     const differs = { entry: 5, what: 'row 5 differs from the row that was known before' }
     expect((await one.store.verify(known)).broken).toEqual(differs)
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
   })
 
-  test('shows a trail that was rewritten as a whole to those who know it, and to nobody else', async (url) => {
+  test('verify() finds a completely rewritten trail only if the caller knows the earlier head of the trail', async (url) => {
     const one = await changed(url)
     const { db } = one.journal.database
     const { head: known } = await one.store.verify()
@@ -160,7 +160,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     ['the stage of another partner', `replace(content, '"acme"', '"other"')`],
   ] as const) {
     // prettier-ignore
-    test(`takes the stage from the latest entry that can be read if the last one has ${what}`, async (url) => {
+    test(`the stage of a partner comes from its latest readable entry if its last entry has ${what}`, async (url) => {
       const value = content.startsWith('replace') ? content : `'${content}'`
       const one = await changed(url, `update rollout_audit set content = ${value} where entry = 2`)
       // Entry 1 proposes the step that entry 2 made.
@@ -171,7 +171,7 @@ describe.each(eachDatabase())('the audit trail, in %s', (_name, { test }) => {
     })
   }
 
-  test('never gives a change a revision that an instance has acknowledged, though its entry was lost', async (url) => {
+  test('a change never gets a revision that an instance has acknowledged, even if the entry of that revision was lost', async (url) => {
     const one = await changed(url)
     await one.store.acknowledge(one.instance(), [acknowledged(8, { revision: 7 })])
     expect(await one.store.apply(backToLegacy, 'back')).toEqual({ kind: 'applied', revision: 9 })

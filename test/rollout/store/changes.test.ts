@@ -11,25 +11,25 @@ const nothing = { notedMs: undefined, killedMs: undefined, lostMs: undefined }
 const at = (stage: 'legacy' | 'shadow' | 'canary', sinceMs: number) => ({ stage, sinceMs })
 
 it.each([
-  ['-Infinity if nothing is known', undefined, {}, -Infinity],
-  ['the window after an unrecorded batch if the stage is that of the file', undefined, { notedMs: 500 }, 600],
-  ['the window after shadow began', at('shadow', 1_000), {}, 1_100],
+  ['-Infinity if there was no unrecorded batch', undefined, {}, -Infinity],
+  ['the end of the resend window after an unrecorded batch if the stage comes from the file', undefined, { notedMs: 500 }, 600],
+  ['the end of the resend window after shadow began', at('shadow', 1_000), {}, 1_100],
   ['-Infinity at canary, where all batches are recorded', at('canary', 1_000), {}, -Infinity],
-  ['the window after a later unrecorded batch', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],
-  ['the window after an instance was killed', at('shadow', 1_000), { notedMs: 2_000, killedMs: 3_000 }, 3_100],
-  ['two windows after an instance was lost, because it may still relay for one', at('shadow', 1_000), { killedMs: 3_000, lostMs: 2_950 }, 3_150],
-])('quietUntil returns %s', (_name, state, known, untilMs) => {
+  ['the end of the resend window after the last unrecorded batch at shadow', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],
+  ['the end of the resend window after an instance was killed', at('shadow', 1_000), { notedMs: 2_000, killedMs: 3_000 }, 3_100],
+  ['the end of two resend windows after an instance was lost, because the instance may still serve for one window', at('shadow', 1_000), { killedMs: 3_000, lostMs: 2_950 }, 3_150],
+])('quietUntil, which returns when no client can resend an unrecorded batch, returns %s', (_name, state, known, untilMs) => {
   expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
 }) // prettier-ignore
 
-it('expires a pending change if the database clock was set back by more than the time of the change', async () => {
+it('the store of stages expires a pending change if the database clock was set back by more than the lifetime of the change', async () => {
   const clock = createJournalClock()
   const { journal } = await openSqlite(join(await makeFolder(), 'journal.db'), { clock })
   const store = createRolloutStore(journal.database)
   const pending = async () => (await store.snapshot()).partners.get('acme')?.pending?.revision
   clock.setWall(2_400_000)
   await store.propose({ ...changeTo(shadow), ...soon })
-  // A small change of the clock does not matter.
+  // Setting the clock back by less than the lifetime does not expire the change.
   clock.setWall(-1_000)
   expect(await pending()).toBe(1)
   clock.setWall(-2_399_000)

@@ -12,8 +12,8 @@ const databases = eachDatabase()
 const change = { ...changeTo(shadow), quietMs: 0 }
 const options = { drainMs: 10_000, clock: systemClock }
 
-describe.each(databases)('driving a forward change, in %s', (_name, { test }) => {
-  test('ends as gone if another operator goes back meanwhile', async (url) => {
+describe.each(databases)('a command that drives a step forward, in %s', (_name, { test }) => {
+  test('ends with "gone" if another operator goes back during the step', async (url) => {
     const one = await serve(url)
     const store: RolloutStore = {
       ...one.store,
@@ -27,7 +27,7 @@ describe.each(databases)('driving a forward change, in %s', (_name, { test }) =>
   })
 
   for (const when of ['before', 'after'] as const)
-    test(`proposes and approves the change once if the answers of the store are lost ${when} the change is stored`, async (url) => {
+    test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
       const { store } = await serve(url)
       const losing = losesFirst(store, 'propose', when)
       const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
@@ -42,7 +42,7 @@ describe.each(databases)('driving a forward change, in %s', (_name, { test }) =>
       expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
     })
 
-  test("does not mistake another operator's proposal for its own if the answer was lost", async (url) => {
+  test("does not mistake another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
     const { store } = await serve(url)
     const approved = { ...change, approvalForMs: 60_000 }
     await driveForward(store, { ...approved, by: 'bob' }, options)
@@ -52,7 +52,7 @@ describe.each(databases)('driving a forward change, in %s', (_name, { test }) =>
   })
 })
 
-/** Wraps a store so that the first answer of one method is lost, before or after the database has stored the change. */
+/** Wraps a store so that the first answer of a method is lost, before or after the database has stored the change. */
 function losesFirst(
   store: RolloutStore,
   method: 'propose' | 'approve',
@@ -91,19 +91,22 @@ function losing(...losses: readonly ('before' | 'after')[]) {
 it.each([
   ['before', ['before']],
   ['after', ['after']],
-] as const)('makes a change once if the answer was lost %s the change was made', async (_when, losses) => {
-  const { store, ...own } = losing(...losses)
-  expect(await applyChange(own, back, 'back')).toEqual({ kind: 'applied', revision: 2 })
-  expect(store.applied).toHaveLength(1)
-})
+] as const)(
+  'applyChange applies a change once if the answer was lost %s the change was stored',
+  async (_when, losses) => {
+    const { store, ...own } = losing(...losses)
+    expect(await applyChange(own, back, 'back')).toEqual({ kind: 'applied', revision: 2 })
+    expect(store.applied).toHaveLength(1)
+  },
+)
 
-it('returns stale if another change came first and the answer was lost', async () => {
+it('applyChange returns "stale" if the answer was lost and another change came first', async () => {
   const { store, ...own } = losing('before')
   store.set('acme', { stage: 'canary', percent: 5 })
   expect(await applyChange(own, back, 'back')).toEqual({ kind: 'stale' })
 })
 
-it('says that the outcome is unknown if the answer was lost and the store cannot be asked again', async () => {
+it('applyChange reports an unknown outcome if the answer was lost and the store then fails', async () => {
   await expect(applyChange(losing('after', 'before'), back, 'back')).rejects.toMatchObject({
     code: 'ADP_JOURNAL_UNAVAILABLE',
     message: expect.stringContaining('not known') as unknown,

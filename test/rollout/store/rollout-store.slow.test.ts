@@ -10,7 +10,7 @@ const databases = eachDatabase()
 const [, [, postgres]] = databases
 
 describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
-  test('has no stages until they are set', async (url) => {
+  test('has no stages until an operator sets a stage', async (url) => {
     const { store, instance } = await serve(url)
     expect(await store.snapshot()).toEqual({
       nowMs: expect.any(Number) as number,
@@ -23,7 +23,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     })
   })
 
-  test('reports partners without an open or due V3 record as settled', async (url) => {
+  test('reports partners without open or due records for V3 as settled', async (url) => {
     const { store, journal } = await serve(url)
     const settledOf = async (...left: string[]) => [...(await store.snapshot(undefined, left)).settled]
     const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
@@ -38,7 +38,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
-  test('reports which of thousands of partners are settled', async (url) => {
+  test('reports which of 3,000 partners are settled', async (url) => {
     const { store, journal } = await serve(url)
     await beginNew(journal, batchOf(['a'], { partner: 'open' }))
     const final = await beginNew(journal, batchOf(['b'], { partner: 'final' }))
@@ -48,7 +48,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(settled).toEqual(new Set(['final', ...many]))
   })
 
-  test('keeps the setting with which a partner first began, and counts the beginning as an unrecorded batch', async (url) => {
+  test('keeps the first setting of a partner, and treats its time as the time of an unrecorded batch', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     await one.store.begin('acme', shadow)
     const [{ nowMs }, { notedMs }] = [await one.store.snapshot(), await one.store.unrecorded('acme')]
@@ -81,7 +81,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
   })
 
-  test('refuses to commit on an acknowledgement of an earlier change', async (url) => {
+  test('refuses to commit if an instance has acknowledged only an earlier change', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -116,7 +116,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
   })
 
-  test('goes back at once and drops a pending change', async (url) => {
+  test('applies a step back at once and drops the pending change', async (url) => {
     const one = await serve(url)
     expect(await goForward(one, changeTo(shadow))).toBe(1)
     const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })
@@ -131,13 +131,13 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(await one.store.apply(back, 'back')).toEqual({ kind: 'stale' })
   })
 
-  test('never applies a step forward at once', async (url) => {
+  test('refuses to apply a step forward without a proposal', async (url) => {
     const { store } = await serve(url)
     expect(await store.apply(changeTo(shadow), 'set')).toEqual({ kind: 'forward' })
     expect(await store.history({})).toEqual([])
   })
 
-  test('lets exactly one of several concurrent commands change a stage', async (url) => {
+  test('lets exactly one of several concurrent commands change the stage of a partner', async (url) => {
     const one = await serve(url)
     const commands = await Promise.all([1, 2, 3, 4].map(() => openRolloutStore({ url })))
     onTestFinished(async () => {
@@ -151,11 +151,11 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
       commands.map((command, n) => command.apply(changeTo(legacy, { by: `op${n}` }), 'set')),
     )
     expect(applied.map(({ kind }) => kind).sort()).toEqual(['applied', 'stale', 'stale', 'stale'])
-    // The two commands wrote their rows one after the other, so the trail is intact.
+    // The two commands wrote their rows one after the other, so the audit trail has no break.
     expect(await one.store.verify()).toMatchObject({ head: { entries: 3 }, broken: undefined })
   })
 
-  test('either commits a change or takes it back if two commands do so concurrently', async (url) => {
+  test('either commits or withdraws a change if two commands do so concurrently', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
@@ -225,7 +225,7 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
     expect(await said()).toHaveLength(2)
   })
 
-  test('updates a stored text for concurrent writers one after the other', async (url) => {
+  test('applies concurrent updates of a stored text one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     expect(await one.store.readText('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)
@@ -236,46 +236,52 @@ describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
   })
 })
 
-postgres.test('reports an expired change as pending until a commit in progress has ended', async (url) => {
-  const { store } = await serve(url)
-  await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
-  // A commit holds this lock until it is on the disk.
-  const committing = new Client({ connectionString: url })
-  await committing.connect()
-  await committing.query('begin')
-  await committing.query('select pg_advisory_xact_lock(7238519462)')
-  let isRead = false
-  const reading = store.snapshot().finally(() => (isRead = true))
-  await vi.waitFor(async () => {
-    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-    expect((await committing.query(waiting)).rowCount).toBe(1)
-  }, 60_000)
-  expect(isRead).toBe(false)
-  await committing.query('commit')
-  await committing.end()
-  expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
-})
+postgres.test(
+  'the store of stages in PostgreSQL waits for a running commit before it reports a change as expired',
+  async (url) => {
+    const { store } = await serve(url)
+    await store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
+    // A commit holds this lock until the transaction has ended.
+    const committing = new Client({ connectionString: url })
+    await committing.connect()
+    await committing.query('begin')
+    await committing.query('select pg_advisory_xact_lock(7238519462)')
+    let isRead = false
+    const reading = store.snapshot().finally(() => (isRead = true))
+    await vi.waitFor(async () => {
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+      expect((await committing.query(waiting)).rowCount).toBe(1)
+    }, 60_000)
+    expect(isRead).toBe(false)
+    await committing.query('commit')
+    await committing.end()
+    expect((await reading).partners.get('acme')).toEqual({ state: undefined, pending: undefined })
+  },
+)
 
-postgres.test('waits at a commit for a registering instance, and needs its acknowledgement', async (url) => {
-  const one = await serve(url)
-  await one.store.propose({ ...changeTo(shadow), ...soon })
-  await one.store.acknowledge(one.instance(), [acknowledged(1)])
-  const registering = new Client({ connectionString: url })
-  await registering.connect()
-  await registering.query('begin')
-  await registering.query(
-    `insert into journal_instances (host, boot, pid, started, lease_until, lease_ms)
+postgres.test(
+  'the store of stages in PostgreSQL waits at a commit for an instance that is registering, and requires its acknowledgement',
+  async (url) => {
+    const one = await serve(url)
+    await one.store.propose({ ...changeTo(shadow), ...soon })
+    await one.store.acknowledge(one.instance(), [acknowledged(1)])
+    const registering = new Client({ connectionString: url })
+    await registering.connect()
+    await registering.query('begin')
+    await registering.query(
+      `insert into journal_instances (host, boot, pid, started, lease_until, lease_ms)
         select 'far', boot, 7, started, lease_until + 60000, lease_ms from journal_instances`,
-  )
-  const committing = one.store.commit('acme', 1)
-  await vi.waitFor(async () => {
-    const waiting = `select 1 from pg_locks where not granted and mode = 'ShareLock' and relation = 'journal_instances'::regclass`
-    expect((await registering.query(waiting)).rowCount).toBe(1)
-  }, 60_000)
-  await registering.query('commit')
-  await registering.end()
-  expect(await committing).toMatchObject({
-    kind: 'undrained',
-    instances: [{ host: 'far', pid: 7, writes: undefined }],
-  })
-})
+    )
+    const committing = one.store.commit('acme', 1)
+    await vi.waitFor(async () => {
+      const waiting = `select 1 from pg_locks where not granted and mode = 'ShareLock' and relation = 'journal_instances'::regclass`
+      expect((await registering.query(waiting)).rowCount).toBe(1)
+    }, 60_000)
+    await registering.query('commit')
+    await registering.end()
+    expect(await committing).toMatchObject({
+      kind: 'undrained',
+      instances: [{ host: 'far', pid: 7, writes: undefined }],
+    })
+  },
+)
