@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { runCommand } from './run-command.ts'
 
-// A URL parser takes the user of the first address for the host, and the start of its password for the port.
+// In the first address, a URL parser reads the user as the host and the start of the password as the port.
 const users = ['jane:4711/hush@', 'jane:hu/sh@', 'jane:4711?hush@', 'jane:4711#hush@', 'jane:hu sh/x@']
 const expectHidden = (text: string): void => expect(text).not.toMatch(/jane|hush|hu.sh|4711/)
 
@@ -19,7 +19,7 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ['journal', 'ls'],
     ['journal', 'adopt'],
     ['rollout', 'ls'],
-  ])('is refused as a journal by %s %s, and the message quotes no part of it', async (...args) => {
+  ])('is refused as journal.url by %s %s, and the message quotes no part of the address', async (...args) => {
     const file = join(await makeFolder(), 'own.yaml')
     const journal = { url: `postgres://${user}127.0.0.1:1/markbridge` }
     await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, journal }))
@@ -46,14 +46,14 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ],
     ['send', 'fixtures/class-register/body.txt', '--to', `https://${user}v2.test/x`],
     ['compare', 'run', '--v2', `https://${user}v2.test`],
-  ])('is refused in a flag of %s, and the message quotes no part of it', async (...args) => {
+  ])('is refused in a flag of %s, and the message quotes no part of the address', async (...args) => {
     const { status, stdout, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'silent' })
     expect(status).toBe(2)
     expect(stderr).toMatch(/percent-encoded|%40|must be (?:an )?http or https/i)
     expectHidden(`${stdout}${stderr}`)
   })
 
-  test('is refused as a service in the configuration, and the message quotes no part of it', async () => {
+  test('is refused as the address of V3 in the configuration, and the message quotes no part of the address', async () => {
     const file = join(await makeFolder(), 'own.yaml')
     await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: `https://${user}v3.test/` } } }))
     const { status, stdout, stderr } = await runCommand(['config', 'check', '--config', file])

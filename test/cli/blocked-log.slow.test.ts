@@ -71,9 +71,9 @@ async function serve(
 /** More lines than the writer and a pipe can hold. */
 const MANY = 14_000
 
-describe('a log that cannot be written', () => {
+describe('serve with a log that cannot be written', () => {
   test.skipIf(process.platform !== 'linux').each(['json', 'text'])(
-    'keeps serving, counts the lost lines and stops on SIGTERM when the disk under standard error is full (%s)',
+    'keeps serving, counts the lost lines and stops on SIGTERM if the disk under standard error is full (log format %s)',
     patient,
     async (format) => {
       const { logLines, metric, stop } = await serve(openSync('/dev/full', 'w'), {
@@ -86,7 +86,7 @@ describe('a log that cannot be written', () => {
   )
 
   test(
-    'does not stop the adapter while nothing reads standard error, and continues when it is read again',
+    'keeps serving while nothing reads standard error, and continues the log when a reader is back',
     patient,
     async () => {
       const { child, logLines, metric, stop } = await serve('pipe')
@@ -98,7 +98,7 @@ describe('a log that cannot be written', () => {
       await vi.waitFor(() => expect(log).toContain('"msg":"log lines dropped"'), 30_000)
       await logLines(50)
       expect(await stop()).toEqual([0, null])
-      // Each line is complete, and the written and the dropped lines add up.
+      // Each line is complete, and the numbers of written and dropped lines add up to the number of requests.
       const lines = log
         .trim()
         .split('\n')

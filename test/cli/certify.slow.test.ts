@@ -30,11 +30,11 @@ interface Prepared {
   readonly serving: Serving
   readonly config: string
   readonly rollout: (...args: string[]) => ReturnType<typeof runCommand>
-  /** Certifies acme with the key of the folder, or with the given one, and returns the path of the file. */
+  /** Certifies the partner acme with the key in the folder or with the given key, and returns the path of the certificate. */
   readonly certify: (key?: string) => Promise<string>
 }
 
-/** Serves acme at `shadow`, with one hundred compared learners, one of whom differs. */
+/** Serves the partner acme at `shadow`, with the comparison results of a hundred learners, of which one differs. */
 async function prepare(): Promise<Prepared> {
   const folder = await makeFolder()
   const url = `sqlite:${join(folder, 'journal.db')}`
@@ -98,10 +98,10 @@ const findingsOf = (stdout: string): string[] =>
     ({ check, result }) => `${check} ${result}`,
   )
 
-describe('compare report live:<partner>', () => {
+describe('the command compare report live:<partner>', () => {
   const environment = { ACME_KEY: 'MARKER-key' }
 
-  it('reports the results of live comparison that the journal stores', async () => {
+  it('prints the results of live comparison from the journal', async () => {
     const { config } = await prepare()
     const args = ['compare', 'report', 'live:acme', '--config', config, '--format', 'json', '--exact']
     const { status, stdout } = await runCommand(args, environment)
@@ -115,7 +115,7 @@ describe('compare report live:<partner>', () => {
     })
   })
 
-  it('exits with status 2 when live comparison has no results', async () => {
+  it('exits with status 2 if live comparison has no results', async () => {
     const { config } = await prepare()
     const { status, stderr } = await runCommand(
       ['compare', 'report', 'live:other', '--config', config],
@@ -125,8 +125,8 @@ describe('compare report live:<partner>', () => {
   })
 })
 
-describe('advice with evidence', () => {
-  it('lists what the next step lacks, with figures', async () => {
+describe('the command rollout advise', () => {
+  it('lists the unmet conditions of the next step with figures', async () => {
     const { rollout } = await prepare()
     const { stdout } = await rollout('advise', 'acme', '--json')
     const advice = JSON.parse(stdout) as { missing: string[]; figures: { comparison: Row } }
@@ -154,7 +154,7 @@ describe('advice with evidence', () => {
   })
 })
 
-describe('rollout set --restart-evidence', () => {
+describe('the command rollout set --restart-evidence', () => {
   it('restarts the evidence at the same stage and records the reason in the audit trail', async () => {
     const { rollout } = await prepare()
     const restart = ['set', 'acme', 'shadow', '--restart-evidence'] as const
@@ -176,8 +176,8 @@ describe('rollout set --restart-evidence', () => {
   })
 })
 
-describe('rollout certify and verify', () => {
-  it('certifies the state of a partner and the evidence of each stage, without data of learners or secrets', async () => {
+describe('the commands rollout certify and rollout verify', () => {
+  it('certify the state of a partner and the evidence of each stage, without data of learners and without secrets', async () => {
     const { rollout, certify } = await prepare()
     await rollout('set', 'acme', 'shadow', '--restart-evidence', '--reason', 'again')
     const file = await certify()
@@ -198,7 +198,7 @@ describe('rollout certify and verify', () => {
     expect(JSON.stringify(certificate)).not.toMatch(/MARKER/i)
   })
 
-  it('accepts a certificate, also after later changes of the stage', async () => {
+  it('accept a certificate, even after later changes of the stage', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     await rollout('back', 'acme')
@@ -217,7 +217,7 @@ describe('rollout certify and verify', () => {
     expect((await rollout('verify', again, '--public-key', join(folder, 'key.pub.pem'))).status).toBe(0)
   })
 
-  it('rejects a certificate that was changed, has another key or belongs to another audit trail', async () => {
+  it('reject a certificate that was changed, has another key or belongs to another audit trail', async () => {
     const { folder, serving, rollout, certify } = await prepare()
     const { publicKey } = await keysIn(folder, 'other')
     const text = await readFile(await certify(), 'utf8')
@@ -238,12 +238,12 @@ describe('rollout certify and verify', () => {
     expect(await judge(withContent(content.replace('"differing":1', '"differing":0')), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
     expect(await judge(withContent(content.replace('"hash":"', '"hash":"0')), ...own)).toEqual([1, 'signature fails', 'audit fails']) // prettier-ignore
     expect(await judge([head, payload, 'AAAA'].join('.'), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
-    // Nobody can turn the signature off in the header.
+    // A header that claims that there is no signature is rejected.
     const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'markbridge-certificate+json' })).toString('base64url') // prettier-ignore
     await writeFile(changed, [none, payload, ''].join('.'))
     expect(await rollout('verify', changed, ...own)).toMatchObject({ status: 2, stdout: '' })
 
-    // A trail whose hashes were all computed anew is whole, but the certificate shows that it is another one.
+    // A trail whose hashes were all computed again has no break, but the certificate shows that the trail is another trail.
     const { db } = serving.journal.database
     await rewriteTrail(db)
     expect((await rollout('verify')).status).toBe(0)
@@ -257,7 +257,7 @@ describe('rollout certify and verify', () => {
         /audit trail is broken.*markbridge rollout verify --config \S+/,
       ) as unknown,
     })
-    // A journal without any of these entries.
+    // This journal has none of the certified entries.
     const elsewhere = await makeFolder()
     await serve(`sqlite:${join(elsewhere, 'journal.db')}`)
     const config = await rolloutFile(`sqlite:${join(elsewhere, 'journal.db')}`)
@@ -269,7 +269,7 @@ describe('rollout certify and verify', () => {
     ])
   })
 
-  it('refuses unusable keys and files, and quotes none of their content', async () => {
+  it('refuse unusable keys and files, and quote none of their content', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     const secret = join(folder, 'secret.txt')
@@ -300,7 +300,7 @@ describe('rollout certify and verify', () => {
   })
 })
 
-/** Changes the reason of an entry and computes all hashes anew, as anyone who can write to the database could. */
+/** Changes the reason of an entry and computes all hashes again, as anyone who can write to the database could. */
 async function rewriteTrail(db: Serving['journal']['database']['db']): Promise<void> {
   let last = ''
   for (const row of await rowsIn<Parameters<typeof hashOfRow>[1]>(db, 'rollout_audit')) {

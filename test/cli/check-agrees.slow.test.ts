@@ -18,7 +18,7 @@ import { createRandom, type Random } from '../../src/sandbox/random.ts'
 import { mutate } from '../walls/fuzz/mutate.ts'
 import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
 
-/** The verdict of the adapter, or of `check`, on a request. */
+/** The verdict of the adapter or of `check` on a request. */
 interface Verdict {
   /** The code with which the whole request is refused. */
   readonly refused: string | undefined
@@ -125,7 +125,7 @@ function requestOf(body: string, boundary: string): Buffer {
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
-describe('the agreement of check with the adapter', () => {
+describe('the command check', () => {
   it.each(fixtures)(
     'refuses the same as the adapter for the fixture $name: $title',
     async ({ bytes, partner, limits }) => {
@@ -134,7 +134,7 @@ describe('the agreement of check with the adapter', () => {
   )
 
   it.each(hostileBodies(SIZE))(
-    'refuses the same as the adapter for a hostile body: %s',
+    'refuses the same as the adapter for the hostile body "%s"',
     async (_, expected, text, boundary = 'b') => {
       const bytes = requestOf(text(), boundary)
       await expectAgreement(bytes, plain)
@@ -143,31 +143,34 @@ describe('the agreement of check with the adapter', () => {
     },
   )
 
-  it.each(costlyRecords)('is kept for a record with too many %s, which both refuse', async (_, json) => {
+  it.each(costlyRecords)('refuses the same as the adapter for a record with too many %s', async (_, json) => {
     await expectAgreement(requestOf(batchOf(json), 'b'), plain)
   })
 
   const sound = requestOf(batchOf('{}'), 'b').toString()
   it.each<[what: string, request: string]>([
-    ['no key', sound.replace(/Ocp.*\r\n/, '')],
-    ['an empty key', sound.replace('Key: k', 'Key: ')],
+    ['no subscription key', sound.replace(/Ocp.*\r\n/, '')],
+    ['an empty subscription key', sound.replace('Key: k', 'Key: ')],
     ['no token', sound.replace(/Auth.*\r\n/, '')],
     ['another scheme than bearer', sound.replace('bearer', 'Basic')],
     ['no Content-Type', sound.replace(/Content-Type.*\r\n/, '')],
     ['two hosts', sound.replace('Host', 'Host: a\r\nHost')],
-    ['a host that is none', sound.replace('adapter.test', 'a b')],
+    ['an invalid host', sound.replace('adapter.test', 'a b')],
     ['another method', sound.replace('POST /', 'PUT /')],
     ['a path with a dot segment', sound.replace('/V2/', '/x/../V2/')],
     ['an absolute target', sound.replace('POST /', 'POST http://other.test/')],
-    ['another encoding', sound.replace('Host', 'Content-Encoding: zstd\r\nHost')],
-    ['an encoding that it has not', sound.replace('Host', 'Content-Encoding: gzip\r\nHost')],
+    ['an unsupported Content-Encoding', sound.replace('Host', 'Content-Encoding: zstd\r\nHost')],
+    [
+      'a Content-Encoding that does not match the body',
+      sound.replace('Host', 'Content-Encoding: gzip\r\nHost'),
+    ],
     ['a folded header', sound.replace('Host: ', 'Host:\r\n ')],
   ])('refuses the same as the adapter for a request with %s', async (_, request) => {
     await expectAgreement(Buffer.from(request), plain)
   })
 
   it('refuses the same as the adapter for randomly broken requests', async () => {
-    // Short timeouts, so that incomplete requests are answered soon.
+    // The timeouts are short, so that incomplete requests are answered soon.
     const slowClients = { headersMs: 250, uploadMs: 250 }
     const adapter = await startAdapter((await startUpstream()).url, {}, { slowClients })
     const random = createRandom(1, 'check agrees')

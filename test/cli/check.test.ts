@@ -32,7 +32,7 @@ async function check(text: string, ...args: string[]): Promise<{ status: number;
   return { status, document: JSON.parse(stdout) as Document }
 }
 
-test('check prints the records and their V3 bodies for a sound batch', async () => {
+test('check prints the records and their V3 bodies for a valid batch', async () => {
   const { status, stdout } = await runCommand(['check', FIXTURE])
   expect(status).toBe(0)
   expect(stdout).toMatch(
@@ -44,7 +44,7 @@ test('check prints the records and their V3 bodies for a sound batch', async () 
   expect(stdout.split('\n').slice(1, 3)).toEqual([expect.stringContaining('ids'), 'no findings'])
 })
 
-test('check names offset and remedy and exits with status 1 for a broken batch', async () => {
+test('check prints the offset and the remedy, and exits with status 1, for a broken batch', async () => {
   const cut = body.slice(0, 3_000)
   const { status, document } = await check(cut)
   expect(status).toBe(1)
@@ -62,14 +62,14 @@ test.each<{ finding: string; edit: (text: string) => string; args?: string[]; st
   { finding: 'convertedFields', edit: (text) => text.replace('"Present":true', '"Present":"True"') },
   { finding: 'unmappedFields', edit: (text) => text.replace('"Present"', '"Mood":1,"Present"') },
   { finding: 'ADP_FIELD', edit: (text) => text.replace('"Absent":false', '"Absent":"no"'), status: 1 },
-])('check finds $finding', async ({ finding, edit, args = [], status = 0 }) => {
+])('check reports the finding $finding', async ({ finding, edit, args = [], status = 0 }) => {
   const result = await check(edit(body), ...args)
   expect(result.document.findings.map(({ code }) => code)).toContain(finding)
   expect(result.status).toBe(status)
 })
 
 test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-cr-cr-lf'])(
-  'check names the cause why the fixture %s has no delimiter line',
+  'check prints why the fixture %s has no delimiter line',
   async (name) => {
     const path = `fixtures/${name}/request.http`
     const whole = await readFile(new URL(`../../${path}`, import.meta.url))
@@ -84,7 +84,7 @@ test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-c
   },
 )
 
-test('check reads a whole HTTP request as well as a body', async () => {
+test('check reads a file with a whole HTTP request like a file with a body', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''
   const credentials = 'Ocp-Apim-Subscription-Key: k\nAuthorization: bearer t\n'
   const head = `POST /V2/Attendance/$batch HTTP/1.1\nHost: adapter\n${credentials}Content-Type: multipart/mixed; boundary=${boundary}\n\n`
@@ -103,7 +103,7 @@ test('check reads a whole HTTP request as well as a body', async () => {
   ])
 })
 
-test('check treats a request line with a typing error as a request, not as a preamble', async () => {
+test('check reads a file whose request line has a typing error as a request and not as a preamble', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -141,7 +141,7 @@ test('check reports by how many bytes Content-Length differs from the recording'
   expect(behind.document.findings).toMatchObject([{ code: 'bytesAfterRequest', severity: 'error' }])
 })
 
-test('check reads standard input when the file is -', async () => {
+test('check reads standard input if the file is -', async () => {
   const { status, stdout } = await runCli(['check', '-'], {}, body)
   expect(status).toBe(0)
   expect(stdout).toMatch(/^standard input: \d+ bytes, 30 records in 1 changeset, 0 refused\n/)
@@ -189,7 +189,7 @@ test.each([
   ['{"Present":true}', 'The file is JSON, not a batch.'],
   ['hello\n', 'The file is not a batch: no line begins with a boundary.'],
   [JOINED, 'The file has no line ends, so no line of it is a boundary.'],
-])('check and send name the kind of a file that is not a batch (%#)', async (content, message) => {
+])('check and send print the kind of a file that is not a batch (sample %#)', async (content, message) => {
   const path = await ownFile('body.txt', '')
   await writeFile(path, content)
   const { status, stdout } = await runCommand(['check', path, '--json'])

@@ -11,12 +11,12 @@ import { mainOfCli } from '../support/main-of-cli.ts'
 const patient = { timeout: 60_000 }
 
 test.each([1, 2])(
-  'an adapter of %d process(es) keeps serving and reloading after the reader of its output has gone',
+  'an adapter with %d worker(s) keeps serving and reloading after the reader of its output has disconnected',
   patient,
   async (workers) => {
     const folder = await makeFolder()
     const file = join(folder, 'markbridge.yaml')
-    // Each partner has an expired rule of its own, so that each reload writes a warning.
+    // Each partner has its own expired rule, so that each reload writes a warning.
     const use = (id: string): Promise<void> => {
       const rule = { name: id, owner: 'o', reason: 'r', expires: '2020-01-01', path: 'Comment', when: { v3Class: '*' } } // prettier-ignore
       const config = {

@@ -18,7 +18,7 @@ const env = { RECORDING_KEY: '0d'.repeat(32) }
 const credentials = { authorization: 'Bearer sandbox', 'ocp-apim-subscription-key': 'sandbox' }
 const sealed = ['--key', 'env:RECORDING_KEY']
 
-/** Recordings of the sandbox's V2: a batch, and a read of one day. */
+/** The folder with recordings of the V2 interface of the sandbox: a batch, and a read of one day. */
 let folder: string
 let sandbox: Sandbox
 let url: string
@@ -70,8 +70,8 @@ const effects = async (): Promise<string> => {
   return body.text()
 }
 
-describe('compare run --recording', () => {
-  it("compares V2's replies with those of the adapter without any service", async () => {
+describe('the command compare run --recording', () => {
+  it('compares the replies of V2 with those of the adapter without calling a service', async () => {
     const [before, { status, stdout, stderr }] = [await effects(), await run('sealed', ...sealed, '--json')]
     expect(JSON.parse(stdout)).toMatchObject({
       kind: 'recording',
@@ -105,7 +105,7 @@ describe('compare run --recording', () => {
     expect(await effects()).toBe(before)
   })
 
-  it('compares marks by key, registrations and writes with V3, and skips records that changed since the recording', async () => {
+  it('compares reads of marks, reads of registrations and writes with V3, and skips records that changed since the recording', async () => {
     const faces = await startFaces()
     const { v3Url, v2Url, mark, samples, put } = faces
     const recorded = await record(v2Url, 'all', async (relay) => {
@@ -121,7 +121,7 @@ describe('compare run --recording', () => {
         return reply.body.text()
       }
       await write(mark(0), mark(1), mark(2), mark(3, { SchoolAttendanceCode: samples.events[0] }))
-      // A correction, of which the last mark counts, and one refused record.
+      // The batch has a correction, of which the last mark counts, and a refused record.
       const reply = await write(mark(1, { Comment: 'corrected' }))
       const [, id = ''] = /"ExternalID":"([^"]+)"/.exec(reply) ?? []
       await get(`${marks}(${id})`)
@@ -146,7 +146,7 @@ describe('compare run --recording', () => {
       readKey: { same: 1, equivalent: 1 },
       ...registrations,
     })
-    // V3 shows one mark differently, and another mark was written again meanwhile.
+    // V3 shows one mark differently, and another mark was written again since the recording.
     await put('differences', {
       face: 'V3',
       rows: [{ learner: samples.learners[0], event: samples.events[0], kind: 'code' }],
@@ -162,7 +162,7 @@ describe('compare run --recording', () => {
       marks: { same: 1, differs: 1, unknown: 1 },
       readKey: { same: 1, unknown: 1 },
     })
-    // Without V3, no record is the same or different.
+    // If V3 does not answer, no record counts as the same or as different.
     const gone = await run('all', ...sealed, '--json', '--v3', 'http://127.0.0.1:9')
     const { kinds } = JSON.parse(gone.stdout) as RunDocument
     expect(kinds.find(({ name }) => name === 'marks')?.verdicts).toMatchObject({ same: 0, unknown: 3 })
@@ -178,12 +178,12 @@ describe('compare run --recording', () => {
     ],
     ['nothing', [], /nothing cannot be read/],
     ['runs', [], /has no recording/],
-  ])('refuses %s with %j', async (form, args, text) => {
+  ])('refuses the recording "%s" with the flags %j', async (form, args, text) => {
     const { status, stderr } = await run(form, ...args)
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
   })
 
-  it('exits with status 2 when neither days nor a recording are named', async () => {
+  it('exits with status 2 if the flags name neither days nor a recording', async () => {
     const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
     expect([status, stderr]).toEqual([
       2,

@@ -22,7 +22,7 @@ afterAll(async () => rm(folder, { recursive: true, force: true }))
 
 const report = async (...args: string[]) => runCommand(['compare', 'report', '--dir', folder, ...args])
 
-test('compare report lists the runs, newest first, and marks files that are not runs', async () => {
+test('compare report lists the runs, newest first, with the reason for each file that is not a run', async () => {
   const { status, stdout } = await report('--list')
   expect(status).toBe(0)
   expect(

@@ -23,7 +23,7 @@ const sandbox = createSandbox({ now: testNow, v2Port: 0 })
 const listening = sandbox.listen()
 afterAll(() => sandbox.close())
 
-/** Starts one store with both faces, and a folder for runs. Faults that `control` sets end with the test. */
+/** Starts one sandbox with a V2 and a V3 interface, and creates a folder for runs. Faults that `control` sets end with the test. */
 async function startFaces() {
   const { url, v2Url } = await listening
   const control = async (base: string, path: string, body: object): Promise<void> => {
@@ -41,7 +41,7 @@ async function startFaces() {
     onTestFinished(() => set('DELETE'))
     await set('PUT')
   }
-  /** Makes a face show the first marks of the days differently, `each` marks of every kind. */
+  /** Makes an interface show the first marks of the days differently, with `each` marks for every kind of difference. */
   const differ = async (face: 'V2' | 'V3', kinds: readonly string[], each: number): Promise<void> => {
     const marks = (await marksOf(v2Url)).slice(0, kinds.length * each)
     const rows = marks.map(({ Learner, AttendableEvent }, at) => ({
@@ -88,7 +88,7 @@ async function compare({ url, v2Url, out }: Target, more: readonly string[] = da
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-/i
 
-test('compare run finds no difference between two faces of one service, and stores the document that it prints', async () => {
+test('compare run finds no difference between the V2 and V3 interfaces of one sandbox, and stores the document that it prints', async () => {
   const faces = await startFaces()
   const { status, document, stderr } = await compare(faces, [...days, '--json', '--noise', '--registrations'])
   expect([status, stderr]).toEqual([0, ''])
@@ -105,7 +105,7 @@ test('compare run finds no difference between two faces of one service, and stor
   expect(JSON.parse(readFileSync(join(faces.out, `${run}.json`), 'utf8'))).toEqual(document())
 })
 
-test('compare run finds exactly the differences that one face has, and prints no id', async () => {
+test('compare run finds exactly the differences that one interface of the sandbox has, and prints no id', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn', 'missing', 'code'], 10)
   const { status, stdout, stderr } = await compare(faces)
@@ -139,7 +139,7 @@ test('compare run --learners compares only the learners in the file', async () =
   expect(stderr).not.toMatch(/Anna|12345/)
 })
 
-test('compare run uses the addresses and rules of the partner, and names it in the document', async () => {
+test('compare run uses the addresses and rules of the partner, and names the partner in the document', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn'], 6)
   const rule = {
@@ -209,7 +209,7 @@ test('compare run never sends the credentials of the sandbox to a service on ano
   )
 })
 
-test('compare run ends at once and names the side that rejects the credentials', async () => {
+test('compare run ends at once if a service rejects the credentials, and names the service', async () => {
   const faces = await startFaces()
   const { status, stderr, document } = await compare(faces, [...days, '--json'], {
     MARKBRIDGE_V3_TOKEN: 'SECRETTOKEN',
@@ -222,7 +222,7 @@ test('compare run ends at once and names the side that rejects the credentials',
   expect(stderr).not.toContain('SECRETTOKEN')
 })
 
-test('compare run counts the records of V2 as unknown when V3 cannot be reached', async () => {
+test('compare run counts the records of V2 as unknown if V3 cannot be reached', async () => {
   const faces = await startFaces()
   const target = { ...faces, url: 'http://127.0.0.1:1' }
   const week = ['--since', '2026-03-02', '--until', '2026-03-06', '--json']

@@ -11,7 +11,7 @@ upstreams: { v3: { baseUrl: "http://127.0.0.1:4010" } }
 partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: { env: ACME_V3_KEY } } }]
 `
 
-test('config check names the partners of a valid file', async () => {
+test('config check prints the partners of a valid file', async () => {
   const path = await ownFile('good.yaml', good)
   const result = await runCommand(['config', 'check', path], { ACME_V3_KEY: 'top-secret' })
   expect(result).toEqual({ status: 0, stdout: `${path} is valid: 1 partner(s): acme\n`, stderr: '' })
@@ -19,7 +19,7 @@ test('config check names the partners of a valid file', async () => {
   expect(JSON.parse(json.stdout)).toEqual({ valid: true, partners: ['acme'], warnings: [] })
 })
 
-test.each(['check', 'print'])('config %s reads the file of its argument, else the file of --config', async (command) => {
+test.each(['check', 'print'])('config %s reads the file that its argument names, or else the file that --config names', async (command) => {
   const [path, other] = [await ownFile('own.yaml', good), await ownFile('other.yaml', 'listen: no\n')]
   const environment = { ACME_V3_KEY: 'top-secret', MARKBRIDGE_CONFIG: other }
   for (const args of [['--config', path], [path, '--config', other]]) {
@@ -28,7 +28,7 @@ test.each(['check', 'print'])('config %s reads the file of its argument, else th
   }
 }) // prettier-ignore
 
-test('config print shows defaults and no secret', async () => {
+test('config print prints defaults and no secret', async () => {
   const path = await ownFile('print.yaml', good)
   const header = 'partners: [{ id: acme, match: { header: { name: X-Partner, value: top-secret } } }]\n'
   const withHeader = await ownFile(

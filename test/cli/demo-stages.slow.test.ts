@@ -15,7 +15,7 @@ async function startDemo(...args: string[]): Promise<{ demo: RunningCli; printed
   return { demo, printed: await demo.until(/Stop with/) }
 }
 
-/** Runs a printed line in a shell, with curl. */
+/** Runs a printed line in a shell. */
 async function paste(line: string): Promise<string> {
   return (await promisify(execFile)('sh', ['-c', line])).stdout
 }
@@ -30,7 +30,7 @@ const effectsOf = async (printed: string): Promise<readonly Effect[]> =>
 const countOf = (effects: readonly Effect[], wanted: string): number =>
   effects.filter(({ face }) => face === wanted).length
 
-test('demo --stage canary prints a line that posts for many schools, and counts the marks of each side', async () => {
+test('demo --stage canary prints a command that posts for many schools, and counts the marks on V2 and on V3', async () => {
   const { demo, printed } = await startDemo('canary', '--percent', '50')
   expect(printed).toMatch(
     /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, V2 the others\.\n/,
@@ -51,16 +51,19 @@ test.each([
   ['shadow', 'V2 serves', 'V2'],
   ['v3', 'V3 serves', 'V3'],
   ['complete', 'V3 serves', 'V3'],
-])('demo at stage %s prints that %s', async (stage, words, face) => {
-  const { demo, printed } = await startDemo(stage)
-  expect(printed).toContain(`The partner is at stage ${stage}: ${words}.`)
-  expect(await paste(lineThat(printed, 'curl -sS'))).toContain('201 Created')
-  const effects = await effectsOf(printed)
-  expect([effects.length, countOf(effects, face)]).toEqual([27, 27])
-  const [v2, v3] = face === 'V2' ? [27, 0] : [0, 27]
-  await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))
-  expect(await demo.stop()).toBe(0)
-})
+])(
+  'demo --stage %s prints "%s", and its printed command posts 27 marks there',
+  async (stage, words, face) => {
+    const { demo, printed } = await startDemo(stage)
+    expect(printed).toContain(`The partner is at stage ${stage}: ${words}.`)
+    expect(await paste(lineThat(printed, 'curl -sS'))).toContain('201 Created')
+    const effects = await effectsOf(printed)
+    expect([effects.length, countOf(effects, face)]).toEqual([27, 27])
+    const [v2, v3] = face === 'V2' ? [27, 0] : [0, 27]
+    await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))
+    expect(await demo.stop()).toBe(0)
+  },
+)
 
 test('the command that the demo prints takes the partner back to V2 while the demo runs', async () => {
   const { demo, printed } = await startDemo('v3')

@@ -13,7 +13,7 @@ let demo: RunningCli
 let printed: string
 
 beforeAll(async () => {
-  // Without a journal, so that a repeated batch is posted each time.
+  // There is no journal, so that a repeated batch is posted each time.
   demo = startCli(['demo', '--port', '0', '--sandbox-port', '0', '--journal', 'none'])
   printed = await demo.until(/Stop with/)
 })
@@ -73,7 +73,7 @@ test('send --json prints one document, without outcomes if the ids of the batch 
   expect(await effects()).toHaveLength(27)
 })
 
-test('send exits with status 1 and says that nothing was sent when no server listens', async () => {
+test('send exits with status 1 and prints that nothing was sent if no server listens', async () => {
   const { status, stderr } = await runCommand(['send', FIXTURE, '--to', 'http://127.0.0.1:1'])
   expect({ status, stderr }).toEqual({
     status: 1,

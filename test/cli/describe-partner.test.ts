@@ -20,7 +20,7 @@ it.each([
     { percent: 2, always: [], never: [] },
   ],
 ])(
-  'begins a step to canary from the present lists, and at another stage from the share in the file: %j',
+  'describePartners returns the lists and share with which a step to canary would begin: the stored values at canary, or else those in the file: %j',
   async (at, expected) => {
     const url = `sqlite:${await makeFolder()}/journal.db`
     await (await serve(url)).store.apply(changeTo(at, { from: { ...legacy, stage: 'complete' } }), 'back')

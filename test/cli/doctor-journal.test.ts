@@ -44,8 +44,8 @@ async function refused(journal: object): Promise<string> {
 
 const keyed = (id: string, env: string): object => ({ keys: [{ id, key: { env } }] })
 
-describe.each(eachDatabase())('doctor and a journal in %s', (_name, database) => {
-  database.test('find the key that it was written with, and no other', async (url) => {
+describe.each(eachDatabase())('doctor and serve with a journal in %s', (_name, database) => {
+  database.test('accept the key with which the journal was written, and no other key', async (url) => {
     const journal = await openJournal({ url, keys: [{ id: 'k1', key: Buffer.from(own, 'hex') }] })
     await journal.begin(batchOf(['a']))
     await journal.close()
@@ -56,13 +56,16 @@ describe.each(eachDatabase())('doctor and a journal in %s', (_name, database) =>
     expect(await refused({ url })).toContain('k1')
   })
 
-  database.test('find nothing wrong with one that is not there yet, and create nothing', async (url) => {
-    for (let count = 0; count < 2; count += 1) {
-      const { found } = await examine({ url, ...keyed('k1', 'OWN_KEY') })
-      expect(found).toMatchObject([{ result: 'ok', message: expect.stringContaining('serve') as unknown }])
-    }
-    expect(existsSync(url.slice('sqlite:'.length))).toBe(false)
-  })
+  database.test(
+    'report no fault for a journal that does not exist yet, of which doctor creates nothing',
+    async (url) => {
+      for (let count = 0; count < 2; count += 1) {
+        const { found } = await examine({ url, ...keyed('k1', 'OWN_KEY') })
+        expect(found).toMatchObject([{ result: 'ok', message: expect.stringContaining('serve') as unknown }])
+      }
+      expect(existsSync(url.slice('sqlite:'.length))).toBe(false)
+    },
+  )
 })
 
 describe.skipIf(missingPostgres() !== undefined)(
@@ -107,7 +110,11 @@ describe.skipIf(missingPostgres() !== undefined)(
         () => changed((one) => (one.password = 'wrong')),
         /its password is wrong\. .*Correct user/,
       ],
-      ['no database', () => changed((one) => (one.pathname = '/none')), /no such database\. .*createdb/],
+      [
+        'a missing database',
+        () => changed((one) => (one.pathname = '/none')),
+        /no such database\. .*createdb/,
+      ],
       ['a closed port', () => changed((one) => (one.port = '1')), /nothing listens there.*listen_addresses/],
       [
         'missing rights',
@@ -115,22 +122,22 @@ describe.skipIf(missingPostgres() !== undefined)(
         /denies this user the tables.*grant/,
       ],
       [
-        'a parameter of the start',
+        'an unknown connection parameter',
         () => withParameter('options', '-c nonsense=1'),
         /parameter of the connection \(42704\).*options/,
       ],
       [
-        'a value of a parameter',
+        'an invalid value of a connection parameter',
         () => withParameter('options', '-c work_mem=much'),
         /parameter of the connection \(22023\).*options/,
       ],
-      ['no TLS', () => withParameter('sslmode', 'require'), /offers no TLS.*postgresql\.conf/],
+      ['a server without TLS', () => withParameter('sslmode', 'require'), /offers no TLS.*postgresql\.conf/],
       [
-        'a missing file',
+        'a missing certificate file',
         () => withParameter('sslrootcert', '/nowhere/ca.pem'),
         /The file \/nowhere\/ca\.pem that sslrootcert of journal\.url names cannot be read: no such file/,
       ],
-    ])('names the cause and writes nothing: %s', async (_why, address, message) => {
+    ])('print the cause and write nothing if the cause is %s', async (_why, address, message) => {
       const text = await refused({ url: address() })
       expect(text).toMatch(message)
       expect(text).toContain('Nothing was written.')
@@ -138,7 +145,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     test.skipIf(findProgram('openssl') === undefined)(
-      'names a certificate that is not trusted',
+      'print that a certificate is not trusted',
       async ({ skip }) => {
         if (postgres.server === undefined) return skip()
         const folder = String((await query('show data_directory'))?.['data_directory'])
@@ -164,7 +171,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    test('names an unusable folder of journal.stateDir, with and without V2', async () => {
+    test('print that the folder of journal.stateDir cannot be used, with and without V2', async () => {
       const folder = await makeFolder()
       const file = join(folder, 'file')
       writeFileSync(file, '')
@@ -186,7 +193,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       }
     })
 
-    test('creates a missing folder of journal.stateDir at the start of serve', async () => {
+    test('accept a missing folder of journal.stateDir, which the journal creates when it opens', async () => {
       const stateDir = join(await makeFolder(), 'not', 'there')
       const { checks } = await examine({ url, stateDir })
       expect(checks).toContainEqual(

@@ -43,7 +43,7 @@ async function doctor(values: object): Promise<{ status: number; checks: readonl
 const init = (out: string, ...args: string[]): Promise<CliResult> =>
   runCommand(['init', '--out', out, '--json', ...args])
 
-test('init asks for values that no flag gives, and writes a file that passes doctor', async () => {
+test('init asks for the values that no flag contains, and writes a file that passes doctor', async () => {
   const out = join(await makeFolder(), 'markbridge.yaml')
   const flags = ['--v3', v3, '--subscription-key', 'env:ACME_V2_KEY']
   const answers = `not an id\nacme\n${v2}\n`
@@ -66,7 +66,7 @@ test('init asks for values that no flag gives, and writes a file that passes doc
   expect(examined.stdout).toMatch(/^ok +address of V3: its clock agrees with the one of this machine$/m)
 })
 
-test('init asks again for an unreadable key, and fails at once if a flag names one', async () => {
+test('init asks again for a key that cannot be read, and fails at once if a flag names such a key', async () => {
   const out = join(await makeFolder(), 'own.yaml')
   const flags = ['init', '--out', out, '--partner', 'beta', '--v3', v3, '--v2', '']
   const asked = await runCommand(flags, { BETA_KEY: 'secret' }, 'secret\nenv:NO_SUCH_KEY\nenv:BETA_KEY\n')
@@ -98,7 +98,7 @@ test('init replaces an existing file only with --force', async () => {
   expect((await stat(out)).mode & 0o777).toBe(0o600)
 })
 
-test('doctor fails the check of the address and the read if nothing listens at the address of V3', async () => {
+test('doctor reports a failed address and a failed read if nothing listens at the address of V3', async () => {
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
   expect(status).toBe(1)
   expect(checks.filter(({ result }) => result === 'fails')).toEqual([
@@ -114,19 +114,22 @@ test('doctor fails the check of the address and the read if nothing listens at t
 test.each([
   [-5, 'warning', 'its clock is 5 s behind the one of this machine'],
   [90, 'fails', 'its clock is 90 s ahead of the one of this machine'],
-])('doctor reports a clock that differs by %i s', async (seconds, result, message) => {
-  const date = new Date(Date.now() + seconds * 1_000).toUTCString()
-  const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
-  const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
-  expect(status).toBe(1)
-  expect(checks.find(({ message: own }) => own.startsWith('its clock'))).toMatchObject({ result, message })
-  expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
-    result: 'fails',
-    message: expect.stringContaining('V3 rejected the credentials (401)') as unknown,
-  })
-})
+])(
+  'doctor reports that the clock of V3 differs by %i s with the result "%s"',
+  async (seconds, result, message) => {
+    const date = new Date(Date.now() + seconds * 1_000).toUTCString()
+    const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
+    const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
+    expect(status).toBe(1)
+    expect(checks.find(({ message: own }) => own.startsWith('its clock'))).toMatchObject({ result, message })
+    expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
+      result: 'fails',
+      message: expect.stringContaining('V3 rejected the credentials (401)') as unknown,
+    })
+  },
+)
 
-/** Creates a certificate authority in this folder. Its certificates are valid between two days, which count from now. */
+/** Creates a certificate authority in this folder. Its certificates are valid between two days, which are counted from today. */
 function createAuthority(folder: string) {
   const openssl = (...args: string[]): Buffer => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const settings = {
@@ -162,7 +165,7 @@ const AUTHORITY_MISSING =
   'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.'
 
 test.skipIf(findProgram('openssl') === undefined)(
-  'doctor names the fault of a TLS certificate and its remedy',
+  'doctor prints the fault of a TLS certificate and its remedy',
   async () => {
     const authority = createAuthority(await makeFolder())
     /** Returns the first finding about the address and, if the server was reached, the finding about its certificate. */
@@ -185,7 +188,7 @@ test.skipIf(findProgram('openssl') === undefined)(
       AUTHORITY_MISSING,
     ])
     expect((await examine(LOOPBACK, -9, -2)).slice(0, 2)).toEqual(expired)
-    // Has the same effect as NODE_EXTRA_CA_CERTS at the start of the program.
+    // This call has the same effect as NODE_EXTRA_CA_CERTS at the start of the program.
     const before = getCACertificates('default')
     setDefaultCACertificates([...before, authority.certificate])
     onTestFinished(() => setDefaultCACertificates(before))
@@ -261,7 +264,7 @@ test('doctor warns of a missing journal and of files that others can change, and
   expect([faulty.status, faulty.stdout]).toEqual([1, expect.stringContaining('upstreams.v3.baseUrl (line 1')])
 })
 
-test('a command finds the configuration by MARKBRIDGE_CONFIG, and its error lists the places that it searched', async () => {
+test('a command finds the configuration by MARKBRIDGE_CONFIG, and lists the places that it searched if there is none', async () => {
   const out = join(await makeFolder(), 'found.yaml')
   await init(out, '--partner', 'found', '--v3', v3, '--v2', '', '--subscription-key', '')
   const env = { MARKBRIDGE_CONFIG: out }

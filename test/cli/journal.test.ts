@@ -17,7 +17,7 @@ import { runCommand } from './run-command.ts'
 let folder: string
 let url: string
 let journal: Journal
-/** Far enough in the future for the whole file, and not later than a retry can be. */
+/** A retry time that is still in the future at the end of all tests in this file, and not later than a retry time can be. */
 const dueMs = Date.now() + 600_000
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-cli-'))
@@ -61,7 +61,7 @@ test('journal ls lists batches and the totals of each partner', async () => {
   expect(await json('ls', '--state', 'confirmed', '--limit', '5')).toMatchObject({ batches: [{ batch: 1 }] })
 })
 
-test('journal show prints the state of each part and the remedy of dead letters, without control characters', async () => {
+test('journal show prints the state of each record and the remedy of dead letters, without control characters', async () => {
   const { stdout } = await run('show', '1')
   expect(stdout).toMatch(
     /^batch 1 of acme, received 2026-09-01T00:00:00.000Z, 2 record\(s\)\n\npart {2}state/,
@@ -106,7 +106,7 @@ test('journal purge deletes data by the retention periods of the configuration',
     const { status, stdout } = await runCommand(['journal', 'purge', '--config', config, '--json'])
     return { status, purged: JSON.parse(stdout) as unknown }
   }
-  // The journal was open too briefly to delete anything, whatever the clock of this machine says.
+  // The age of a journal grows only while the journal is open, so nothing is old enough to be deleted.
   expect(await purged()).toEqual({ status: 0, purged: { expired: 0, payloads: 0, batches: 0 } })
   const database = new DatabaseSync(url.slice('sqlite:'.length))
   database.exec("update journal_meta set value = '60000' where name = 'age'")
@@ -133,7 +133,7 @@ test.each([
     'The journal sqlite:/nowhere/x.db cannot be opened: the file cannot be opened. Nothing was written. Check its path',
   ],
   [['ls', '--config', '/nowhere.yaml'], 2, 'cannot be read'],
-])('journal %j exits with status %i: %s', async (args, status, text) => {
+])('the command journal %j exits with status %i and prints: %s', async (args, status, text) => {
   const own = args.includes('--journal') || args.includes('--config')
   const result = own ? await runCommand(['journal', ...args]) : await run(...args)
   expect(result.status).toBe(status)
@@ -191,7 +191,7 @@ test('journal adopt keeps a usable journal, and sets an unusable one aside', asy
   await next.close()
 })
 
-describe('journal adopt with stages', () => {
+describe('journal adopt for a journal with stages', () => {
   const setting = { stage: 'shadow', percent: 0, always: [], never: [] } as const
 
   /** Creates a journal that was restored from a copy, with a newer state file. The partner is at a stage that the file does not name. */
@@ -220,7 +220,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   }
 
   test.each(['all', 'since'] as const)(
-    'keeps the lower stage of the state file when entries are lost: %s',
+    'keeps the lower stage of the state file if entries of the audit trail are lost: %s',
     async (lost) => {
       const { path, adopt } = await restored(lost)
       const text =
@@ -240,15 +240,18 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
     },
   )
 
-  test.skipIf(process.getuid?.() !== 0)('leaves the files to their owner when root runs it', async () => {
-    const { path, adopt } = await restored('all')
-    for (const file of [`${path}.mark`, `${path}.stages`]) await chown(file, 12_345, 12_346)
-    expect((await adopt('--yes')).status).toBe(0)
-    for (const file of [path, `${path}.mark`, `${path}.stages`]) {
-      const { uid, gid } = await stat(file)
-      expect([file, uid, gid]).toEqual([file, 12_345, 12_346])
-    }
-  })
+  test.skipIf(process.getuid?.() !== 0)(
+    'does not change the owner of the files if root runs the command',
+    async () => {
+      const { path, adopt } = await restored('all')
+      for (const file of [`${path}.mark`, `${path}.stages`]) await chown(file, 12_345, 12_346)
+      expect((await adopt('--yes')).status).toBe(0)
+      for (const file of [path, `${path}.mark`, `${path}.stages`]) {
+        const { uid, gid } = await stat(file)
+        expect([file, uid, gid]).toEqual([file, 12_345, 12_346])
+      }
+    },
+  )
 })
 
 describe('journal purge --learner', () => {
@@ -279,7 +282,7 @@ describe('journal purge --learner', () => {
     return { sealed, purge, config }
   }
 
-  test('erases settled batches of a learner, reports what is left, and prints no id', async () => {
+  test('erases settled batches of a learner, reports the batches that it did not erase, and prints no id', async () => {
     const { sealed, purge, config } = await openSealed()
     const first = await purge('-', `${learner}\n`)
     expect({ ...first, stdout: first.stdout.split('\n') }).toEqual({
@@ -303,7 +306,7 @@ describe('journal purge --learner', () => {
     await sealed.close()
   })
 
-  test('accepts only a guid, and quotes no other text', async () => {
+  test('accepts only a GUID, and does not quote any other text', async () => {
     const { sealed, purge } = await openSealed()
     const { status, stderr } = await purge(`${learner}9`)
     expect([status, stderr]).toEqual([2, expect.stringMatching(/must be a guid/)])

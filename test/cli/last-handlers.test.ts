@@ -10,7 +10,7 @@ import { echoRecord, postsOf, startUpstream } from '../support/scripted-upstream
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { startCli } from './run-cli.ts'
 
-/** Writes a module that runs this statement, in a turn of its own, for each write to V3. */
+/** Writes a module that runs this statement in a separate turn of the event loop for each write to V3. */
 async function breaking(folder: string, statement: string): Promise<string> {
   const file = join(folder, 'break.mjs')
   await writeFile(
@@ -28,7 +28,7 @@ it.each([
   ['an exception', "throw new Error('mark of learner zoe')"],
   ['a rejection with a value', "Promise.reject('mark of learner zoe')"],
 ])(
-  'fails only the write that %s belongs to, logs no personal data and keeps serving',
+  'serve fails only the write that caused %s outside the handler, logs no personal data and keeps serving',
   async (_what, statement) => {
     const upstream = await startUpstream((seen, response) =>
       seen.method === 'POST' ? undefined : echoRecord(seen, response),
@@ -56,7 +56,7 @@ it.each([
     await cli.logged({ msg: 'internal error' })
     expect(cli.errors()).not.toContain('zoe')
     await upstream.arrived(1)
-    // The record was sent once, and recovery reads it back before it may send it again.
+    // The record was sent once. Recovery reads the record back before a resend.
     expect(postsOf(upstream.seen)).toHaveLength(1)
     await cli.untilErrors(/"records recovered"|"recovery failed"/)
   },

@@ -11,7 +11,7 @@ const preloaded = {
   NODE_OPTIONS: `--import=${fileURLToPath(new URL('print-modules.ts', import.meta.url))}`,
 }
 
-/** Returns the packages and own files that a command loads. */
+/** Returns the packages and the files of this project that a command loads. */
 async function loadedBy(...args: string[]): Promise<{ packages: string[]; own: string[] }> {
   return modulesIn((await runCli(args, preloaded)).stderr)
 }
@@ -23,16 +23,19 @@ function modulesIn(stderr: string): { packages: string[]; own: string[] } {
   return { packages: [...new Set(packages)].sort(), own }
 }
 
-test.each(['--version', '--help'])('%s loads only commander and the names of the commands', async (flag) => {
-  const { packages, own } = await loadedBy(flag)
-  expect(packages).toEqual(['commander'])
-  expect(own.sort()).toEqual([
-    ...['cli/main', 'cli/program', 'cli/text', 'cli/version'],
-    ...['config/environment', 'errors', 'http/address'],
-  ])
-})
+test.each(['--version', '--help'])(
+  'markbridge %s loads only commander and the names of the commands',
+  async (flag) => {
+    const { packages, own } = await loadedBy(flag)
+    expect(packages).toEqual(['commander'])
+    expect(own.sort()).toEqual([
+      ...['cli/main', 'cli/program', 'cli/text', 'cli/version'],
+      ...['config/environment', 'errors', 'http/address'],
+    ])
+  },
+)
 
-test('compare --help loads only commander', async () => {
+test('markbridge compare --help loads only commander', async () => {
   expect((await loadedBy('compare', '--help')).packages).toEqual(['commander'])
 })
 
@@ -63,7 +66,7 @@ test.each(['journal/sqlite/worker', 'app/background/thread'])(
   async (module) => {
     const script = mainOfCli.replace('cli/main', module)
     const env = { ...process.env, ...preloaded }
-    // Run as a program, the thread ends at once, since it gets no task.
+    // The thread is started as a program here, and ends at once because it gets no task.
     const ended = promisify(execFile)(process.execPath, [script], { env })
     const { stderr } = await ended.catch((failed: unknown) => failed as { readonly stderr: string })
     const { packages, own } = modulesIn(stderr)

@@ -42,7 +42,7 @@ function startNpm(args: readonly string[]) {
   }
 }
 
-it('stops after its last reply when npm run gets SIGTERM', async () => {
+it('the adapter stops after its last reply when npm run gets SIGTERM', async () => {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
     await released
@@ -64,7 +64,7 @@ it('stops after its last reply when npm run gets SIGTERM', async () => {
   expect(npm.printed()).toContain('"msg":"stopped"')
 })
 
-it('stops when npm start gets SIGTERM', async () => {
+it('the demo stops when npm start gets SIGTERM', async () => {
   const npm = startNpm(demo)
   await npm.untilPrinted(/(127\.0\.0\.1:\d+)/)
   npm.child.kill('SIGTERM')

@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
 import { writeSync } from 'node:fs'
 
-/** Prints the modules that the program has loaded on standard error when it ends. Loaded with `--import`. */
+/** Prints the loaded modules on standard error when the program ends. The program loads this module with `--import`. */
 const urls = new Set<string>()
 registerHooks({
   load(url, context, next) {

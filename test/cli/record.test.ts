@@ -20,7 +20,7 @@ import { runCommand } from './run-command.ts'
 
 const KEY = '0c'.repeat(32)
 
-/** Starts a V2 whose reply to a batch is compressed and sets a cookie. */
+/** Starts a V2 service whose reply to a batch is compressed and sets a cookie. */
 const startV2 = () =>
   startUpstream((_seen, response) => {
     response.writeHead(200, 'Fine', [
@@ -52,7 +52,7 @@ async function post(url: string) {
   }
 }
 
-describe('record', () => {
+describe('the command record', () => {
   it('relays bytes unchanged, prints no personal data, and writes files that check reads and send refuses', async () => {
     const [folder, v2, file] = [await makeFolder(), await startV2(), await ownFile('key', KEY)]
     const [to, sealed] = [join(folder, 'kept'), ['--key', `file:${file}`]]
@@ -151,7 +151,7 @@ describe('record', () => {
     [['--v2', 'http://user:pass@127.0.0.1:9', '--key', 'env:X'], /without user/],
     [['--v2', 'http://127.0.0.1:9', '--key', 'env:X', '--for', '10'], /must be a time such as/],
     [['--v2', 'http://127.0.0.1:9', '--key', 'env:X', '--max-size', '10'], /must be a size such as/],
-  ])('refuses %j', async (args, text) => {
+  ])('refuses the flags %j', async (args, text) => {
     const folder = await makeFolder()
     const { status, stderr } = await runCommand(['record', '--out', folder, ...args])
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])

@@ -12,7 +12,7 @@ const newSqlite = async (): Promise<string> => `sqlite:${await makeFolder()}/jou
 
 const toCanary = ['set', 'acme', 'canary', '--percent', '5', '--reason', 'first', '--despite-advice'] as const
 
-/** Adds an instance on another machine that has lost the journal, and returns its number. */
+/** Adds an instance on another machine that can no longer renew its lease, and returns its number. */
 async function addCutOff({ journal }: Serving): Promise<number> {
   const { id } = await journal.database.db
     .insertInto('journal_instances')
@@ -22,8 +22,8 @@ async function addCutOff({ journal }: Serving): Promise<number> {
   return id
 }
 
-describe('an instance that is cut off', () => {
-  it('is named by set, show and advise, and blocks canary until an operator dismisses it', async () => {
+describe('an instance that does not renew its lease', () => {
+  it('is named by rollout set, show and advise, and blocks canary until an operator dismisses the instance', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
@@ -80,7 +80,7 @@ describe('the cool-down of a guard', () => {
     '--despite-advice',
   ] as const
 
-  it('refuses a step forward with the finding of the guard, unless the operator adds --despite-hold', async () => {
+  it('refuses a step forward with the finding of the guard if the operator does not add --despite-hold', async () => {
     const { store, config } = await acted()
     const rollout = rolloutWith(config)
     expect(await rollout(...further)).toMatchObject({
@@ -95,7 +95,7 @@ describe('the cool-down of a guard', () => {
       finding,
     })
     expect((await rollout('advise', 'acme')).stdout).toContain(`A guard acted: ${finding}`)
-    // A step back is not blocked.
+    // The cool-down does not block a step back.
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
     expect(await rollout('set', 'acme', 'shadow', '--reason', 'x', '--despite-hold')).toMatchObject({
       status: 0,
@@ -105,11 +105,11 @@ describe('the cool-down of a guard', () => {
       action: 'commit',
       reason: expect.stringMatching(/^more \(despite the guard; despite the advice: .*\)$/) as unknown,
     })
-    // Taking a school off V3 is not blocked either.
+    // The cool-down does not block taking a school off V3 either.
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
   })
 
-  it('mentions --never and the earliest time only for a step to V3', async () => {
+  it('mentions the flag --never and the earliest time only for a step to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'a canary of 0 % serves no unit',
@@ -123,7 +123,7 @@ describe('the cool-down of a guard', () => {
     expect((await rollout('history', 'nobody')).stdout).toBe('The audit trail has no entry for nobody.\n')
   })
 
-  it('ends after an hour, and blocks an approval as well', async () => {
+  it('ends after an hour, and blocks an approval before its end', async () => {
     const later = rolloutWith((await acted({}, 3_600_000)).config)
     await expect.poll(() => later(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]

@@ -27,8 +27,8 @@ async function later(act: () => Promise<CliResult>): Promise<CliResult> {
   return result ?? act()
 }
 
-describe.each(databases)('rollout with %s', (_name, { test }) => {
-  test('goes forward step by step and back at once, and shows the source of a stage', async (url) => {
+describe.each(databases)('the command rollout with a journal in %s', (_name, { test }) => {
+  test('sets stages forward step by step and back at once, and shows the source of each stage', async (url) => {
     answering(await serve(url))
     const rollout = rolloutWith(await rolloutFile(url))
     expect(json(await rollout('show', 'acme', '--json'))).toEqual({
@@ -140,7 +140,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^The audit trail is one chain of 6 entries\./) as unknown }) // prettier-ignore
   })
 
-  test('withdraws a step when writes do not end in time, and names the instances', async (url) => {
+  test('withdraws a step if the writes in progress do not end in time, and names the instances', async (url) => {
     const busy = await serve(url)
     answering(busy, () => 1)
     const silent = await serve(url)
@@ -169,7 +169,7 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
     )
   })
 
-  test('waits for the approval of another operator when rollout.approval is two', async (url) => {
+  test('waits for the approval of another operator if rollout.approval is two', async (url) => {
     answering(await serve(url))
     const operators = [operator('ann', 'operator'), operator('bert', 'approver'), operator('cleo', 'viewer')]
     const config = await rolloutFile(url, {
@@ -215,8 +215,8 @@ describe.each(databases)('rollout with %s', (_name, { test }) => {
   })
 })
 
-describe('rollout', () => {
-  it('withdraws a waiting step on Ctrl+C', async () => {
+describe('the command rollout', () => {
+  it('withdraws a step on Ctrl+C while the step waits for instances', async () => {
     const url = await newSqlite()
     const { instance } = await serve(url)
     const config = await rolloutFile(url)
@@ -260,7 +260,7 @@ describe('rollout', () => {
     ])
   })
 
-  it('keeps the share and lists within canary, and takes the share of the file on a new entry', async () => {
+  it('keeps the share and the lists within canary, and takes the share of the file when the partner enters canary again', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const canary = { percent: 2, always: ['a'] }
@@ -286,7 +286,7 @@ describe('rollout', () => {
     expect(await shown()).toEqual({ stage: 'canary', percent: 2, always: [], never: ['b'] })
   })
 
-  it('reports a broken audit trail on every command, refuses steps forward on the advice, and still goes back', async () => {
+  it('reports a broken audit trail with every command, refuses steps forward, and still allows steps back', async () => {
     const url = await newSqlite()
     const { journal } = await serve(url)
     const rollout = rolloutWith(await rolloutFile(url, { partner: { stage: 'v3' } }))
@@ -312,7 +312,7 @@ describe('rollout', () => {
     expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
   })
 
-  it('shows the stages of the file and changes none when there is no journal', async () => {
+  it('shows the stages of the file, and changes no stage, if there is no journal', async () => {
     const rollout = rolloutWith(await rolloutFile('none'))
     expect(await rollout('ls')).toMatchObject({
       status: 0,
@@ -339,7 +339,7 @@ describe('rollout', () => {
     [['set', 'acme', 'shadow', '--percent', '5', '--reason', 'x'], 2, 'stage canary'],
     [['ls', '--journal', 'sqlite:/nowhere/x.db'], 1, 'There is no journal at sqlite:/nowhere/x.db: the file does not exist. Start serve once: it creates the journal.\n'],
     [['back', 'acme', '--journal', 'sqlite:/nowhere/x.db'], 1, 'Start serve once: it creates the journal.\n'],
-  ])('exits for %j with status %i: %s', async (args, status, text) => {
+  ])('with the arguments %j exits with status %i and prints: %s', async (args, status, text) => {
     const url = await newSqlite()
     await serve(url)
     const result = await rolloutWith(await rolloutFile(url))(...args)
@@ -347,7 +347,7 @@ describe('rollout', () => {
     expect(result.stderr).toContain(text)
   }) // prettier-ignore
 
-  it('needs no secret of a partner, and names a way to serve V2 when the journal is lost', async () => {
+  it('works without the secrets of a partner, and prints how V2 can serve if the journal is lost', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const clientSecret = { env: 'MARKBRIDGE_TEST_NEVER_SET' }
@@ -370,14 +370,14 @@ describe('rollout', () => {
     expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
-  it('reports an audit trail that is older than the one in the state file, and still goes back', async () => {
+  it('reports an audit trail that is older than the trail in the state file, and still allows steps back', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
     const rollout = rolloutWith(await rolloutFile(url))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     expect((await rollout('verify')).status).toBe(0)
-    // The state file has an entry of the trail that this trail does not have.
+    // The state file knows entries that the audit trail of the journal does not have.
     const trail = { entries: 9, hash: 'a' }
     const view = { partners: new Map(), begins: new Map(), trail, isTrailContinued: true }
     const kept = { ...view, asked: undefined, instance: undefined }
@@ -391,14 +391,14 @@ describe('rollout', () => {
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
   })
 
-  it('shows the default partner when there is no configuration file', async () => {
+  it('uses the default partner if there is no configuration file', async () => {
     const url = await newSqlite()
     await serve(url)
     const result = await runCommand(['rollout', 'back', 'default', '--journal', url])
     expect(result).toEqual({ status: 0, stdout: 'default: v3 -> shadow (revision 1).\n', stderr: '' })
   })
 
-  it('stores no secret under a key that the instances have not read', async () => {
+  it('does not store the secret of the journal under a key that the instances have not loaded', async () => {
     const url = await newSqlite()
     const { journal } = await serve(url)
     const keys = [{ id: 'k1', key: { env: 'TEST_JOURNAL_KEY' } }]

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { startCli } from './run-cli.ts'
 
-test('serve logs warnings of Node.js and of libraries without their text', async () => {
+test('serve logs that Node.js or a library wrote a warning, but not the text of the warning', async () => {
   const warn = `process.on('newListener', (name) => {
     if (name === 'warning') setImmediate(() => process.emitWarning('hush', { type: 'OwnWarning', code: 'OWN' }))
   })`

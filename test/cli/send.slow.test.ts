@@ -99,9 +99,9 @@ test('send reports all outcomes as unknown on SIGINT before the first part', asy
 test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['accepted', [part(201), part(204), part(201), part(201)], 0, /\n4 accepted, 0 not accepted\n$/],
   ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
-  ['unknown or not applied', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\nSome outcomes are unknown\. .*\n$/],
+  ['unknown', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\nSome outcomes are unknown\. .*\n$/],
   ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts\. The outcome of 3 of 4 records/],
-])('send sets its exit status by the worst outcome: %s', async (_, parts, expected, last) => {
+])('send exits with the status of the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))
   const { status, stdout } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stdout]).toEqual([expected, expect.stringMatching(last)])
@@ -161,7 +161,7 @@ test('send prints the error of the response when the whole batch is refused', as
   expect([other.status, other.stderr]).toEqual([1, expect.stringContaining('Check that --to')])
 })
 
-test('send sends nothing when the key cannot be a header value, and names the key', async () => {
+test('send sends nothing if the subscription key is no valid header value, and does not print the key', async () => {
   const { url, seen } = await startUpstream()
   const { status, stderr } = await runCommand(['send', await batchFile(), '--to', url], {
     MARKBRIDGE_SUBSCRIPTION_KEY: 'ключ',
@@ -171,7 +171,7 @@ test('send sends nothing when the key cannot be a header value, and names the ke
   expect(stderr).not.toContain('ключ')
 })
 
-test('send finishes with the same exit status when the reader of its output goes away early', async () => {
+test('send ends with the same exit status if the reader of its output disconnects early', async () => {
   const adapter = await startAdapter((await startUpstream()).url)
   const args = `send ${await batchFile()} --to ${adapter.url}`
   const { stdout, stderr } = await promisify(execFile)('bash', [
@@ -181,7 +181,7 @@ test('send finishes with the same exit status when the reader of its output goes
   expect([stdout, stderr]).toEqual(['0\n', ''])
 })
 
-test('send posts a recorded request and standard input', async () => {
+test('send posts a recorded request, and a batch from standard input', async () => {
   const upstream = await startUpstream()
   const adapter = await startAdapter(upstream.url)
   for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {

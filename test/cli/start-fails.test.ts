@@ -23,7 +23,7 @@ const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `mar
 test.each([
   ['--port', '--sandbox-port'],
   ['--sandbox-port', '--port'],
-])('demo prints a command with free ports when the port of %s is in use', async (taken, other) => {
+])('demo prints a command with free ports if the port of %s is in use', async (taken, other) => {
   const { status, stderr } = await runCommand(['demo', taken, String(port), other, '0', '--stage', 'v3'])
   const [, one, two] =
     /in use.*: markbridge demo --port (\d+) --sandbox-port (\d+) --console \d+ --stage v3\n$/.exec(stderr) ??
@@ -36,7 +36,7 @@ test.each([
 test.each([
   ['--port', ['sandbox']],
   ['--port', ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']],
-])('a port in use is named with the flag that changes it: %s of %j', async (option, args) => {
+])('the error for a port in use names the flag %s for the command %j', async (option, args) => {
   const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
   expect(await runCommand([...args, option, String(port)], env)).toEqual({
     ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with ${option}.`),
@@ -46,7 +46,7 @@ test.each([
 
 // No machine has this address, which belongs to TEST-NET-3 (RFC 5737).
 test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(
-  '%s exits with status 2 for a host that is not an address of this machine',
+  'the command %s exits with status 2 for a host that is not an address of this machine',
   async (...args) => {
     const result = await runCommand([...args, '--port', '0', '--host', '203.0.113.9'], {
       MARKBRIDGE_LOG_LEVEL: 'silent',
@@ -60,7 +60,7 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
 test.each([
   ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none', '--port', '0'],
   ['demo', '--port', '0', '--sandbox-port', '0'],
-])('%s lists the log levels when MARKBRIDGE_LOG_LEVEL has an unknown one', async (...args) => {
+])('the command %s lists the log levels if MARKBRIDGE_LOG_LEVEL is not a log level', async (...args) => {
   const { status, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'warning' })
   expect([status, stderr]).toEqual([
     2,
@@ -68,7 +68,7 @@ test.each([
   ])
 })
 
-test('sandbox names the database file and the cause when the file cannot be opened', async () => {
+test('sandbox prints the database file and the cause if the file cannot be opened', async () => {
   const text = await ownFile('text.db', 'This is not a database.'.repeat(100))
   for (const [db, why] of [
     [dirname(text), 'unable to open database file'],

@@ -25,7 +25,7 @@ async function watch(
   return { read, seen: (text) => expect.poll(() => read.at(-1), { interval: 5, timeout: 60_000 }).toBe(text) }
 }
 
-test('the file watch reads a file after it is written, replaced, deleted or created again', async () => {
+test('the file watch reads a file after the file was written, replaced, deleted or created again', async () => {
   const folder = await makeFolder()
   const path = join(folder, 'a.yaml')
   await writeFile(path, 'one')
@@ -57,7 +57,7 @@ test('the file watch follows the links of a Kubernetes ConfigMap', async () => {
   await seen('revision 2')
 })
 
-test('the file watch waits for a write to finish, and ignores an equal text', async () => {
+test('the file watch waits for the end of a write, and ignores a write that does not change the text', async () => {
   const path = await ownFile('a.yaml', 'one')
   const { read, seen } = await watch(path)
   await writeFile(path, '')
@@ -71,7 +71,7 @@ test('the file watch waits for a write to finish, and ignores an equal text', as
   expect(read.filter((text) => text === 'x'.repeat(400)).length).toBe(1)
 })
 
-test('the file watch notices a change between the first read and its start', async () => {
+test('the file watch notices a change between the first read of the file and the start of the watch', async () => {
   const path = await ownFile('a.yaml', 'new')
   const files = createFileWatch()
   files.onRead(path, 'old')

@@ -17,7 +17,7 @@ const json = { accept: 'application/json' }
 const names = people.map(({ name }) => name)
 
 /**
- * The status for each person: olga and otto are operators, anna is an approver, vera a viewer; zoe (operator) and zack (viewer) see zenith
+ * The status for each person. Olga and otto are operators, anna is an approver, and vera is a viewer. Zoe (operator) and zack (viewer) see zenith
  * only.
  */
 const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
@@ -26,7 +26,7 @@ const nowhere = { ...Object.fromEntries(names.map((name) => [name, 404])), nobod
 const nobodyMay = { olga: 403, otto: 403, anna: 403, vera: 403, zoe: 403, zack: 403, nobody: 401 }
 const operators = { ...all, anna: 403, vera: 403, zoe: 400, zack: 403 }
 
-describe('access to routes by role and partner', () => {
+describe('the console', () => {
   test.each([
     ['/', all],
     ['/?range=week', all],
@@ -57,18 +57,21 @@ describe('access to routes by role and partner', () => {
     ['/letters', all],
     ['/letters?kind=parked', all],
     ['/audit', all],
-  ])('answers GET %s by role and partner', async (path, expected) => {
-    const statuses = await Promise.all(
-      [...names, 'nobody'].map(async (name) => [
-        name,
-        (await running.ask(path, { headers: { ...json, ...bearer(name) } })).status,
-      ]),
-    )
-    expect(Object.fromEntries(statuses)).toEqual(expected)
-  })
+  ])(
+    'answers GET %s with the status that the role and the partner of the person require',
+    async (path, expected) => {
+      const statuses = await Promise.all(
+        [...names, 'nobody'].map(async (name) => [
+          name,
+          (await running.ask(path, { headers: { ...json, ...bearer(name) } })).status,
+        ]),
+      )
+      expect(Object.fromEntries(statuses)).toEqual(expected)
+    },
+  )
 
   test.each([
-    // The stage desk checks the role, and the console checks the partner.
+    // StageDesk checks the role, and the console checks the partner.
     ['/partners/acme', { step: 'back', reason: 'test' }, { ...ofAcme }],
     ['/partners/zenith', { step: 'back', reason: 'test' }, all],
     ['/batches', { batch: '42' }, all],
@@ -77,15 +80,18 @@ describe('access to routes by role and partner', () => {
     ['/batches/41/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 200 }],
     ['/letters?kind=deadLetters', { record: '42.7', reason: 'test' }, operators],
     ['/letters?kind=parked', { record: '42.5', reason: 'test' }, operators],
-  ])('answers POST %s %j by role and partner', async (path, form, expected) => {
-    const statuses = await Promise.all(
-      [...names, 'nobody'].map(async (name) => [
-        name,
-        (await running.ask(path, { form, headers: { ...json, ...bearer(name) } })).status,
-      ]),
-    )
-    expect(Object.fromEntries(statuses)).toEqual(expected)
-  })
+  ])(
+    'answers POST %s %j with the status that the role and the partner of the person require',
+    async (path, form, expected) => {
+      const statuses = await Promise.all(
+        [...names, 'nobody'].map(async (name) => [
+          name,
+          (await running.ask(path, { form, headers: { ...json, ...bearer(name) } })).status,
+        ]),
+      )
+      expect(Object.fromEntries(statuses)).toEqual(expected)
+    },
+  )
 
   test.each([
     '/',
@@ -96,7 +102,7 @@ describe('access to routes by role and partner', () => {
     '/comparison',
     '/try',
     '/audit',
-  ])('shows a person who is limited to one partner nothing of another on %s', async (path) => {
+  ])('shows no data of another partner on %s to a person who is limited to one partner', async (path) => {
     for (const accept of ['text/html', 'application/json'])
       for (const name of ['zoe', 'zack']) {
         const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
@@ -105,7 +111,7 @@ describe('access to routes by role and partner', () => {
       }
   })
 
-  test('gives the same response for an unknown partner and for one outside the scope', async () => {
+  test('gives the same response for an unknown partner and for a partner that the person may not see', async () => {
     const [one, other] = await Promise.all(
       ['/partners/acme', '/partners/none'].map((path) => running.ask(path, { headers: bearer('zoe') })),
     )
@@ -116,8 +122,8 @@ describe('access to routes by role and partner', () => {
 const bearer = (name: string): { authorization?: string } =>
   name === 'nobody' ? {} : { authorization: `Bearer ${tokenOf(name)}` }
 
-describe('sessions', () => {
-  test('redirects a page without a session to the login, and back after it', async () => {
+describe('a session of the console', () => {
+  test('begins at the login, which redirects to the page that the person requested', async () => {
     const { status, headers } = await running.ask('/partners/acme?x=1')
     expect([status, headers['location']]).toEqual([303, '/login?to=%2Fpartners%2Facme%3Fx%3D1'])
     const entered = await running.ask(String(headers['location']), { form: { token: tokenOf('vera') } })
@@ -128,7 +134,7 @@ describe('sessions', () => {
   })
 
   test.each(['//evil.test/', 'https://evil.test/', '/\\evil.test', '/..//evil.test', 'javascript:alert(1)'])(
-    'never redirects from the login to %s',
+    'never begins with a redirect from the login to the foreign address %s',
     async (to) => {
       const { headers } = await running.ask(`/login?to=${encodeURIComponent(to)}`, {
         form: { token: tokenOf('vera') },
@@ -138,13 +144,13 @@ describe('sessions', () => {
     },
   )
 
-  test('ends the session on the server when the person signs out', async () => {
+  test('ends on the server when the person signs out', async () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/logout', { form: {} })).status).toBe(303)
     expect((await olga.ask('/partners')).status).toBe(303)
   })
 
-  test('applies the present role, and ends the sessions of a replaced token', async () => {
+  test('has the current role of the person, and ends when the token of the person is replaced', async () => {
     let list = people
     const other = await startConsole({ operators: () => list })
     const otto = await other.enter('otto')
@@ -159,7 +165,7 @@ describe('sessions', () => {
     await other.close()
   })
 
-  test('ends a session after 12 h', async () => {
+  test('ends after 12 hours', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })
     const otto = await other.enter('otto')
@@ -170,7 +176,7 @@ describe('sessions', () => {
     await other.close()
   })
 
-  test('accepts a link once, and only when the configuration names no operators', async () => {
+  test('can begin with a login link, which is valid once and only if the configuration names no operators', async () => {
     const other = await startConsole({ operators: () => [] })
     const link = other.createLink() ?? ''
     const entered = await other.ask(link)
@@ -184,7 +190,7 @@ describe('sessions', () => {
     expect(running.createLink()).toBeUndefined()
   })
 
-  test('ignores a cookie that is sent twice', async () => {
+  test('is not accepted if the request contains its cookie twice', async () => {
     const { cookie } = await running.enter('olga')
     expect(
       (await running.ask('/', { headers: { cookie: `${cookie}; markbridge_console=other` } })).status,
@@ -192,12 +198,12 @@ describe('sessions', () => {
   })
 })
 
-describe('an authenticating proxy', () => {
+describe('an authenticating proxy in front of the console', () => {
   const trusting = (trustedProxies: readonly string[]) =>
     settingsOf({ trustedProxies: [...trustedProxies], identity: { header: 'X-Forwarded-User' } })
   const named = (name: string) => ({ headers: { 'x-forwarded-user': name } })
 
-  test('names the operator, whose forms still need their token', async () => {
+  test('identifies the operator by a header, but forms still need their CSRF token', async () => {
     const other = await startConsole({ settings: trusting(['127.0.0.1']) })
     const page = await other.ask('/partners/acme', named('anna'))
     expect(page.text).toContain('anna · approver')
@@ -225,22 +231,25 @@ describe('an authenticating proxy', () => {
     [['127.0.0.1'], true],
     [['10.0.0.0/8'], false],
     [[], false],
-  ])('makes the cookie secure only if its address is trusted: %j', async (trustedProxies, isSecure) => {
-    const other = await startConsole({ settings: settingsOf({ trustedProxies }) })
-    const { headers } = await other.ask('/login', {
-      form: { token: tokenOf('vera') },
-      headers: { 'x-forwarded-proto': 'https' },
-    })
-    expect(String(headers['set-cookie']).includes('; Secure')).toBe(isSecure)
-    await other.close()
-  })
+  ])(
+    'makes the cookie secure only if the configuration trusts its address: %j',
+    async (trustedProxies, isSecure) => {
+      const other = await startConsole({ settings: settingsOf({ trustedProxies }) })
+      const { headers } = await other.ask('/login', {
+        form: { token: tokenOf('vera') },
+        headers: { 'x-forwarded-proto': 'https' },
+      })
+      expect(String(headers['set-cookie']).includes('; Secure')).toBe(isSecure)
+      await other.close()
+    },
+  )
 })
 
 describe('a form of the console', () => {
   test.each([
-    ['no token', {}],
-    ['a made-up token', { csrf: 'x' }],
-  ])('changes nothing with %s of the form', async (_, csrf) => {
+    ['no CSRF token', {}],
+    ['an invented CSRF token', { csrf: 'x' }],
+  ])('changes nothing if it has %s', async (_, csrf) => {
     const { cookie } = await running.enter('olga')
     const before = running.calls.length
     const form = { step: 'back', reason: 'forged', ...csrf }
@@ -248,7 +257,7 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('uses the cookie and needs its token when the address of the page has a password', async () => {
+  test('still needs the session cookie and the CSRF token if the address of the page contains a password', async () => {
     const { cookie } = await running.enter('olga')
     const before = running.calls.length
     const headers = { cookie, authorization: `Basic ${Buffer.from('a:b').toString('base64')}` }
@@ -268,7 +277,7 @@ describe('a form of the console', () => {
     { origin: 'null' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
-  ])('refuses a form from another site: %j', async (headers) => {
+  ])('is refused if it comes from another site: %j', async (headers) => {
     const olga = await running.enter('olga')
     const form = { step: 'back', reason: 'x' }
     expect(
@@ -277,7 +286,7 @@ describe('a form of the console', () => {
     expect((await running.ask('/login', { form: { token: tokenOf('olga') }, headers })).status).toBe(403)
   })
 
-  test('refuses a form without a reason', async () => {
+  test('is refused if it has no reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     for (const reason of ['', '  ', 'x'.repeat(501)])
@@ -286,7 +295,7 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('takes no step that the form only asks about, and approves none without a reason', async () => {
+  test('takes no step if it only asks for advice, and approves no step without a reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     expect((await olga.ask('/partners/acme', { form: { step: 'back', dryRun: '1' } })).status).toBe(303)
@@ -298,13 +307,13 @@ describe('a form of the console', () => {
     ['otto', ['back', 'approve', 'canary', 'v3']],
     ['anna', ['back', 'approve']],
     ['vera', []],
-  ])('shows %s only the steps that the role allows', async (name, expected) => {
+  ])('offers %s only the steps that the role allows', async (name, expected) => {
     const { text } = await running.ask('/partners/acme', { headers: bearer(name) })
     expect([...text.matchAll(/id="(\w+)-reason"/g)].map(([, id]) => id)).toEqual(expected)
     expect(text.includes('There is no step that the role viewer may take.')).toBe(name === 'vera')
   })
 
-  test('writes the audit trail before a change, and shows the result once on the next page', async () => {
+  test('writes to the audit trail before its change, and shows the result once on the next page', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     const done = await olga.ask('/letters?kind=deadLetters', {
@@ -319,18 +328,18 @@ describe('a form of the console', () => {
     expect((await olga.ask('/letters')).text).not.toContain('1 dead letter cleared.')
   })
 
-  test('refuses records that are not in the list', async () => {
+  test('is refused if it names records that are not in the list', async () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/letters', { form: { record: '42.1', reason: 'x' } })).status).toBe(400)
   })
 })
 
-test('the audit trail shows the lists of a setting, so that a change of a list is visible', async () => {
+test('the audit page of the console shows the always and never lists of each setting', async () => {
   const olga = await running.enter('olga')
   expect((await olga.ask('/audit')).text).toContain('canary 20 %, 1 never')
 })
 
-test('the search page hashes a typed id before the id becomes part of an address', async () => {
+test('the search page of the console hashes a typed id before the id becomes part of an address', async () => {
   const olga = await running.enter('olga')
   const learner = '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01'
   const { headers, status } = await olga.ask('/batches', { form: { learner, state: 'unknown' } })
@@ -339,7 +348,7 @@ test('the search page hashes a typed id before the id becomes part of an address
   expect((await olga.ask('/batches', { form: { learner: 'Ann' } })).text).not.toContain('Ann')
 })
 
-test('a record shows masked values until a permitted person gives a reason, which the audit trail records', async () => {
+test('the record page of the console masks values until a permitted person gives a reason, which the audit trail records', async () => {
   const olga = await running.enter('olga')
   expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
   const before = running.calls.length
@@ -350,7 +359,7 @@ test('a record shows masked values until a permitted person gives a reason, whic
   expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
 })
 
-test('a run with very many classes of difference explains only the largest, so that clients do not wait', async () => {
+test('the comparison page of the console explains only the largest classes of a run with very many classes of differences', async () => {
   const many = { ...manyClassesRun(), run: RUN }
   const other = await startConsole({}, { comparison: { ...sampleComparison, run: async () => many } })
   const { text } = await other.ask(`/comparison/${RUN}`, { headers: { ...json, ...bearer('olga') } })
@@ -363,13 +372,13 @@ test('a run with very many classes of difference explains only the largest, so t
   await other.close()
 })
 
-describe('the faults of the sandbox', () => {
+describe('the sandbox page of the console', () => {
   const on = async (): Promise<string | undefined> => {
     const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
     return />([^<]+)<\/button><span class="badge/.exec(text)?.[1]
   }
 
-  test('shows the active fault, and writes the audit trail before it sets another', async () => {
+  test('shows the active fault, and writes to the audit trail before it sets another fault', async () => {
     const olga = await running.enter('olga')
     expect(await on()).toBe('No fault')
     const before = running.calls.length
@@ -385,7 +394,7 @@ describe('the faults of the sandbox', () => {
   })
 })
 
-describe('Try it', () => {
+describe('the page "Try it" of the console', () => {
   const upload = (fields: Readonly<Record<string, string>>, file: string, name = 'batch.txt') => {
     const parts = Object.entries(fields).map(([field, value]) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`) // prettier-ignore
     const body = `${parts.join('')}--b\r\nContent-Disposition: form-data; name="batch"; filename="${name}"\r\n\r\n${file}\r\n--b--\r\n`
@@ -406,7 +415,7 @@ describe('Try it', () => {
   })
 
   test.each([
-    ['without the token of the form', { partner: 'acme' }, 'x', 'b.txt', 403],
+    ['without the CSRF token', { partner: 'acme' }, 'x', 'b.txt', 403],
     ['for an unknown partner', { csrf: '', partner: 'none' }, 'x', 'b.txt', 400],
     ['without a file', { csrf: '', partner: 'acme' }, '', '', 400],
     ['that is too large', { csrf: '', partner: 'acme' }, 'x'.repeat(4_194_305), 'b.txt', 413],
@@ -419,7 +428,7 @@ describe('Try it', () => {
     expect([status, running.calls.slice(before)]).toEqual([expected, []])
   })
 
-  test('refuses a partner outside the scope', async () => {
+  test('refuses a partner that the person may not see', async () => {
     const { body, headers, method } = upload({ partner: 'acme' }, 'x')
     expect(
       (await running.ask('/try', { method, body, headers: { ...headers, ...bearer('zoe') } })).status,
@@ -427,7 +436,7 @@ describe('Try it', () => {
   })
 })
 
-describe('HTTP headers of the console', () => {
+describe('the HTTP interface of the console', () => {
   test('forbids frames, inline scripts and caches in every response', async () => {
     const olga = await running.enter('olga')
     for (const path of ['/', '/partners/acme', '/nowhere', '/login']) {
@@ -445,14 +454,14 @@ describe('HTTP headers of the console', () => {
   })
 
   test.each(['evil.test', 'evil.test:8081', '127.0.0.1.evil.test', 'console.test'])(
-    "refuses a Host that is not the console's: %s",
+    'refuses the Host %s, which is not an address of the console',
     async (host) => {
       const olga = await running.enter('olga')
       expect((await olga.ask('/', { headers: { cookie: olga.cookie, host } })).status).toBe(400)
     },
   )
 
-  test('accepts a Host in console.hosts', async () => {
+  test('accepts a Host that console.hosts contains', async () => {
     const other = await startConsole({ settings: settingsOf({ hosts: ['console.test'] }) })
     expect((await other.ask('/login', { headers: { host: 'Console.test' } })).status).toBe(200)
     await other.close()
@@ -482,14 +491,17 @@ test.each([
   '/batches/1e3',
   '/constructor',
   '/__proto__',
-])('an unknown path gets 404: %s', async (path) => {
+])('the console answers the unknown path %s with 404', async (path) => {
   const { status } = await rawGet(path, bearer('olga').authorization ?? '')
   expect(status).toBe(404)
 })
 
-test.each(['/partners/%', '/partners/%E0%A4%A'])('a malformed path gets 400: %s', async (path) => {
-  expect((await rawGet(path, bearer('olga').authorization ?? '')).status).toBe(400)
-})
+test.each(['/partners/%', '/partners/%E0%A4%A'])(
+  'the console answers the malformed path %s with 400',
+  async (path) => {
+    expect((await rawGet(path, bearer('olga').authorization ?? '')).status).toBe(400)
+  },
+)
 
 /** Sends a path without normalising it. */
 function rawGet(path: string, authorization: string): Promise<{ readonly status: number }> {
@@ -507,7 +519,7 @@ function rawGet(path: string, authorization: string): Promise<{ readonly status:
   })
 }
 
-describe('stored markup', () => {
+describe('stored HTML markup', () => {
   test.each([
     '/',
     '/partners',
@@ -520,7 +532,7 @@ describe('stored markup', () => {
     `/comparison/${RUN}`,
     `/comparison/${RUN}/report`,
     '/audit',
-  ])('is shown as text on %s', async (path) => {
+  ])('is shown as text on the console page %s', async (path) => {
     const olga = await running.enter('olga')
     const { text } = await olga.ask(path)
     expect(text.replaceAll(/<script type="module" src="[^"]*"><\/script>/g, '')).not.toMatch(
@@ -529,7 +541,7 @@ describe('stored markup', () => {
   })
 })
 
-describe('a login storm', () => {
+describe('a client with very many login attempts', () => {
   test('is slowed down without affecting other addresses or sessions', async () => {
     const other = await startConsole()
     const olga = await other.enter('olga')
@@ -548,7 +560,7 @@ describe('a login storm', () => {
     await other.close()
   })
 
-  test('leaves descriptors for the clients of the process when it opens many connections', async () => {
+  test('leaves file descriptors for other clients of the process when it opens many connections', async () => {
     const other = await startConsole()
     const { port } = new URL(other.url)
     const sockets = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').resume())
@@ -563,7 +575,7 @@ describe('a login storm', () => {
     return (await other.ask('/login', { form: { token: 'guess' }, headers })).status
   }
 
-  test('counts for the client behind trusted proxies', async () => {
+  test('is identified by X-Forwarded-For behind trusted proxies', async () => {
     const other = await startConsole({
       settings: settingsOf({ trustedProxies: ['127.0.0.1', '10.0.0.0/8'] }),
     })
@@ -576,7 +588,7 @@ describe('a login storm', () => {
   })
 
   test.each(['not an address', '10.0.0.1:4711'])(
-    'counts for the proxy when it names no valid client: %s',
+    'is identified by the address of the proxy if X-Forwarded-For has no valid address: %s',
     async (forwarded) => {
       const other = await startConsole({ settings: settingsOf({ trustedProxies: ['127.0.0.1'] }) })
       for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, forwarded)).toBe(401)
@@ -585,14 +597,14 @@ describe('a login storm', () => {
     },
   )
 
-  test('counts attempts for the address of the peer if the peer is not a trusted proxy, whatever X-Forwarded-For says', async () => {
+  test('is identified by the address of the peer if the peer is not a trusted proxy, even if there is an X-Forwarded-For', async () => {
     const other = await startConsole()
     for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, `203.0.113.${at}`)).toBe(401)
     expect(await guessFrom(other, '203.0.113.99')).toBe(429)
     await other.close()
   })
 
-  test('may try again after some time', async () => {
+  test('may make new attempts after some time', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })
     for (let at = 0; at < 11; at += 1) await other.ask('/login', { form: { token: 'guess' } })
@@ -602,7 +614,7 @@ describe('a login storm', () => {
   })
 })
 
-test("health checks need neither a token nor the console's host name", async () => {
+test('health checks of the console need neither a token nor the host name of the console', async () => {
   for (const path of ['/healthz', '/readyz'])
     expect(await running.ask(path, { headers: { host: '10.0.0.1' } })).toMatchObject({
       status: 200,
@@ -610,7 +622,7 @@ test("health checks need neither a token nor the console's host name", async () 
     })
 })
 
-test('health checks query the journal at most once a second', async () => {
+test('health checks of the console query the journal at most once per second', async () => {
   const other = await startConsole()
   await Promise.all(Array.from({ length: 50 }, () => other.ask('/readyz')))
   expect(other.asked.length).toBeLessThanOrEqual(2)
@@ -618,7 +630,7 @@ test('health checks query the journal at most once a second', async () => {
   await other.close()
 })
 
-test('an unexpected error is reported to the log, and the response reveals nothing of it', async () => {
+test('the console logs an unexpected error, and its response contains no details of the error', async () => {
   const other = await startConsole({ systemUser: 'alice' })
   other.breakData(new TypeError('Ann is absent'))
   const { status, text } = await other.ask('/', { headers: bearer('olga') })
@@ -627,6 +639,6 @@ test('an unexpected error is reported to the log, and the response reveals nothi
   await other.close()
 })
 
-test('the tests of this file caused no unexpected error', () => {
+test('the console had no unexpected error in the tests of this file', () => {
   expect(running.errors).toEqual([])
 })

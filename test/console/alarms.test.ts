@@ -58,12 +58,12 @@ const all: readonly Alarm[] = [
   ),
 ] // prettier-ignore
 
-describe('alarms', () => {
-  it('returns no alarm when nothing is wrong and nothing waits', () => {
+describe('the alarms of the console', () => {
+  it('are empty if nothing is wrong and no step waits', () => {
     expect(alarmsOf(quiet, [partnerAt()])).toEqual([])
   })
 
-  it.each(kinds)('returns an alarm with beginning and remedy for %s', (kind) => {
+  it.each(kinds)('contain an alarm with its beginning and a remedy for %s', (kind) => {
     const [alarm, ...others] = alarmsOf({ ...quiet, trouble: [trouble(kind)] }, [partnerAt()])
     expect(others).toEqual([])
     expect(alarm).toMatchObject({ sinceMs: 5, text: expect.stringContaining('3 ') as unknown })
@@ -78,12 +78,12 @@ describe('alarms', () => {
       partnerAt({}, undefined, 'broken at entry 2: row 2 was altered.'),
       { tone: 'bad', href: '/audit' },
     ],
-    ['a step waits', partnerAt({ pending }), { tone: 'note' }],
-  ])('returns an alarm when %s', (_what, given, expected) => {
+    ['a step waits for approval', partnerAt({ pending }), { tone: 'note' }],
+  ])('contain an alarm if %s', (_what, given, expected) => {
     expect(alarmsOf(quiet, [given])).toMatchObject([expected])
   })
 
-  it('lists the worst alarm first', () => {
+  it('begin with the worst alarm', () => {
     const tones = all.map(({ tone }) => tone)
     expect(tones).toEqual(tones.toSorted())
   })
@@ -92,11 +92,11 @@ describe('alarms', () => {
     ...new Set(all.flatMap(({ remedy }) => [...remedy.matchAll(/markbridge ((?:doctor|journal ls|rollout \w+ \w+)(?: --reason "[^"]*")?)/g)].map(([, command = '']) => command))),
   ] // prettier-ignore
 
-  it('names commands in the remedies', () => {
+  it('name commands in their remedies', () => {
     expect(commands.length).toBeGreaterThan(3)
   })
 
-  it.each(commands)('names only commands that the program has: %s', async (command) => {
+  it.each(commands)('name in their remedies only commands that the program has: %s', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

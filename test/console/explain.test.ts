@@ -23,7 +23,7 @@ async function tryFile(file: Buffer) {
   }
 }
 
-/** Removes the parts of a reply that are new in each reply. */
+/** Removes the values that differ in each reply. */
 const plain = (text: string, v3Id: string): string =>
   text
     .replaceAll(/batchresponse_[0-9a-f-]{36}/g, 'batchresponse')
@@ -53,14 +53,14 @@ test('Try it shows the reply that the adapter gives to the batch', async () => {
 })
 
 test.each([
-  ['a batch whose ids differ gets one 200', 'ids-differ', 200, 0],
-  ['a batch that is cut is refused as a whole', 'header-names-changeset-truncated', 400, 0],
+  ['a batch whose ids differ gets a single 200', 'ids-differ', 200, 0],
+  ['a truncated batch is refused as a whole', 'header-names-changeset-truncated', 400, 0],
 ])('Try it shows that %s', async (_, fixture, status, parts) => {
   const { reply } = await tryFile(readFileSync(`fixtures/${fixture}/request.http`))
   expect([reply?.head.split(' ')[1], reply?.parts.length]).toEqual([String(status), parts])
 })
 
-test('a record is explained in both directions from its stored request and part', async () => {
+test('the explanation of a record shows both directions, from its stored request and from its stored part', async () => {
   const [own, bad] = [served.mark(), served.mark({ SchoolAttendanceCode: guid(5) })]
   await served.postMarks([own, bad, '{"Learner": "HUSHCOMMENT"}'])
   await served.isIndexed(2)

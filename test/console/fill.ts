@@ -12,7 +12,7 @@ import { createKeyHash, encodeMark, type JournalKey, seal } from '../../src/jour
 import { readMeta } from '../../src/journal/schema.ts'
 import { encodeStoredRequest } from '../../src/writes/stored-request.ts'
 
-// Fills a new journal with records by direct inserts into its tables: one batch of 20,000 records, twenty of 1,000, single records, and
+// Fills a new journal with records by direct inserts into its tables: one batch of 20,000 records, twenty batches of 1,000, single records, and
 // registers of 30. node test/console/fill.ts --journal sqlite:/tmp/j/journal.db --records 1000000 [--settled]
 
 /** The key that encrypts the requests. */
@@ -34,7 +34,7 @@ export interface Filled {
 interface FillOptions {
   readonly url: string
   readonly records: number
-  /** True if no record is in flight or due, so that an adapter on this journal has no work of its own. */
+  /** True if no record is in flight or due, so that an adapter on this journal has no recovery to do. */
   readonly settled: boolean
   readonly onProgress?: (records: number) => void
 }
@@ -140,7 +140,7 @@ function sizesOf(records: number): readonly number[] {
     // prettier-ignore
     for (let made = 0; made < count && left >= records / 2; made += 1, left -= size) sizes.push(size)
   for (; left > 0; left -= 30) sizes.push(Math.min(30, left))
-  // Shuffles the sizes, so that each kind is spread over the whole time.
+  // Shuffles the sizes, so that large and small batches are spread over the whole time.
   return sizes.map((size, at) => [Math.imul(at + 1, 0x9e3779b1) >>> 0, size] as const).sort(([one], [other]) => one - other).map(([, size]) => size) // prettier-ignore
 }
 

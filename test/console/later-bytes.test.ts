@@ -13,7 +13,7 @@ async function statusesOf(client: RawClient): Promise<number[]> {
 }
 
 it.each(Object.entries(tails))(
-  'replies to a request that is followed by %s',
+  'the console replies to a request that is followed by %s',
   async (_name, [tail, status]) => {
     const console = await startConsole()
     const client = await RawClient.open(Number(new URL(console.url).port), request + tail)
@@ -22,7 +22,7 @@ it.each(Object.entries(tails))(
   },
 )
 
-it('replies to a client that has closed its side of the connection', async () => {
+it('the console replies to a client that has closed its side of the connection', async () => {
   const console = await startConsole()
   const client = await RawClient.open(Number(new URL(console.url).port))
   client.socket.end(request)

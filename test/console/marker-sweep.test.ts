@@ -31,7 +31,7 @@ async function signIn({ url }: ServedConsole) {
 }
 
 describe.each(eachDatabase())('the console over a journal in %s', (name, { test }) => {
-  test('shows, logs and stores no personal data and no credential, except a value that an operator asked for', async (url) => {
+  test('shows, logs and stores no personal data and no credential, except a value that an operator revealed', async (url) => {
     const served = await serveConsole(onTestFinished, name === 'SQLite' ? undefined : url)
     const { mark, postMarks, setFaults } = served
     const register = [mark(), mark(), mark(), mark({ SchoolAttendanceCode: guid(5) })]
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     ]
     expect(ids).toHaveLength(3)
 
-    // No response contains an id that somebody typed.
+    // No response contains an id that a person typed.
     const found: Output[] = [refused]
     for (const form of [{ learner: Learner }, { event: AttendableEvent }, { mark: ids[0] ?? '' }]) {
       const { text } = await served.ask('olga', '/batches', form)
@@ -65,7 +65,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     )
     const tried = readFileSync('fixtures/class-register/body.txt', 'utf8').replaceAll('late', HUSH)
     expect(await served.tryFile(Buffer.from(tried))).toContain(HUSH)
-    // All pages but the sandbox, which shows the marks of its invented learners.
+    // These are all pages except the sandbox page, which shows the marks of invented learners.
     const paths = [
       ...['/', '/?range=live', '/?range=day', '/?range=week', '/partners', '/partners/acme', '/batches', '/batches?contentId=1'],
       ...['/batches/1', '/batches/2', '/batches/3', '/batches/4', '/letters', '/letters?kind=parked', '/audit', '/login'],

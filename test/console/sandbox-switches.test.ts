@@ -23,7 +23,7 @@ async function switchOn(): Promise<string | undefined> {
   return /name="switch" value="(\w+)"[^>]*>[^<]*<\/button><span class="badge/.exec(text)?.[1]
 }
 
-test('the sandbox accepts each fault of the page, which stays active until another one is chosen', async () => {
+test('the sandbox accepts each fault that the console offers, and keeps the fault active until another fault is chosen', async () => {
   const { text } = await olga.ask('/sandbox')
   const names = [...text.matchAll(/name="switch" value="(\w+)"/g)].map(([, name = '']) => name)
   expect([names.length, await switchOn()]).toEqual([6, 'off'])
@@ -33,7 +33,7 @@ test('the sandbox accepts each fault of the page, which stays active until anoth
   }
 })
 
-test('the page shows some ids of the school, and its JSON contains all of them', async () => {
+test('the sandbox page of the console shows some ids of the school, and its JSON document contains all ids', async () => {
   const { text } = await olga.ask('/sandbox', { headers: { accept: 'application/json' } })
   const { school } = JSON.parse(text) as { school: { learners: string[]; codes: { code: string }[] } }
   expect(school.learners.length).toBeGreaterThan(20)

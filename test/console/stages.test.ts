@@ -78,7 +78,7 @@ async function ask(name: string, path: string): Promise<unknown> {
   return (await request(`${opened.url}${path}`, { headers })).body.json()
 }
 
-test('the console takes a step like the command line, for people with the right role', async () => {
+test('the console takes a step as the command line does, but only for people with the required role', async () => {
   const set = { step: 'set', stage: 'shadow', reason: 'compare' }
   expect(opened.link).toBeUndefined()
   expect(await post('vera', 'acme', set)).toMatchObject({ status: 409, result: 'forbidden' })
@@ -120,7 +120,7 @@ test('the console takes a step like the command line, for people with the right 
   await store.close()
 })
 
-test('the console answers the documents that the command line prints', async () => {
+test('the console returns the same JSON documents that the command line prints', async () => {
   const command = async (...args: string[]): Promise<object> => {
     const file = join(folder, 'markbridge.yaml')
     const { stdout, stderr } = await runCommand(['rollout', ...args, '--config', file, '--json'])
@@ -137,7 +137,7 @@ test('the console answers the documents that the command line prints', async () 
   expect(await ask('olga', '/partners')).toMatchObject({ partners })
 })
 
-test('the audit trail records actions that change no stage, and stays intact', async () => {
+test('the audit trail of the console records actions that change no stage, and stays intact', async () => {
   const reply = await request(`${opened.url}/letters?kind=deadLetters`, {
     method: 'POST',
     headers: {

@@ -40,7 +40,7 @@ describe('the members of a group (service-facts 15)', () => {
     ['YearGroup', 'CurrentYearGroup', 'PastoralGroup.Definition.YearGroup'],
     ['PrimaryClass', 'CurrentPrimaryClass', 'PastoralGroup.Definition.PrimaryClass'],
     ['House', 'CurrentHouse', undefined],
-  ])('returns for a %s the learners whose %s refers to it', async (type, reference, typeText) => {
+  ])('of type %s are the learners whose %s refers to the group', async (type, reference, typeText) => {
     const groups = await groupsOf(type)
     expect(groups).not.toEqual([])
     for (const group of groups) {
@@ -57,7 +57,7 @@ describe('the members of a group (service-facts 15)', () => {
     }
   })
 
-  test.each(Object.entries(members))('requires for %s of a group the permission %s', async (link, domain) => {
+  test.each(Object.entries(members))('at the path %s require the permission %s', async (link, domain) => {
     const [group] = await groupsOf('YearGroup')
     const path = `/Learner/v3/${address(group, 'YearGroup')}`
     const found = await list(`${path}/${link}`)
@@ -72,7 +72,7 @@ describe('the members of a group (service-facts 15)', () => {
       expect((await call('GET', path + query, `all-but-${domain}`)).status).toBe(403)
   })
 
-  test('finds no group by a key of one part or of another group type', async () => {
+  test('are not found by a key without the type of the group, or with another type', async () => {
     const [group] = await groupsOf('YearGroup')
     const id = String(group?.['ExternalID'])
     const keys = [id, `ExternalID=${id}`, `ExternalID=${id},GroupType=SIMS.GroupTypeEnum'House'`]

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { shareSandbox } from './share-sandbox.ts'
 import { fixed, jsonBody } from './start-sandbox.ts'
 
-/** Far longer than any of these queries takes, even on a busy machine. An unbounded query would take minutes. */
+/** A time limit that is far longer than any of these queries takes, even on a busy machine. An unbounded query would take minutes. */
 const boundMs = 3000
 
 const { url, call } = shareSandbox()
@@ -104,7 +104,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['a huge $top', identifiers(`$top=${'9'.repeat(400)}`), '$top, character'],
   ['a repeated option', identifiers('$top=1&top=1'), '$top, character 0'],
   ['malformed percent-encoding', identifiers('$filter=%ff'), '$filter, character 0'],
-  // SQL wherever a literal can stand
+  // SQL in each place where a literal is allowed
   ['SQL after a literal', filtered("Surname eq 'x'; DROP TABLE mark; --'"), '$filter, character 14'],
   ['SQL in place of a name', filtered('(SELECT body FROM entity) ne null'), '$filter, character 8'],
   [
@@ -146,17 +146,20 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ],
 ]
 
-test.each(refused)('rejects %s and names the position', async (_name, path, place) => {
-  const { status, text } = await attack(path)
-  expect(status).toBe(400)
-  const { error } = JSON.parse(text) as { error: { code: string; message: string } }
-  expect(error.code).toBe('InvalidQuery')
-  expect(error.message).toContain(`(${place}`)
-  expect(error.message).toMatch(/character \d+\)$/)
-  expect(text.length).toBeLessThan(1000)
-})
+test.each(refused)(
+  'the sandbox rejects the hostile query with %s, and names the position',
+  async (_name, path, place) => {
+    const { status, text } = await attack(path)
+    expect(status).toBe(400)
+    const { error } = JSON.parse(text) as { error: { code: string; message: string } }
+    expect(error.code).toBe('InvalidQuery')
+    expect(error.message).toContain(`(${place}`)
+    expect(error.message).toMatch(/character \d+\)$/)
+    expect(text.length).toBeLessThan(1000)
+  },
+)
 
-describe('SQL inside a literal', () => {
+describe('SQL inside a literal of a query to the sandbox', () => {
   const texts = ["x' OR '1'='1", "'; DROP TABLE mark; --", '" OR 1=1 --', '%', '_', '\\', '\u0000', '🦉']
   const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
@@ -175,7 +178,7 @@ describe('SQL inside a literal', () => {
     }
   })
 
-  test.each(texts)('matches no entity as a key: %j', async (text) => {
+  test.each(texts)('matches no entity if the literal is a key: %j', async (text) => {
     const key = encodeURIComponent(`(${quoted(text)})`)
     for (const path of [
       `/V3/LearnerIdentifiers${key}`,
@@ -192,7 +195,7 @@ describe('SQL inside a literal', () => {
   })
 })
 
-test('returns only rows of the same filter for a tampered page token', async () => {
+test('the sandbox returns only rows that match the filter for a tampered page token', async () => {
   const two = `${day} and Attendee/ExternalID in (${fixed.learner},${fixed.otherLearner})`
   const path = `/Attendance/V3/AttendanceRecords?${option('$filter', two)}`
   for (const token of ['0.0.0', '999999999.0.0', '1.999999999.0', '1.0.999999999']) {
@@ -204,7 +207,7 @@ test('returns only rows of the same filter for a tampered page token', async () 
   }
 })
 
-describe('a request beyond the limits of HTTP', () => {
+describe('a request to the sandbox that is too large or malformed', () => {
   test.each([
     ['1 MiB of filter', `$filter=${'a'.repeat(1_048_576)}`],
     ['100,000 terms', `$filter=${Array(100_000).fill('true').join('+or+')}`],
@@ -216,7 +219,7 @@ describe('a request beyond the limits of HTTP', () => {
     })
   })
 
-  test('gets 400 inside a batch, and no request of the batch runs', async () => {
+  test('gets 400 if it is too large inside a batch, and no request of the batch runs', async () => {
     const long = `LearnerIdentifiers?$filter=${Array(100_000).fill('true').join('+or+')}`
     const json = JSON.stringify({ requests: [{ id: '1', method: 'GET', url: long }] })
     expect((await attack('/V3/$batch', json)).status).toBe(400)

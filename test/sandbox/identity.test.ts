@@ -5,7 +5,7 @@ import { createIdentities } from '../../src/sandbox/identity.ts'
 
 const word = fc.integer({ min: 0, max: 0x7fffffff })
 
-test('reads the numbers from a guid only with the kind and seed that created it', () => {
+test('createIdentities reads the numbers from a GUID only with the kind and the seed that created the GUID', () => {
   fc.assert(
     fc.property(word, word, fc.nat(), (first, second, seed) => {
       const ids = createIdentities(seed)
@@ -19,6 +19,6 @@ test('reads the numbers from a guid only with the kind and seed that created it'
 })
 
 test.each(['', 'x', '11111111-1111-4111-8111-111111111111', '11111111-1111-1111-1111-11111111111'])(
-  'reads no numbers from the foreign text %j',
+  'createIdentities reads no numbers from the foreign text %j',
   (text) => expect(createIdentities(1).read('mark', text)).toBeUndefined(),
 )

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createSandbox, type SandboxOptions } from '../../src/index.ts'
 import { sandboxHeaders, testNow } from './start-sandbox.ts'
 
-test('exports the sandbox from the package for programs that embed it', async () => {
+test('the package exports the sandbox for programs that embed the sandbox', async () => {
   const options: SandboxOptions = { now: testNow, port: 0 }
   const sandbox = createSandbox(options)
   onTestFinished(() => sandbox.close())

@@ -39,7 +39,7 @@ test.each([
   ['/Attendance/V3/StatutoryAttendanceSessions?$top=1', []],
   [`/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, []],
 ] as const)(
-  'omits, under odata.metadata=none, annotations that a client can do without: %s',
+  'the sandbox omits annotations that a client does not need under odata.metadata=none: %s',
   async (path, expected) => {
     const { request } = await cleanSandbox()
     const reply = await request('GET', path, { headers: none })
@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test('keeps the next link under metadata none, and lets $format override Accept in its short form too', async () => {
+test('the sandbox keeps the next link under odata.metadata=none, also if $format requests this level in its short form', async () => {
   const { request } = await startSandbox({ pageSize: 2 })
   for (const format of ['application/json;odata.metadata=none', 'application/json;metadata=none']) {
     const path = `/V3/LearnerIdentifiers?$format=${encodeURIComponent(format)}`
@@ -63,7 +63,7 @@ test('keeps the next link under metadata none, and lets $format override Accept 
   }
 })
 
-test('lets $format override Accept even if $format names no level', async () => {
+test('the sandbox lets $format override Accept even if $format names no level', async () => {
   const { request } = await cleanSandbox()
   const reply = await request('GET', `/V3/LearnerIdentifiers(${fixed.learner})?$format=json`, {
     headers: full,
@@ -71,7 +71,7 @@ test('lets $format override Accept even if $format names no level', async () => 
   expect(reply.headers['content-type']).toBe('application/json; odata.metadata=minimal')
 })
 
-test('shows the type of each entity, including expanded ones, under odata.metadata=full', async () => {
+test('the sandbox shows the type of each entity, including expanded entities, under odata.metadata=full', async () => {
   const { json } = await cleanSandbox()
   const path = `/V3/LearnerMedicals(${fixed.learner})?$expand=MedicalProviders&$select=NHSNumber`
   const { body } = await json('GET', path, { headers: full })
@@ -82,7 +82,7 @@ test('shows the type of each entity, including expanded ones, under odata.metada
   expect(annotations(body)).toEqual(['@odata.context', '@odata.type'])
 })
 
-test('honours the requested metadata level in replies to POST on V2 and V3', async () => {
+test('the sandbox applies the requested metadata level to replies to POST on V2 and V3', async () => {
   const { json } = await cleanSandbox()
   const post = async (path: string, mark: object, level: Record<string, string>) => {
     const { headers, body } = jsonOf(mark)
@@ -94,7 +94,7 @@ test('honours the requested metadata level in replies to POST on V2 and V3', asy
   expect(annotations(await post(recordsOf.V2, flatMark(), full))).toEqual(['@odata.type'])
 })
 
-test('adds the type to flat records in pages and alone under odata.metadata=full', async () => {
+test('the sandbox adds the type to flat V2 records in pages and to single records under odata.metadata=full', async () => {
   const { json, url } = await cleanSandbox()
   const page = (
     await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, { headers: full })

@@ -17,7 +17,7 @@ async function markPath(face: 'V2' | 'V3'): Promise<string> {
   return `${root}/AttendanceRecords(${String(row?.['ExternalID'])})`
 }
 
-test('returns a single property, be it primitive, complex or a member of a complex property', async () => {
+test('the sandbox returns a single property: primitive, complex or a member of a complex property', async () => {
   const whole = await read(learner)
   const at = `LearnerIdentifiers(${fixed.learner})`
   expect(await read(`${learner}/Surname`)).toEqual({
@@ -39,13 +39,13 @@ test.each([
   [`${learner}/ExternalID/$value`, new RegExp(`^${fixed.learner}$`)],
   [`${learner}/CurrentYearGroup/Description/$value`, /^Year 4$/],
   [`/V3/LearnerPersonals(${fixed.learner})/BirthCertificateSeen/%24value`, /^(true|false)$/],
-])('returns %s as plain text', async (path, text) => {
+])('the sandbox returns %s as plain text', async (path, text) => {
   const reply = await request(`${url()}${path}`, { headers: sandboxHeaders })
   expect([reply.statusCode, reply.headers['content-type']]).toEqual([200, 'text/plain'])
   expect(await reply.body.text()).toMatch(text)
 })
 
-test('returns an item of a collection by its key, the properties of the item, and the number of items', async () => {
+test('the sandbox returns an item of a collection by its key, the properties of the item, and the number of items', async () => {
   const path = `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders`
   const [provider = {}] = await list(path)
   const item = `${path}(${String(provider['ExternalID'])})`
@@ -60,21 +60,24 @@ test('returns an item of a collection by its key, the properties of the item, an
 test.each([
   ['V3', '/Attendance/V3', 'Attendee/ExternalID', 2],
   ['V2', '/V2/Attendance', 'Learner', 2],
-])('counts the records that match a filter on %s, regardless of paging', async (_face, root, path, count) => {
-  const start =
-    'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
-  const filter = encodeURIComponent(`${path} eq ${fixed.learner} and ${start}`)
-  const records = `${root}/AttendanceRecords/$count`
-  expect(await call('GET', `${records}?$filter=${filter}&$top=1&$skip=1`)).toEqual({
-    status: 200,
-    text: String(count),
-  })
-  expect((await call('GET', records)).status).toBe(400)
-  expect((await call('PATCH', records)).status).toBe(405)
-  expect((await call('GET', `${records}/$count`)).status).toBe(404)
-})
+])(
+  'the sandbox counts all records that match a filter on %s, whatever the page size',
+  async (_face, root, path, count) => {
+    const start =
+      'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
+    const filter = encodeURIComponent(`${path} eq ${fixed.learner} and ${start}`)
+    const records = `${root}/AttendanceRecords/$count`
+    expect(await call('GET', `${records}?$filter=${filter}&$top=1&$skip=1`)).toEqual({
+      status: 200,
+      text: String(count),
+    })
+    expect((await call('GET', records)).status).toBe(400)
+    expect((await call('PATCH', records)).status).toBe(405)
+    expect((await call('GET', `${records}/$count`)).status).toBe(404)
+  },
+)
 
-test('returns single properties of attendance records on V2 and V3', async () => {
+test('the sandbox returns single properties of attendance records on V2 and V3', async () => {
   expect(await read(`${await markPath('V3')}/Attendee/ExternalID`)).toMatchObject({ value: fixed.learner })
   expect(await call('GET', `${await markPath('V3')}/Event/Type/$value`)).toEqual({
     status: 200,
@@ -87,7 +90,7 @@ test('returns single properties of attendance records on V2 and V3', async () =>
   })
 })
 
-test('returns 204 for a property that is null', async () => {
+test('the sandbox returns 204 for a property that is null', async () => {
   expect(await call('GET', `${await markPath('V3')}/Qualifier/Comment`)).toEqual({ status: 204, text: '' })
   expect(await call('GET', `${await markPath('V2')}/Comment/$value`)).toEqual({ status: 204, text: '' })
 })
@@ -101,11 +104,11 @@ test.each([
   '/V3/LearnerIdentifiers/Surname',
   `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders(${fixed.unknown})`,
   `/V3/LearnerMedicals(${fixed.learner})/MedicalProviders/Type`,
-])('returns 404 for %s', async (path) => {
+])('the sandbox returns 404 for %s', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 
-test('rejects writes to a property', async () => {
+test('the sandbox rejects writes to a property', async () => {
   expect(
     (await call('PATCH', `/V3/LearnerPersonals(${fixed.learner})/QuickNote`, 'sandbox', '{}')).status,
   ).toBe(405)
@@ -119,7 +122,7 @@ test.each([
   ['$orderby', '$orderby=Surname', ''],
   ['$top', '$top=1', '/Surname'],
   ['$select', '$select=Type', '/CurrentYearGroup'],
-])('rejects %s on a single entity or value: %s', async (option, query, below) => {
+])('the sandbox rejects the option %s on a single entity or value: %s', async (option, query, below) => {
   const { status, text } = await call('GET', `${learner}${below}?${query}`)
   expect(status).toBe(400)
   expect(JSON.parse(text)).toMatchObject({
@@ -135,7 +138,7 @@ test.each([
   '/V3/$metadata',
   `/Attendance/V3/AttendanceRecords?$filter=${own}`,
   '/V3/Nothing',
-])('answers HEAD %s like GET but without a body', async (path) => {
+])('the sandbox answers HEAD %s like GET, but without a body', async (path) => {
   const [head, get] = await Promise.all(
     (['HEAD', 'GET'] as const).map(async (method) => {
       const reply = await request(`${url()}${path}`, { method, headers: sandboxHeaders })
@@ -151,7 +154,7 @@ test.each([
   expect(Number(head?.headers['content-length'])).toBe(Buffer.byteLength(get?.text ?? ''))
 })
 
-test('lists the allowed methods for HEAD on a resource without GET', async () => {
+test('the sandbox lists the allowed methods for HEAD on a resource without GET', async () => {
   const reply = await request(`${url()}/V3/$batch`, { method: 'HEAD', headers: sandboxHeaders })
   expect([reply.statusCode, reply.headers['allow']]).toEqual([405, 'POST'])
 })
@@ -163,7 +166,7 @@ test.each([
   ['/V1/Lookup/Learner/SENStatus', 'Learner.SEN', 'SENStatus'],
   ['/V1/Lookup/Attendance/AttendanceLookups', 'Attendance', 'AttendanceCode'],
   ['/V1/Lookup/Attendance/AttendanceCode', 'Attendance', 'AttendanceCode'],
-])('serves the lookup %s', async (path, domain, type) => {
+])('the sandbox serves the lookup %s', async (path, domain, type) => {
   const rows = await list(path, `only-${domain}`)
   expect(rows.map(({ LookupType }) => LookupType)).toContain(type)
   if (path.endsWith(type)) expect(new Set(rows.map(({ LookupType }) => LookupType)).size).toBe(1)
@@ -179,35 +182,38 @@ test.each([
   '/V1/Lookup/Attendance/Nothing',
   '/V1/Lookup/Attendance/StatutoryAttendanceSessions',
   '/V1/Lookup/Attendance/AttendanceRecords',
-])('returns 404 for %s because it is not a lookup', async (path) => {
+])('the sandbox returns 404 for %s because it is not a lookup', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 
-test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])('accepts a batch at %s', async (path) => {
-  const body = JSON.stringify({
-    requests: [
-      { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
-      { id: '2', method: 'GET', url: '/V1/Nothing' },
-      { id: '3', method: 'HEAD', url: '/V1/LearnerGrants?$top=1' },
-    ],
-  })
-  const { status, text } = await call('POST', path, 'sandbox', body, {
-    'Content-Type': 'application/json',
-    Prefer: 'odata.continue-on-error',
-  })
-  // A reply to HEAD has no body inside a batch either.
-  expect(text.match(/"body"/g)).toHaveLength(2)
-  expect([status, JSON.parse(text)]).toMatchObject([
-    200,
-    {
-      responses: [
-        { id: '1', status: 200, body: { value: [{}] } },
-        { id: '2', status: 404 },
-        { id: '3', status: 200 },
+test.each(['/V1/$batch', '/V3/$batch', '/Attendance/V3/$batch'])(
+  'the sandbox accepts a $batch request at %s',
+  async (path) => {
+    const body = JSON.stringify({
+      requests: [
+        { id: '1', method: 'GET', url: '/V1/LearnerGrants?$top=1' },
+        { id: '2', method: 'GET', url: '/V1/Nothing' },
+        { id: '3', method: 'HEAD', url: '/V1/LearnerGrants?$top=1' },
       ],
-    },
-  ])
-})
+    })
+    const { status, text } = await call('POST', path, 'sandbox', body, {
+      'Content-Type': 'application/json',
+      Prefer: 'odata.continue-on-error',
+    })
+    // The reply to HEAD has no body inside a batch either.
+    expect(text.match(/"body"/g)).toHaveLength(2)
+    expect([status, JSON.parse(text)]).toMatchObject([
+      200,
+      {
+        responses: [
+          { id: '1', status: 200, body: { value: [{}] } },
+          { id: '2', status: 404 },
+          { id: '3', status: 200 },
+        ],
+      },
+    ])
+  },
+)
 
 test.each([
   ['SIMS.Changes(startDate=@d)?@d=2026-06-09T00:00:00Z', 200],
@@ -223,7 +229,7 @@ test.each([
   ['SIMS.Changes(startDate=null)', 400],
   ['SIMS.Changes(startDate=2026)', 400],
   ['SIMS.Changes()', 400],
-])('answers %s with %i', async (path, status) => {
+])('the sandbox answers %s with %i', async (path, status) => {
   for (const set of ['AttendanceRecords', 'StatutoryAttendanceRecordHistorys'])
     expect([set, (await call('GET', `/Attendance/V3/${set}/${path}`)).status]).toEqual([set, status])
 })

@@ -38,7 +38,7 @@ const all = (school: School, sql: string): Record<string, unknown>[] => school.d
 const shares: number[] = []
 let school: School
 beforeAll(() => {
-  // Seeding a whole school takes seconds.
+  // Creating the data of a whole school takes seconds.
   school = openSchool(
     readOptions({ scale: 'school' }),
     () => Date.parse(testNow),
@@ -47,7 +47,7 @@ beforeAll(() => {
 })
 afterAll(() => school.database.close())
 
-test('seeds 720 current pupils in 24 classes, with more than 680,000 marks in realistic proportions', () => {
+test('openSchool creates 720 current pupils in 24 classes, with more than 680,000 marks in realistic proportions', () => {
   const current = school.roster.entries.filter((entry) => rollStateOn(entry, school.today()) === 'Current')
   expect(current).toHaveLength(720)
   expect(
@@ -78,7 +78,7 @@ test('seeds 720 current pupils in 24 classes, with more than 680,000 marks in re
   expect(shares).toEqual([...shares].sort((one, other) => one - other))
 })
 
-test('seeds the same first class at both scales', () => {
+test('openSchool creates the same first class at both scales', () => {
   const [one, other] = [open({ scale: 'class' }), school].map(({ roster, compose, today, marks }) => ({
     learners: roster.entries.slice(0, 30),
     identifiers: compose(identifiers, today()).slice(0, 30),
@@ -88,7 +88,7 @@ test('seeds the same first class at both scales', () => {
   expect(one?.learners[0]?.externalId).toBe(fixed.learner)
 })
 
-test('seeds a different class for a different seed', () => {
+test('openSchool creates a different class for a different seed', () => {
   const classOf = (seed: number) => {
     const { compose, today } = open({ seed })
     return compose(identifiers, today())
@@ -99,7 +99,7 @@ test('seeds a different class for a different seed', () => {
 
 type Row = Readonly<Record<'half' | 'without' | 'least' | 'most' | 'code', unknown>>
 
-test('sets minutes only with late codes, and uses no afternoon code in the morning', () => {
+test('openSchool creates marks with minutes only for late codes, and without afternoon codes in the morning', () => {
   const rows = all(
     school,
     `SELECT code, session % 2 AS half, count(*) - count(minutes_late) AS without, min(minutes_late) AS least, max(minutes_late) AS most
@@ -113,7 +113,7 @@ test('sets minutes only with late codes, and uses no afternoon code in the morni
   expect(found.filter(({ half, code }) => code === (half === 0 ? '\\' : '/'))).toEqual([])
 })
 
-test('keeps the writes of a database file and does not seed it again', async () => {
+test('openSchool keeps the writes in a database file, and does not create the data again', async () => {
   const db = file()
   const mark = { RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }
   const post = jsonOf(nestedMark(mark))
@@ -129,7 +129,7 @@ test('keeps the writes of a database file and does not seed it again', async () 
   })
 })
 
-test('rejects a database file with another seed or scale, or with an unfinished seed', () => {
+test('openSchool rejects a database file with another seed or scale, or with incomplete data', () => {
   const [db, unfinished] = [file(), file()]
   open({ db })
   openDatabase(unfinished, 'the class of seed 1').database.close()
@@ -137,7 +137,7 @@ test('rejects a database file with another seed or scale, or with an unfinished 
     expect(() => createSandbox(options)).toThrow(expect.objectContaining({ code: 'ADP_USAGE' }))
 })
 
-/** Sessions that a learner has no mark for, although on roll on a school day before `until`, or has one for otherwise. */
+/** Returns the sessions for which a learner on roll has no mark on a school day before `until`, or has a mark at any other time. */
 function wrongSessions(school: School, until: number): string[] {
   const { calendar, roster, marks } = school
   const [first, last] = [calendar.sessions[0]?.number ?? 0, calendar.sessions.at(-1)?.number ?? 0]
@@ -158,7 +158,7 @@ describe.each([
   ['2025-09-01', '2025-09-01'],
   ['2024-01-10', '2023-09-01'],
 ] as const)('openSchool on %s', (date, first) => {
-  test(`marks whole school years from ${first} up to yesterday, only for learners on roll`, () => {
+  test(`creates marks for whole school years from ${first} to yesterday, only for learners on roll`, () => {
     const school = open({}, date)
     expect(formatDay(school.calendar.sessions[0]?.day ?? 0)).toBe(first)
     const wrong = wrongSessions(school, dayNumber(date))
@@ -169,7 +169,7 @@ describe.each([
   })
 })
 
-test('derives ages, roll states, years, groups and enrolments from the current day, even as the clock moves on', async () => {
+test('derives ages, roll states, years, groups and enrolments from the current day, even after the clock has moved', async () => {
   const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
   const read = async (path: string): Promise<Members[]> =>
     ((await json('GET', path)).body as { value: Members[] }).value
@@ -231,7 +231,7 @@ test('derives ages, roll states, years, groups and enrolments from the current d
   })
 })
 
-test('gives an enrolment a reason for leaving that fits its end', () => {
+test('gives each ended enrolment a reason for leaving that fits its end', () => {
   const registrations = findLearnerSet('LearnerRegistrations') ?? expect.unreachable()
   const ended = school.compose(registrations, school.today()).flatMap(({ entity }) => {
     const enrolments = entity['Enrolments'] as unknown as {
@@ -247,7 +247,7 @@ test('gives an enrolment a reason for leaving that fits its end', () => {
   expect(ended.filter(({ date, isEnd }) => isEnd !== (date === '08-31'))).toEqual([])
 })
 
-test('restores the seeded mark on reset if a client marked the session before its register was filled in', () => {
+test('restores the original mark on reset if a client wrote a mark before the register of the session was filled in', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const session = dayNumber('2026-06-10') * 2
@@ -276,7 +276,7 @@ test('restores the seeded mark on reset if a client marked the session before it
     )
 })
 
-test('fills in the registers and moves the pupils up if a file is opened later', () => {
+test('fills in the registers and moves the pupils up a year if a database file is opened later', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const births = first.roster.entries.map(({ birthDay }) => birthDay)

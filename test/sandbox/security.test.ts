@@ -16,16 +16,19 @@ test.each([
   ['sandbox', 'Bearer other', token],
   ['sandbox', 'sandbox', token],
   ['sandbox', 'Basic sandbox', token],
-])('rejects key %s with authorization %s', async (key, authorization, message) => {
-  const { client } = await cleanSandbox()
-  const call = client.get('/Attendance/V3/AttendanceRecords')
-  if (key !== undefined) call.set('Ocp-Apim-Subscription-Key', key)
-  if (authorization !== undefined) call.set('Authorization', authorization)
-  const reply = await call
-  expect([reply.status, reply.body]).toEqual([401, { statusCode: 401, message }])
-})
+])(
+  'the sandbox rejects a call with the key %s and the authorization %s',
+  async (key, authorization, message) => {
+    const { client } = await cleanSandbox()
+    const call = client.get('/Attendance/V3/AttendanceRecords')
+    if (key !== undefined) call.set('Ocp-Apim-Subscription-Key', key)
+    if (authorization !== undefined) call.set('Authorization', authorization)
+    const reply = await call
+    expect([reply.status, reply.body]).toEqual([401, { statusCode: 401, message }])
+  },
+)
 
-test('accepts the token scheme in any case', async () => {
+test('the sandbox accepts the scheme of the token in upper and in lower case', async () => {
   const { json } = await cleanSandbox()
   const reply = await json('GET', '/nowhere', { headers: { Authorization: 'bearer sandbox' } })
   expect(reply).toMatchObject({ status: 404, body: { error: { code: 'NotFound' } } })
@@ -53,7 +56,7 @@ test.each([
   ['most', '/Learner/V3/LearnerEHCPs', 403],
   ['most', '/V3/LearnerGroups?$expand=LearnerIdentifiers', 200],
   ['most', '/V3/LearnerGroups?$expand=LearnerSENReviews', 403],
-  // A filter or an order over members discloses them as much as showing them.
+  // A filter or an order over members reveals the members as much as showing them.
   ['most', '/V3/LearnerGroups?$expand=*', 403],
   ['most', '/V3/LearnerGroups?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
   ['most', '/V3/LearnerGroups/$count?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
@@ -65,7 +68,7 @@ test.each([
   ['none', '/Attendance/V3/StatutoryAttendanceSessions', 403],
   ['none', '/V2/Attendance/AttendanceRecords', 403],
   ['none', '/V3/$metadata', 200],
-])('answers a call with token %s at %s with %i', async (token, path, status) => {
+])('the sandbox answers a call with token %s at %s with %i', async (token, path, status) => {
   const { request } = await limitedSandbox()
   const reply = await request('GET', path, as(token))
   expect(reply.status).toBe(status)
@@ -76,7 +79,7 @@ test.each([
     })
 })
 
-test('refuses calls over the rate limit only for the key that makes them', async () => {
+test('the sandbox refuses calls over the rate limit only for the key that makes them', async () => {
   const { json, request } = await startSandbox({ ...limited, callsPerSecond: 3 })
   const statuses: number[] = []
   for (let call = 0; call < 5; call += 1) statuses.push((await request('GET', '/V3', as('none'))).status)

@@ -3,12 +3,12 @@ import { shareSandbox } from './share-sandbox.ts'
 import type { Rows } from './share-sandbox.ts'
 import { fixed } from './start-sandbox.ts'
 
-// This file repeats the table of service.md 1.1 with the address forms of service-facts 13, so that the sandbox is compared
-// with the documentation and not with its own model.
+// This file repeats the table of service.md 1.1 with the address forms of service-facts 13, so that the tests compare the sandbox
+// with the documentation and not with the model of the sandbox.
 
 const { call, read, list } = shareSandbox()
 
-/** A row of service.md 1.1: the permission, the address as written there, and the other addresses of service-facts 13. */
+/** A row of service.md 1.1: the permission, the address in service.md, and the other addresses of service-facts 13. */
 interface Row {
   readonly domain: string
   readonly written: string
@@ -56,8 +56,8 @@ const rows: readonly Row[] = [
   v3('Learner.SEN', 'LearnerSENLookps', '/Learner/V3/LearnerSENLookps', '/Learner/V3/LearnerSENLookups'),
 ]
 
-describe.each(rows)('$written', ({ domain, written, also }) => {
-  test.each([written, ...also])('is served at %s', async (path) => {
+describe.each(rows)('the collection of the sandbox at $written', ({ domain, written, also }) => {
+  test.each([written, ...also])('is served at the address %s', async (path) => {
     const found = await list(`${path}?$top=2`, `only-${domain}`)
     expect(found).toHaveLength(2)
     expect(found).toEqual(await list(`${written}?$top=2`))
@@ -67,7 +67,7 @@ describe.each(rows)('$written', ({ domain, written, also }) => {
     })
   })
 
-  test('returns an entity by its key', async () => {
+  test('returns each entity by its key', async () => {
     const [first = {}] = await list(`${written}?$top=1`)
     const id = String(first['ExternalID'])
     const keys =
@@ -90,13 +90,13 @@ describe.each(rows)('$written', ({ domain, written, also }) => {
     }
   })
 
-  test('rejects writes to the collection', async () => {
+  test('rejects writes', async () => {
     for (const method of ['POST', 'PATCH'] as const)
       expect((await call(method, written, 'sandbox', '{}')).status).toBe(405)
   })
 })
 
-test('allows changes of a learner’s personal information only with the permission of that domain', async () => {
+test('the sandbox allows changes of the personal information of a learner only with the permission of this domain', async () => {
   const path = `/V3/LearnerPersonals(${fixed.learner})`
   const body = '{"PreferredForename":"Sam"}'
   expect((await call('PATCH', path, 'all-but-Learner.Personal', body)).status).toBe(403)
@@ -104,7 +104,7 @@ test('allows changes of a learner’s personal information only with the permiss
   expect(await read(path)).toMatchObject({ PreferredForename: 'Sam' })
 })
 
-describe('the attendance resources of service.md 4', () => {
+describe('the attendance resources of service.md 4 in the sandbox', () => {
   const records = '/Attendance/V3/AttendanceRecords'
   const filter = 'filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z'
   test.each([
@@ -117,7 +117,7 @@ describe('the attendance resources of service.md 4', () => {
     '/Attendance/V3/StatutoryAttendanceRecordHistorys/SIMS.Changes(startDate=2026-06-09T00:00:00Z)',
     '/Attendance/V3/StatutoryAttendanceSessions?$top=1',
     '/Attendance/V3/AttendanceLookups?top=1',
-  ])('requires only the permission Attendance for GET %s', async (path) => {
+  ])('require only the permission Attendance for GET %s', async (path) => {
     expect((await call('GET', path, 'only-Attendance')).status).toBe(200)
     expect((await call('GET', path, 'all-but-Attendance')).status).toBe(403)
   })
@@ -126,13 +126,13 @@ describe('the attendance resources of service.md 4', () => {
     records,
     '/V2/Attendance/AttendanceRecords',
     '/sp-api-write-back-partner-live/V2/Attendance/$batch',
-  ])('requires the permission Attendance for POST %s', async (path) => {
+  ])('require the permission Attendance for POST %s', async (path) => {
     expect((await call('POST', path, 'all-but-Attendance', '{}')).status).toBe(403)
     expect((await call('POST', path, 'only-Attendance', '{}')).status).not.toBe(403)
   })
 })
 
-describe('the expand lists of service.md 1.1', () => {
+describe('the sandbox with $expand (service.md 1.1)', () => {
   const welfare = ['ChildProtectionPlans', 'IncareDetails', 'PersonalEducationPlans']
   const medical = [
     ...['MedicalConditions', 'Disabilities', 'MedicalEvents', 'MedicalNotes'],
@@ -156,22 +156,25 @@ describe('the expand lists of service.md 1.1', () => {
     ['/V1/LearnerContactDetails', `$expand=${contact.join()}`, contact],
   ]
 
-  test.each(lists)('shows exactly the listed collections for %s with %s', async (path, expand, links) => {
-    const plain = await list(path)
-    for (const option of [expand, expand.replace(/^\$?/, ''), expand.replace(/^\$?/, '$')]) {
-      const expanded = await list(`${path}?${option.replaceAll(' ', '%20')}`)
-      const shown = expanded.map((entity) =>
-        Object.fromEntries(Object.entries(entity).filter(([name]) => !links.includes(name))),
-      )
-      expect(shown).toEqual(plain)
-      expect(expanded.filter((entity) => !links.every((link) => Array.isArray(entity[link])))).toEqual([])
-      const empty = links.filter((link) => expanded.every((entity) => (entity[link] as Rows).length === 0))
-      // Some collections are too rare to have items in a single class.
-      expect(empty.length).toBeLessThan(links.length)
-    }
-  })
+  test.each(lists)(
+    'expands exactly the collections that service.md lists for %s with %s',
+    async (path, expand, links) => {
+      const plain = await list(path)
+      for (const option of [expand, expand.replace(/^\$?/, ''), expand.replace(/^\$?/, '$')]) {
+        const expanded = await list(`${path}?${option.replaceAll(' ', '%20')}`)
+        const shown = expanded.map((entity) =>
+          Object.fromEntries(Object.entries(entity).filter(([name]) => !links.includes(name))),
+        )
+        expect(shown).toEqual(plain)
+        expect(expanded.filter((entity) => !links.every((link) => Array.isArray(entity[link])))).toEqual([])
+        const empty = links.filter((link) => expanded.every((entity) => (entity[link] as Rows).length === 0))
+        // Some collections are so rare that a single class has no items.
+        expect(empty.length).toBeLessThan(links.length)
+      }
+    },
+  )
 
-  test('allows one further level in a nested expansion, and shows it only on request', async () => {
+  test('allows one nested level of $expand, and shows this level only on request', async () => {
     const inside = async (expand: string): Promise<Rows> =>
       (await list(`/V3/LearnerRegistrations?$expand=${expand}`)).flatMap(
         ({ Enrolments }) => Enrolments as Rows,

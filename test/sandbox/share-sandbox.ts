@@ -21,7 +21,7 @@ const domains = [
   'Attendance',
 ]
 
-/** The two headers that every call needs (service.md 5). */
+/** Returns the two headers that every call needs (service.md 5). */
 export const credentials = (token: string): Record<string, string> => ({
   'Ocp-Apim-Subscription-Key': 'sandbox',
   Authorization: `bearer ${token}`,

@@ -5,7 +5,7 @@ import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
 import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 
-/** The clock of the tests: a Wednesday in term, after the fixed weeks. */
+/** The time of the tests: a Wednesday in term, after the fixed weeks. */
 export const testNow = '2026-06-10T10:00:00Z'
 
 /** The credentials that have all permissions. */
@@ -101,7 +101,7 @@ export const fixed = {
   /** Monday 2 March 2026. */
   morning: '29cd4133-b991-43c6-9913-1e96862672ec',
   afternoon: '9c651743-08fc-4306-8fcf-172aacef3d6c',
-  /** `/` */
+  /** The attendance code `/`. */
   present: 'ac00c159-62ce-44b8-ace6-c75caf7505e6',
   zero: '00000000-0000-0000-0000-000000000000',
   /** An id that does not exist in the sandbox. */

@@ -14,7 +14,7 @@ const options = {
 
 const cleanSandbox = oneSandbox(options)
 
-test('issues a token that has the domains of its client and expires after an hour', async () => {
+test('the sandbox issues a token that has the domains of the client and expires after an hour', async () => {
   const { client, json } = await cleanSandbox()
   const reply = await client.post('/identity/connect/token').type('form').send(right)
   const granted = { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' }
@@ -31,7 +31,7 @@ test('issues a token that has the domains of its client and expires after an hou
   expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(401)
 })
 
-test('issues a token with all domains to the built-in client', async () => {
+test('the sandbox issues a token with all domains to the built-in client', async () => {
   const { client, json } = await startSandbox()
   const own = { ...right, client_id: 'sandbox', client_secret: 'sandbox' }
   const reply = await client.post('/connect/token').type('form').send(own)
@@ -46,8 +46,8 @@ test.each([
   ['another grant', { grant_type: 'password' }, 400, 'unsupported_grant_type'],
   ['no scope', { scope: '' }, 400, 'invalid_scope'],
   ['no organisation', { acr_values: '' }, 400, 'invalid_request'],
-  ['an organisation that is not its own', { acr_values: 'orgselected:org-2' }, 400, 'unauthorized_client'],
-])('rejects a call with %s', async (_name, change, status, error) => {
+  ['the organisation of another client', { acr_values: 'orgselected:org-2' }, 400, 'unauthorized_client'],
+])('the sandbox rejects a token request with %s', async (_name, change, status, error) => {
   const { client } = await cleanSandbox()
   const reply = await client
     .post('/connect/token')
@@ -56,7 +56,7 @@ test.each([
   expect([reply.status, reply.body]).toEqual([status, { error }])
 })
 
-test('rejects a body that is not form-encoded', async () => {
+test('the sandbox rejects a token request whose body is not form-encoded', async () => {
   const { client } = await cleanSandbox()
   const reply = await client.post('/connect/token').send(right)
   expect([reply.status, reply.body]).toEqual([400, { error: 'invalid_request' }])

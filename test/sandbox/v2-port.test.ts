@@ -31,7 +31,7 @@ const nestedRead = `${recordsOf.V3}?$filter=${ownMark.V3}`
 const flat = (MinutesLate: number) => jsonOf(flatMark({ MinutesLate, Comment: 'c' }))
 const nested = (MinutesLate: number) => jsonOf(nestedMark({ Qualifier: { MinutesLate, Comment: 'c' } }))
 
-test('shares one store between both ports and logs the interface of each write', async () => {
+test('the sandbox shares one store between its V2 and V3 ports, and logs the interface of each write', async () => {
   const { v2, v3 } = await startFaces()
   const first = await v2.json('POST', recordsOf.V2, flat(5))
   expect(first).toMatchObject({ status: 201, body: { MinutesLate: 5 } })
@@ -40,7 +40,7 @@ test('shares one store between both ports and logs the interface of each write',
   })
   const { ExternalID } = first.body as { ExternalID: string }
   expect(await v3.json('POST', recordsOf.V3, nested(7))).toMatchObject({ status: 201, body: { ExternalID } })
-  // A mark written through V3 is replaced through V2 like any other mark, and keeps its id.
+  // A write on V2 replaces a mark from V3 like any other mark, and the mark keeps its id.
   expect(await v2.json('POST', recordsOf.V2, flat(9))).toMatchObject({ status: 201, body: { ExternalID } })
   expect((await v2.json('GET', flatRead)).body).toMatchObject({
     value: [{ ExternalID, MinutesLate: 9 }],
@@ -71,15 +71,18 @@ const served: [path: string, atV2: number, atV3: number][] = [
   ['/readyz', 200, 200],
   ['/_sandbox/samples', 200, 200],
 ]
-test.each(served)('answers GET %s with %i on the V2 port and %i on the V3 port', async (path, atV2, atV3) => {
-  const { v2, v3 } = await startFaces()
-  expect([(await v2.request('GET', path)).status, (await v3.request('GET', path)).status]).toEqual([
-    atV2,
-    atV3,
-  ])
-})
+test.each(served)(
+  'the sandbox answers GET %s with %i on the V2 port and %i on the V3 port',
+  async (path, atV2, atV3) => {
+    const { v2, v3 } = await startFaces()
+    expect([(await v2.request('GET', path)).status, (await v3.request('GET', path)).status]).toEqual([
+      atV2,
+      atV3,
+    ])
+  },
+)
 
-test('hides V2 resources from a V3 batch, and has no token endpoint on the V2 port', async () => {
+test('the sandbox offers no V2 resources inside a V3 batch, and no token endpoint on the V2 port', async () => {
   const { v2, v3 } = await startFaces()
   const requests = [{ id: '1', method: 'GET', url: flatRead }]
   const reply = await v3.json('POST', '/V3/$batch', jsonOf({ requests }))
@@ -89,13 +92,13 @@ test('hides V2 resources from a V3 batch, and has no token endpoint on the V2 po
   )
 })
 
-test('serves V2 on the V3 port if v2Port is not set', async () => {
+test('the sandbox serves V2 on the V3 port if v2Port is not set', async () => {
   const { url, v2Url, request } = await startSandbox()
   expect(v2Url).toBe(url)
   expect((await request('GET', flatRead)).status).toBe(200)
 })
 
-test('gives each port its own keys and tokens, and accepts the built-in ones on both', async () => {
+test('the sandbox accepts the keys and tokens of each port only on this port, and the built-in key and token on both ports', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['new-key'],
     tokens: [{ token: 'new-token', domains: ['Attendance'] }],
@@ -115,7 +118,7 @@ test('gives each port its own keys and tokens, and accepts the built-in ones on 
   expect(await statuses('sandbox', 'sandbox')).toEqual([200, 200])
 })
 
-test('accepts the keys and tokens of V3 on the V2 port by default, including issued tokens', async () => {
+test('the sandbox accepts the keys and tokens of V3 on the V2 port by default, including tokens that it issued', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['one-key'],
     tokens: [{ token: 'one-token', domains: ['Attendance'] }],
@@ -134,7 +137,7 @@ test('accepts the keys and tokens of V3 on the V2 port by default, including iss
   }
 })
 
-test('limits the rate of each port separately', async () => {
+test('the sandbox limits the rate of each port separately', async () => {
   const { v2, v3 } = await startFaces({ v2: { callsPerSecond: 2 } })
   const path = flatRead
   const statuses = [await v2.json('GET', path), await v2.json('GET', path), await v2.json('GET', path)]
@@ -142,7 +145,7 @@ test('limits the rate of each port separately', async () => {
   for (let call = 0; call < 4; call += 1) expect((await v3.json('GET', nestedRead)).status).toBe(200)
 })
 
-test('applies a fault only to its own port, and removes the faults of both ports on reset', async () => {
+test('the sandbox applies a fault only to its own port, and removes the faults of both ports on reset', async () => {
   const { v2, v3 } = await startFaces()
   const read = async () => [
     (await v2.json('GET', flatRead)).status,
@@ -162,7 +165,7 @@ test('applies a fault only to its own port, and removes the faults of both ports
   expect(await read()).toEqual([200, 200])
 })
 
-test('rejects V2 settings without v2Port', () => {
+test('the sandbox rejects settings for V2 without the option v2Port', () => {
   expect(() => createSandbox({ v2: { keys: ['old-key'] } })).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',
@@ -171,7 +174,7 @@ test('rejects V2 settings without v2Port', () => {
   )
 })
 
-test('names --v2-port if the V2 port is in use, and closes the V3 port', async () => {
+test('the sandbox names the flag --v2-port if the V2 port is in use, and closes the V3 port', async () => {
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void other.close())

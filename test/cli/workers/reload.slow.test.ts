@@ -22,7 +22,7 @@ const readPath = `/V2/Attendance/AttendanceRecords?$top=1&$filter=Learner%20eq%2
 interface Served {
   readonly cli: RunningCli
   readonly url: string
-  /** Replaces the file by one with the key of this revision. */
+  /** Replaces the file with a file that has the key of this revision. */
   write(revision: number, more?: object): Promise<void>
   /** Reads with the key of a revision on separate connections, which reach both workers, and returns the statuses. */
   statusesWith(revision: number): Promise<number[]>
@@ -54,7 +54,7 @@ async function serve(v3: string, options: readonly string[]): Promise<Served> {
       ],
       ...more,
     }
-    // Editors replace a file like this. JSON is valid YAML.
+    // Editors replace a file in this way. JSON is valid YAML.
     await writeFile(`${file}~`, JSON.stringify(config))
     await rename(`${file}~`, file)
   }
@@ -158,7 +158,7 @@ test(
   },
 )
 
-test('a reload logs the faults of an invalid file and changes nothing, and repeated signals apply the last file', async () => {
+test('a reload of an invalid file logs the faults and changes nothing, and repeated signals apply the last file', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   await served.write(2, { limits: { maxPart: 1 }, listen: { port: 'hush' } })
@@ -183,7 +183,7 @@ test('a reload logs the faults of an invalid file and changes nothing, and repea
   })
 })
 
-test('a worker that cannot apply a configuration is replaced by one with the configuration of the others', async () => {
+test('a worker that cannot apply a configuration is replaced by a worker with the configuration of the others', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   const { pid } = await served.cli.logged({ msg: 'worker started', worker: 2 })
@@ -197,7 +197,7 @@ test('a worker that cannot apply a configuration is replaced by one with the con
     [401, 401, 401, 401],
     [200, 200, 200, 200],
   ])
-  // A worker that starts later has the same configuration, whatever the file says by then.
+  // A worker that starts later has the same configuration, even if the file has changed since.
   await served.write(3, { listen: { port: 1 } })
   const later = await served.cli.logged({ msg: 'worker started', worker: 3 })
   process.kill(Number(later['pid']), 'SIGKILL')

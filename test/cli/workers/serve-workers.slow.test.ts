@@ -15,7 +15,7 @@ import { runCli, type RunningCli, startCli } from '../run-cli.ts'
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const COUNT = 20
-/** The machine may be busy. */
+/** The timeout in milliseconds, which is long because the machine may be busy. */
 const patient = { timeout: 60_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
 
@@ -72,7 +72,7 @@ function disturb(sandbox: Sandbox, fault: object): Promise<unknown> {
   return sandbox.request('PUT', '/_sandbox/faults', { headers: jsonBody, body })
 }
 
-/** Checks that the workers end with the process that started them, also if it is killed. */
+/** Checks that the workers end after the end of the process that started them, even if this process is killed. */
 async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   const pids = [1, 2].map(async (worker) =>
     Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
@@ -90,7 +90,7 @@ async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 }
 
-test('two workers apply a batch once and give the same reply when both receive it, and end with their parent', async () => {
+test('two workers apply a batch once and send the same reply if both receive the batch, and end with their parent process', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const connections = await connectBoth(cli, url)
@@ -113,7 +113,7 @@ test('two workers apply a batch once and give the same reply when both receive i
   await expectNoneOutlives(cli)
 })
 
-test('a killed worker is replaced, and the other worker finishes its records', async () => {
+test('a killed worker is replaced, and the other worker finishes the records of the killed worker', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const [one, other] = await connectBoth(cli, url)
@@ -148,7 +148,7 @@ test('serve --workers finishes a batch in either worker on SIGTERM', async () =>
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
 })
 
-test('serve --workers reports a missing key and a port in use once each, and leaves no worker', async () => {
+test('serve --workers reports a missing key or a port in use once, and leaves no worker process', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(

@@ -37,7 +37,7 @@ const refuse = (): Promise<never> => Promise.reject(refusal)
 const never = (): Promise<never> => Promise.withResolvers<never>().promise
 
 describe('a reload of workers', () => {
-  it('changes nothing when the first worker refuses, and the next reload starts from the same configuration', async () => {
+  it('changes nothing if the first worker refuses the configuration', async () => {
     const { log, config, worker, reload } = start()
     const refusing = worker(1, refuse)
     worker(2)
@@ -48,7 +48,7 @@ describe('a reload of workers', () => {
     expect(log).toEqual(['1 config a', '2 config a', '1 reload b', '3 config a', '2 reload c', '3 reload c'])
   })
 
-  it('ends a worker that does not answer or refuses what others applied, and calls it no more', async () => {
+  it('ends a worker that does not answer, or that refuses a configuration that another worker has applied', async () => {
     const { log, worker, reload } = start()
     worker(1, never)
     worker(2)
@@ -63,7 +63,7 @@ describe('a reload of workers', () => {
     ])
   })
 
-  it('reaches a worker that starts meanwhile, and fails when no worker answers', async () => {
+  it('also reloads a worker that starts during the reload, and fails if no worker answers', async () => {
     const { log, worker, reload } = start()
     worker(1, () => {
       worker(2)
@@ -76,7 +76,7 @@ describe('a reload of workers', () => {
     await expect(alone.reload('b')).rejects.toThrow('No worker answered')
   })
 
-  it('is refused before any worker is called when it needs a restart', async () => {
+  it('is refused before any worker is called if the change needs a restart', async () => {
     const { log, config, worker } = start()
     worker(1)
     const elsewhere = parseConfig({ upstreams: { v3: { baseUrl: 'https://other.test' } } })
@@ -85,7 +85,7 @@ describe('a reload of workers', () => {
   })
 })
 
-test('the delay before a worker is replaced grows while workers end young', () => {
+test('the delay before a worker is replaced grows while workers end within a minute', () => {
   const delayAfter = createRestartDelay()
   const ages = [5, 5, 5, 5, 5, 5, 5, 5, 5, 59_999, 60_000, 5]
   expect(ages.map((livedMs) => delayAfter(livedMs))).toEqual([

@@ -42,7 +42,7 @@ const registerOf = (name: string, learners: readonly string[], given: Parameters
 interface Opened {
   readonly journal: DurableJournal
   readonly engine: ConsoleEngine
-  /** Does background work until nothing is left to do. */
+  /** Does background work until no work is left. */
   readonly work: () => Promise<void>
 }
 
@@ -69,8 +69,8 @@ const numbersOf = (found: SearchResult): readonly number[] =>
   found.kind === 'batches' ? found.batches.map(({ batch }) => batch) : []
 
 /**
- * Fills the journal. Batch 1: two confirmed records, one with a known mark. Batch 2: one refused and one parked. Batch 3: another partner,
- * in flight. Batch 4: served by V2.
+ * Fills the journal. Batch 1 has two confirmed records, one of them with a known mark. Batch 2 has a refused and a parked record. Batch 3 of another partner is
+ * in flight. V2 served batch 4.
  */
 async function fill(journal: Journal): Promise<void> {
   await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
@@ -88,8 +88,8 @@ async function fill(journal: Journal): Promise<void> {
   await journal.settle(4, [confirmed(0)])
 }
 
-describe.each(eachDatabase())('the data of the console over a journal in %s', (name, { test }) => {
-  test('counts marks by minute of receipt and present state', async (url) => {
+describe.each(eachDatabase())('the index of the console over a journal in %s', (name, { test }) => {
+  test('counts marks by minute of receipt and current state', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -113,7 +113,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       expect((await engine.overview(range, ['other'])).traffic.series.map(({ state }) => state)).toContain('unknown')
   })
 
-  test('checks the balance of each partner against the records, and lists the instances', async (url) => {
+  test('checks the totals of each partner against the stored records, and lists the instances', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -145,7 +145,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await again.overview('live', 'all')).balances.map(({ holds }) => holds)).toEqual([false, true])
   })
 
-  test('finds records and batches by each search field, within the scope', async (url) => {
+  test('finds records and batches by each search field, but only of partners that the person may see', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -184,7 +184,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect([placesOf(second), await find({ learner, limit: 1, after: second.next })]).toEqual([['2.1'], ['1.0']])
   })
 
-  test('finds nothing for parameters that no page creates', async (url) => {
+  test('finds nothing for search parameters that no page creates', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -204,7 +204,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(placesOf(await engine.search({ mark }, 'all'))).toEqual(['2.1'])
   })
 
-  test('shows a batch and pages of its records', async (url) => {
+  test('returns a batch and its records in pages', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     const learners = Array.from({ length: 1_500 }, (_, at) => guid(100 + at))
@@ -235,7 +235,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(engine.servedMs() > 0).toBe(name === 'PostgreSQL')
   })
 
-  test('decrypts the request of a batch, or returns the reason why it cannot', async (url) => {
+  test('returns the decrypted request of a batch, or the reason why the request cannot be decrypted', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
     const opened = await engine.readKept(1, 0)
@@ -244,7 +244,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect([await engine.readKept(4, 0), await engine.readKept(99, 0)]).toEqual(['onV2', undefined])
   })
 
-  test('lists dead letters and records that are retried, by reason', async (url) => {
+  test('groups dead letters and records that are retried by reason', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
     const letters = await engine.waiting({ kind: 'deadLetters' }, 'all')
@@ -255,7 +255,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.waiting({ kind: 'parked' }, ['other'])).records).toEqual([])
   })
 
-  test('stores exceptional steps as a timeline', async (url) => {
+  test('stores the retries and reopenings of a record as its timeline', async (url) => {
     const { journal, engine, work } = await open(url)
     const queue = createStepQueue(Date.now)
     const observed = observeJournal(journal, queue)
@@ -281,7 +281,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.overview('live', 'all')).index.lostSteps).toBe(3)
   })
 
-  test('records a step when newer marks supersede records', async (url) => {
+  test('adds a step to the timeline of a record when a newer mark supersedes the record', async (url) => {
     const { journal, engine, work } = await open(url)
     const resend = { state: 'notApplied', answer: '503', reason: 'timeout', retry: 'resend' } as const
     await beginNew(journal, registerOf('old', [LEARNER, OTHER]))
@@ -293,7 +293,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect((await engine.batch(1, 'all'))?.timeline).toMatchObject([{ kind: 'superseded', positions: [[1, 1]] }])
   })
 
-  test('adds the figures of all instances', async (url) => {
+  test('adds up the figures of all instances', async (url) => {
     const { engine } = await open(url)
     const atMs = Date.now()
     await engine.keepFigures([{ name: 'calls write 2xx', count: 90 }, { name: 'callMs 0.1', count: 90 }, { name: 'callMs 0.5', count: 90 }], atMs) // prettier-ignore
@@ -309,7 +309,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
       ])
   })
 
-  test('reports present failures and waiting records with their beginning, within the scope', async (url) => {
+  test('reports current failures and waiting records with their beginning, but only of partners that the person may see', async (url) => {
     const { journal, engine } = await open(url)
     const troubleOf = async (scope: 'all' | readonly string[] = 'all') =>
       (await engine.overview('live', scope)).trouble.map(({ kind, partner, count }) => [kind, partner, count])
@@ -336,7 +336,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
   })
 
-  test('counts the batches that it cannot read, by reason', async (url) => {
+  test('counts the batches that it cannot read by reason', async (url) => {
     const { journal, engine, work } = await open(url, { keys: [], plaintextAccepted: false })
     await beginNew(journal, registerOf('one', [LEARNER]))
     await journal.settle(1, [{ ...confirmed(0), mark: { externalId: MARK, recordedMs: 1 } }])
@@ -358,14 +358,14 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(placesOf(await engine.search({ contentId: '1' }, 'all'))).toEqual(['2.0'])
   })
 
-  test('deletes data that the journal has deleted', async (url) => {
+  test('deletes its data about batches that the journal has deleted', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
     const learner = await engine.hash('learner', LEARNER)
     const inspector = await openInspector(url)
     onTestFinished(() => inspector.close())
-    // A search does not find erased data even before the sweep.
+    // A search does not find erased data even before the background work deletes the data.
     await inspector.erase(how, { request: (bytes) => Buffer.from(bytes).includes(guid(7)) || Buffer.from(bytes).includes(OTHER), reply: () => false }) // prettier-ignore
     expect(placesOf(await engine.search({ learner }, 'all'))).toEqual(['2.1'])
     const { db, close } = await openConsoleDatabase(url)
@@ -383,7 +383,7 @@ describe.each(eachDatabase())('the data of the console over a journal in %s', (n
     expect(kept.rows.map(({ batch }) => batch)).toEqual([2, 3])
   })
 
-  test('counts records of denied batches as refused, like the journal', async (url) => {
+  test('counts the records of a batch with rejected credentials as refused, as the journal does', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
     await work()

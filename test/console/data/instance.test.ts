@@ -9,7 +9,7 @@ import { adapterConfig, startWithV3 } from '../../support/start-adapter.ts'
 
 const TIME_MS = 20_000
 
-it('answers queries about received batches and figures from its thread', async () => {
+it('the console data of an instance answers queries about received batches and figures from its thread', async () => {
   const folder = await makeFolder()
   const journal = { url: `sqlite:${folder}/journal.db`, keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] }
   const { adapter } = await startWithV3(undefined, {
@@ -46,7 +46,7 @@ it('answers queries about received batches and figures from its thread', async (
   await later?.close()
 })
 
-it('waits for a journal that does not exist yet, and reports it once', async () => {
+it('the console data of an instance waits for a journal that does not exist yet, and reports the missing journal once', async () => {
   const folder = await makeFolder()
   const failures: string[] = []
   const config = adapterConfig('http://127.0.0.1:1', { journal: { url: `sqlite:${folder}/journal.db` } })

@@ -18,7 +18,7 @@ const runs: readonly RunDocument[] = [
   { ...readyRun(), run: 'run-20260301-160000-0002', endedAt: '2026-03-01T16:10:00Z' },
 ]
 
-/** Returns twenty days, of which the last ones have fewer differences. */
+/** Returns twenty days, of which the last days have fewer differences. */
 export const trendOf = (partner: string): LiveResult['trend'] =>
   Array.from({ length: 20 }, (_, at) => ({
     day: new Date(NOW_MS - (19 - at) * 86_400_000).toISOString().slice(0, 10),

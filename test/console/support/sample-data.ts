@@ -10,7 +10,7 @@ import type {
 
 export const NOW_MS = Date.UTC(2026, 10, 26, 9, 30)
 
-/** Markup that a client can write into a batch, and a service into a response. */
+/** HTML markup that a client can write into a batch, and a service into a response. */
 export const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
 
 const states = ofEachState(() => 0)

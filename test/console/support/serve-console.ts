@@ -83,7 +83,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
 
   const samples = await sandbox.samples()
   let used = 0
-  /** Creates a mark for a learner and a session that have none yet. */
+  /** Creates a mark for a learner and a session without a mark. */
   const mark = (members: object = {}) => {
     const { learners, events } = samples
     const [at, session] = [used % learners.length, Math.floor(used / learners.length)]
@@ -92,7 +92,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     return { ...sampleMark(samples, at, own), ...members }
   }
   const post = (batch: BatchText) => postBatch(adapter, batch, credentials)
-  /** Posts records as one batch. With `isMismatch`, its client gets 200 for all of them. */
+  /** Posts records as one batch. If `isMismatch` is true, its client gets a single 200 for all records. */
   const postMarks = (records: readonly (object | string)[], isMismatch = false) => {
     const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
     return post(batchOf(records, { batch, boundary: isMismatch ? boundary : batch }))
@@ -127,7 +127,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
   return {
     ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
-    /** Creates a record that waits and a record that is no longer retried, each in a batch whose client got 200. V3 is down afterwards. */
+    /** Creates a record that waits for a retry and a record that is no longer retried, each in a batch whose client got 200. V3 is down afterwards. */
     leaveBehind: async (): Promise<void> => {
       await setFaults()
       await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], true)

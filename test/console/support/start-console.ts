@@ -156,7 +156,7 @@ export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleO
   ...given,
 })
 
-/** Starts a console on a real socket, with ports that only record their calls. */
+/** Starts a console on a real socket. The adapter behind it only records the calls of the console. */
 export async function startConsole(options: Partial<ConsoleOptions> = {}, ports: Partial<ConsolePorts> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
@@ -225,7 +225,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
     })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
-  /** Signs in, and returns functions that send further requests as that person. */
+  /** Signs in, and returns functions that send further requests as the signed-in person. */
   const enter = async (name: string) => {
     const { headers } = await ask('/login', { form: { token: tokenOf(name) } })
     const cookie = String(headers['set-cookie']).split(';')[0] ?? ''

@@ -8,7 +8,7 @@ const post = (MinutesLate: number, event = fixed.morning) =>
   jsonOf(nestedMark({ Event: { ExternalID: event }, Qualifier: { MinutesLate } }))
 const rowsOf = (reply: { body: unknown }): unknown[] => (reply.body as { value: unknown[] }).value
 
-test('lists the attendance sessions with their ids and times', async () => {
+test('the sandbox lists the attendance sessions with their ids and times', async () => {
   const { json } = await cleanSandbox()
   const filter = encodeURIComponent(
     "Start ge 2026-03-02T00:00:00Z and Start lt 2026-03-03T00:00:00Z and Session eq 'AM'",
@@ -27,7 +27,7 @@ test('lists the attendance sessions with their ids and times', async () => {
   expect([single.status, single.body]).toEqual([200, expect.objectContaining(session)])
 })
 
-test('lists attendance codes as a lookup, including codes of three characters', async () => {
+test('the sandbox lists attendance codes as a lookup, including codes of three characters', async () => {
   const { json } = await cleanSandbox()
   const reply = await json(
     'GET',
@@ -50,7 +50,7 @@ test('lists attendance codes as a lookup, including codes of three characters', 
   expect((await json('GET', `${root}/AttendanceLookups(${fixed.present})`)).status).toBe(404)
 })
 
-test('returns the marks written since a date through either interface', async () => {
+test('the sandbox returns the changes since a date, whether V2 or V3 wrote the marks', async () => {
   const { json } = await cleanSandbox()
   const changes = (name: string, start: string) =>
     json('GET', `${root}/${name}/SIMS.Changes(startDate=${start})`)
@@ -61,7 +61,7 @@ test('returns the marks written since a date through either interface', async ()
   expect(rowsOf(await changes('AttendanceRecords', '2026-06-10T10:00:00Z'))).toMatchObject([
     { Qualifier: { MinutesLate: 2 } },
   ])
-  // The history has the seeded state, the state that replaced it, and the state that replaced that one.
+  // The history has three states: the seeded state and the states after the two writes.
   expect(rowsOf(await changes('StatutoryAttendanceRecordHistorys', '2026-06-10T10:00:00Z'))).toMatchObject([
     { Qualifier: { MinutesLate: null } },
     { Qualifier: { MinutesLate: 1 } },
@@ -76,7 +76,7 @@ test('returns the marks written since a date through either interface', async ()
   expect(new Set(rowsOf(all).map((row) => (row as Record<string, unknown>)['ExternalID'])).size).toBe(2)
 })
 
-test('pages changes with the seeded history first and later writes after it', async () => {
+test('the sandbox returns changes in pages, with the seeded history before later writes', async () => {
   const { json, url } = await startSandbox({ pageSize: 25 })
   await json('POST', `${root}/AttendanceRecords`, post(1))
   await json('POST', `${root}/AttendanceRecords`, post(2, fixed.afternoon))
@@ -111,7 +111,7 @@ test.each([
   ['PUT', 'AttendanceRecords', 405],
   ['DELETE', `AttendanceRecords(${fixed.zero})`, 405],
   ['POST', 'StatutoryAttendanceSessions', 405],
-] as const)('answers %s %s with %i', async (method, path, status) => {
+] as const)('the sandbox answers %s %s with %i', async (method, path, status) => {
   const { json } = await cleanSandbox()
   expect(await json(method, `${root}/${path}`)).toMatchObject({ status, body: { error: {} } })
 })

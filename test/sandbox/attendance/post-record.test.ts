@@ -34,7 +34,7 @@ const full = {
   Qualifier: { MinutesLate: 3, Comment: 'bus \\ “late”\n' },
 }
 
-test('creates a full record and returns it with an id assigned by the service', async () => {
+test('the sandbox creates a full record and returns it with an id assigned by the service', async () => {
   const { url, json } = await cleanSandbox()
   const reply = await json('POST', `/sp-api${path}`, post(full))
   expect(reply).toEqual({
@@ -51,7 +51,7 @@ test('creates a full record and returns it with an id assigned by the service', 
   expect(reply.body).not.toMatchObject({ ExternalID: fixed.zero })
 })
 
-test('accepts a minimal record in single quotes and derives its booleans from the code', async () => {
+test('the sandbox accepts a minimal record in single quotes and derives its booleans from the code', async () => {
   const { json } = await cleanSandbox()
   const body = JSON.stringify(minimal).replaceAll('"', "'")
   const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
@@ -67,7 +67,7 @@ test('accepts a minimal record in single quotes and derives its booleans from th
   })
 })
 
-test('reports all ids that do not exist in one reply', async () => {
+test('the sandbox reports all ids of a record that do not exist in one reply', async () => {
   const { json } = await cleanSandbox()
   const wrong = { ExternalID: fixed.unknown }
   const reply = await json(
@@ -123,7 +123,7 @@ test.each([
   ['a time without offset', { ...minimal, RecordedOn: '2026-03-02T09:00:00' }, ['RecordedOn']],
   ['both Present and Absent', { ...minimal, Present: true, Absent: true }, ['Present']],
   ['two errors', { ...minimal, Present: 'yes', Absent: 1 }, ['Present', 'Absent']],
-])('rejects a record with %s', async (_name, body, targets) => {
+])('the sandbox rejects a record with %s', async (_name, body, targets) => {
   const { json } = await cleanSandbox()
   const reply = await json('POST', path, post(body))
   expect(reply).toMatchObject({
@@ -139,13 +139,16 @@ test.each([
   ['text/plain', '{}', 415, 'UnsupportedMediaType'],
   ['application/json', '{', 400, 'InvalidBody'],
   ['application/json;odata.metadata=minimal', '', 400, 'InvalidBody'],
-])('rejects a %s body %j with %i', async (type, body, status, code) => {
-  const { json } = await cleanSandbox()
-  const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
-  expect(reply).toMatchObject({ status, body: { error: { code } } })
-})
+])(
+  'the sandbox rejects a body of type %s with the text %j with status %i',
+  async (type, body, status, code) => {
+    const { json } = await cleanSandbox()
+    const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
+    expect(reply).toMatchObject({ status, body: { error: { code } } })
+  },
+)
 
-test('returns no body if the client prefers return=minimal', async () => {
+test('the sandbox returns no body if the client prefers return=minimal', async () => {
   const { request, url } = await cleanSandbox()
   const options = post(minimal)
   const reply = await request('POST', path, {
@@ -161,7 +164,7 @@ test.each([
   ['duplicate', 201, 201, false],
   ['conflict', 409, 409, false],
 ] as const)(
-  'applies onExisting=%s to a POST on a marked session',
+  'the sandbox applies the option onExisting=%s to a POST for a session that already has a mark',
   async (onExisting, first, second, sameId) => {
     // The seed has marked the first Monday of the fixed weeks.
     const { json } = await startSandbox({ onExisting })
@@ -172,7 +175,7 @@ test.each([
   },
 )
 
-test('keeps an id that the client sends and refuses it for another session', async () => {
+test('the sandbox keeps an id that the client sends, and refuses this id for another session', async () => {
   const { json } = await startSandbox({ onExisting: 'duplicate' })
   const named = { ...full, ExternalID: fixed.unknown }
   expect(await json('POST', path, post(named))).toMatchObject({
@@ -181,7 +184,7 @@ test('keeps an id that the client sends and refuses it for another session', asy
   })
   const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
   expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
-  // The POST replaces the mark that has this id, even if there are duplicates.
+  // The POST replaces the mark with this id, even if the session has duplicates.
   await json('POST', path, post(full))
   await json('POST', path, post({ ...named, Qualifier: { Comment: 'new' } }))
   const reply = await json('GET', `${path}?$filter=${ownMark.V3}`)
@@ -194,7 +197,7 @@ test('keeps an id that the client sends and refuses it for another session', asy
   })
 })
 
-test('stores, logs and returns a lone surrogate in a text unchanged', async () => {
+test('the sandbox stores, logs and returns a lone surrogate in a text unchanged', async () => {
   const { request } = await cleanSandbox()
   const comment = 'a\ud83d\udE00b\ud83d'
   const mark = post({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })
@@ -209,7 +212,7 @@ test('stores, logs and returns a lone surrogate in a text unchanged', async () =
   }
 })
 
-test('ignores an id that the client sends if the session already has a mark', async () => {
+test('the sandbox ignores an id that the client sends if the session already has a mark', async () => {
   const { json } = await cleanSandbox()
   const named = { ...full, ExternalID: fixed.unknown }
   const before = (await json('GET', `${path}?$filter=${ownMark.V3}`)).body as {

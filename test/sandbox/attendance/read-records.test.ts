@@ -23,7 +23,7 @@ const read = async ({ json }: Started, options: Record<string, string>): Promise
   return body as Collection
 }
 
-test('returns every session in a date range with the code of its kind of day', async () => {
+test('the sandbox returns every session in a date range with the code of its kind of day', async () => {
   const sandbox = await cleanSandbox()
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const { codes } = body as { codes: { id: string; code: string }[] }
@@ -36,7 +36,7 @@ test('returns every session in a date range with the code of its kind of day', a
   const rows = value as { AttendanceCode: { ExternalID: string }; RecordedBy: unknown }[]
   expect(rows).toHaveLength(28)
   expect(rows.map(({ AttendanceCode }) => named.get(AttendanceCode.ExternalID)).join(' ')).toBe(
-    // Two weeks: marks up to Tuesday, one unmarked day, a closure, a training day, and weekends.
+    // The two weeks have marks up to Tuesday, an unmarked day, a closure, a training day, and weekends.
     '/ \\ / \\ / \\ / \\ / \\ #W #W #W #W / \\ / \\ - - Y4 Y4 #T #T #W #W #W #W',
   )
   expect(rows.map(({ RecordedBy }) => RecordedBy === null)).toEqual([
@@ -50,7 +50,7 @@ test('returns every session in a date range with the code of its kind of day', a
 test.each([
   ['/Attendance/V3/AttendanceRecords', `Attendee/ExternalID eq ${fixed.learner}`],
   ['/V2/Attendance/AttendanceRecords', `Learner eq ${fixed.learner}`],
-])('reads a date without a time in a filter on %s as midnight UTC', async (face, learner) => {
+])('the sandbox reads a date without a time in a filter on %s as midnight UTC', async (face, learner) => {
   const { json } = await cleanSandbox()
   const rows = async (from: string, to: string): Promise<unknown> => {
     const $filter = `${learner} and AttendableEventStart ge ${from} and ${to} gt AttendableEventStart`
@@ -63,7 +63,7 @@ test.each([
   )
 })
 
-test('finds a posted mark by learner and event, and by its id', async () => {
+test('the sandbox finds a posted mark by learner and event, and by its id', async () => {
   const sandbox = await cleanSandbox()
   const mark = { Event: { ExternalID: fixed.afternoon }, Qualifier: { MinutesLate: 7, Comment: 'ä' } }
   const posted = await sandbox.json('POST', path, jsonOf(nestedMark(mark)))
@@ -78,7 +78,7 @@ test('finds a posted mark by learner and event, and by its id', async () => {
   expect(single).toEqual({ status: 200, body: { '@odata.context': context, ...record } })
 })
 
-test('returns the row of a missing mark by the id that the collection shows, and 404 for an unknown id', async () => {
+test('the sandbox returns the row of a missing mark by the id that the collection shows, and 404 for an unknown id', async () => {
   const sandbox = await cleanSandbox()
   const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
   const [row] = (await read(sandbox, { $filter: wednesday })).value
@@ -105,7 +105,7 @@ test.each([
   ['a range on one side of an or', `${weeks} or Present eq true`, 'DateRangeRequired'],
   ['a negated learner', `not (${one})`, 'DateRangeRequired'],
   ['a field of V2', `Learner eq ${fixed.learner}`, 'InvalidQuery'],
-])('rejects a filter with %s', async (_name, filter, code) => {
+])('the sandbox rejects a filter with %s', async (_name, filter, code) => {
   const { json } = await cleanSandbox()
   const reply = await json('GET', filter === undefined ? path : query({ $filter: filter }))
   expect(reply).toMatchObject({ status: 400, body: { error: { code } } })
@@ -119,7 +119,7 @@ test.each([
   [one, 730],
   [`${one} and AttendableEventStart ge 2026-03-02T00:00:00Z`, 366],
   [`Event/ExternalID eq ${fixed.morning}`, 30],
-  // Filters that narrow or widen the rows to read. The filter itself is applied to each row as well.
+  // These filters narrow or widen the rows to read. The filter itself is applied to each row as well.
   [
     `${weeks} and ${fixed.learner} eq Attendee/ExternalID and Attendee/ExternalID eq ${fixed.otherLearner}`,
     0,
@@ -137,13 +137,13 @@ test.each([
   ['2026-03-02T09:00:00Z eq AttendableEventStart or AttendableEventStart eq 2026-03-03T09:00:00Z', 60],
   ['2026-03-02T00:00:00Z le AttendableEventStart and 2026-03-03T00:00:00Z gt AttendableEventStart', 60],
   [`Event/ExternalID eq ${fixed.morning} and AttendableEventStart ne 2026-03-02T09:00:00Z`, 0],
-])('accepts %s as narrow enough', async (filter, count) => {
+])('the sandbox accepts the filter %s, which is narrow enough', async (filter, count) => {
   const sandbox = await cleanSandbox()
   const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
   expect(counted).toBe(count)
 })
 
-test('returns each row exactly once over all pages in any order', async () => {
+test('the sandbox returns each row exactly once over all pages, for any $orderby', async () => {
   const sandbox = await startSandbox({ pageSize: 100 })
   const follow = async (options: Record<string, string>): Promise<[number[], unknown[]]> => {
     const sizes: number[] = []
@@ -173,7 +173,7 @@ test('returns each row exactly once over all pages in any order', async () => {
   expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
 })
 
-test('honours a smaller page size of the client and counts only on the first page', async () => {
+test('the sandbox honours a smaller page size of the client, and returns the count only on the first page', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
     headers: { Prefer: 'odata.maxpagesize=5' },
@@ -183,7 +183,7 @@ test('honours a smaller page size of the client and counts only on the first pag
   expect(page['@odata.nextLink']).not.toContain('count')
 })
 
-test('hides writes made since the fault from a stale read', async () => {
+test('the sandbox hides writes since the staleRead fault from a read', async () => {
   const sandbox = await cleanSandbox()
   const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
   const before = await read(sandbox, filter)
@@ -193,7 +193,7 @@ test('hides writes made since the fault from a stale read', async () => {
   expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
 })
 
-test('returns all duplicates of a mark', async () => {
+test('the sandbox returns all duplicates of a mark in a read', async () => {
   const sandbox = await startSandbox({ onExisting: 'duplicate' })
   await sandbox.json('POST', path, jsonOf(nestedMark()))
   const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })

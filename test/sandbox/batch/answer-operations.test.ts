@@ -37,7 +37,7 @@ const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer
   return { text, replies: decodeBatchReply(Buffer.from(text), contentType).parts }
 }
 
-test('applies the valid changesets of a batch with one changeset per pupil', async () => {
+test('the sandbox applies the valid changesets of a batch with one changeset per pupil', async () => {
   const sandbox = await cleanSandbox()
   const { replies, text } = await send(
     sandbox,
@@ -60,7 +60,7 @@ test('applies the valid changesets of a batch with one changeset per pupil', asy
   expect(await sandbox.effects()).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
 })
 
-test('rolls back a failed changeset and answers it with one response', async () => {
+test('the sandbox rolls back a failed changeset and answers the changeset with one response', async () => {
   const sandbox = await cleanSandbox()
   const { replies } = await send(
     sandbox,
@@ -79,7 +79,7 @@ test('rolls back a failed changeset and answers it with one response', async () 
   expect(await sandbox.effects()).toMatchObject([{ seq: 1 }])
 })
 
-test('stops at the first failure without the preference continue-on-error', async () => {
+test('the sandbox stops a batch at the first failure if the client does not prefer continue-on-error', async () => {
   const sandbox = await cleanSandbox()
   const operations = multipart(
     part(undefined, 'POST', 'AttendanceRecords', bad),
@@ -90,7 +90,7 @@ test('stops at the first failure without the preference continue-on-error', asyn
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('supports groups, dependencies and ids in the JSON format', async () => {
+test('the sandbox supports groups, dependencies and ids in a batch in JSON format', async () => {
   const sandbox = await cleanSandbox()
   const post = (id: string, body: unknown, more: object = {}) => ({
     ...{ id, method: 'post', url: 'AttendanceRecords', headers: jsonBody, body },
@@ -147,13 +147,13 @@ test.each([
     'no closing delimiter',
     { ...multipart(part('1', 'GET', 'x')), body: multipart(part('1', 'GET', 'x')).body.slice(0, -8) },
   ],
-])('rejects a batch with %s and applies nothing', async (_name, body) => {
+])('the sandbox rejects a batch with %s and applies nothing', async (_name, body) => {
   const sandbox = await cleanSandbox()
   expect(await sandbox.json('POST', path, body)).toMatchObject({ status: 400, body: { error: {} } })
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('offers $batch only if it is enabled, and only for POST', async () => {
+test('the sandbox offers $batch only if the option is enabled, and only for POST', async () => {
   const off = await startSandbox({ batch: false })
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
   const on = await cleanSandbox()
@@ -166,7 +166,7 @@ test('offers $batch only if it is enabled, and only for POST', async () => {
   })
 })
 
-test('applies a fault with a path to single requests of a batch', async () => {
+test('the sandbox applies a fault for a path to the matching requests of a batch', async () => {
   const sandbox = await cleanSandbox()
   const fault = { kind: 'rateLimit', path: 'AttendanceRecords', skip: 1, count: 1 }
   await sandbox.put('faults', fault)
@@ -180,7 +180,7 @@ test('applies a fault with a path to single requests of a batch', async () => {
   expect(await sandbox.effects()).toHaveLength(2)
 })
 
-test('refuses reads beyond the size limit of a reply, but not writes', async () => {
+test('the sandbox refuses the reads of a batch beyond the size limit of a reply, but not the writes', async () => {
   const sandbox = await cleanSandbox()
   const days = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
   const large = `AttendanceRecords?$filter=${days.replaceAll(' ', '%20')}`

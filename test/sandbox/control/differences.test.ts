@@ -13,29 +13,32 @@ test.each([
   ['commentCut', { Comment: 'Hi 🚌' }],
   ['code', { SchoolAttendanceCode: expect.not.stringMatching(fixed.present) as unknown, Present: true }],
   ['id', { ExternalID: expect.any(String) as unknown }],
-])('changes the %s of a mark in every V2 read and leaves V3 reads unchanged', async (kind, shown) => {
-  const sandbox = await cleanSandbox()
-  const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
-  await sandbox.json('POST', recordsOf.V2, record)
-  await sandbox.put('clock', { now: '2026-03-02T10:00:00Z' })
-  await sandbox.json('POST', recordsOf.V2, record)
-  const [before] = await read(sandbox, 'V2')
-  const [truth] = await read(sandbox, 'V3')
-  const plan = { face: 'V2', rows: [{ learner: fixed.learner, event: fixed.morning, kind }] }
-  expect(await sandbox.put('differences', plan)).toMatchObject({ status: 200, body: plan })
-  const [after = {}] = await read(sandbox, 'V2')
-  expect(after).toMatchObject(shown)
-  expect(after).not.toEqual(before)
-  const changed = Object.keys(after).filter((name) => after[name] !== before?.[name])
-  expect(changed.filter((name) => name !== 'AttendanceHistorys')).toEqual(Object.keys(shown).slice(0, 1))
-  const path = `${recordsOf.V2}(${String(after['ExternalID'])})`
-  expect((await sandbox.json('GET', path)).body).toMatchObject(shown)
-  expect(await read(sandbox, 'V3')).toEqual([truth])
-  expect((await sandbox.json('DELETE', '/_sandbox/differences')).status).toBe(204)
-  expect(await read(sandbox, 'V2')).toEqual([before])
-})
+])(
+  'the sandbox changes the %s of a mark in every V2 read and leaves V3 reads unchanged',
+  async (kind, shown) => {
+    const sandbox = await cleanSandbox()
+    const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
+    await sandbox.json('POST', recordsOf.V2, record)
+    await sandbox.put('clock', { now: '2026-03-02T10:00:00Z' })
+    await sandbox.json('POST', recordsOf.V2, record)
+    const [before] = await read(sandbox, 'V2')
+    const [truth] = await read(sandbox, 'V3')
+    const plan = { face: 'V2', rows: [{ learner: fixed.learner, event: fixed.morning, kind }] }
+    expect(await sandbox.put('differences', plan)).toMatchObject({ status: 200, body: plan })
+    const [after = {}] = await read(sandbox, 'V2')
+    expect(after).toMatchObject(shown)
+    expect(after).not.toEqual(before)
+    const changed = Object.keys(after).filter((name) => after[name] !== before?.[name])
+    expect(changed.filter((name) => name !== 'AttendanceHistorys')).toEqual(Object.keys(shown).slice(0, 1))
+    const path = `${recordsOf.V2}(${String(after['ExternalID'])})`
+    expect((await sandbox.json('GET', path)).body).toMatchObject(shown)
+    expect(await read(sandbox, 'V3')).toEqual([truth])
+    expect((await sandbox.json('DELETE', '/_sandbox/differences')).status).toBe(204)
+    expect(await read(sandbox, 'V2')).toEqual([before])
+  },
+)
 
-test('omits the row of a missing mark on V2, and shows an unmarked session on V3', async () => {
+test('the sandbox omits a mark with the difference "missing" on V2, and shows its session as unmarked on V3', async () => {
   const sandbox = await cleanSandbox()
   const rows = [{ learner: fixed.learner, event: fixed.morning, kind: 'missing' }]
   await sandbox.put('differences', { face: 'V2', rows })
@@ -46,7 +49,7 @@ test('omits the row of a missing mark on V2, and shows an unmarked session on V3
   expect(await read(sandbox, 'V3')).toMatchObject([{ RecordedBy: null }])
 })
 
-test('changes the same share of all marks in every read', async () => {
+test('the sandbox changes the same marks in every read if a share of all marks differs', async () => {
   const sandbox = await cleanSandbox()
   const before = await read(sandbox, 'V3', week)
   const differing = async (share: number): Promise<number[]> => {
@@ -63,7 +66,7 @@ test('changes the same share of all marks in every read', async () => {
 })
 
 test.each([[{}], [{ face: 'V4' }], [{ face: 'V2', share: 2 }], [{ face: 'V2', kinds: ['odd'] }]])(
-  'rejects the invalid differences %j',
+  'the sandbox rejects the invalid differences %j',
   async (plan) => {
     const sandbox = await cleanSandbox()
     expect(await sandbox.put('differences', plan)).toMatchObject({

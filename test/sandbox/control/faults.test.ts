@@ -17,7 +17,7 @@ const cleanSandbox = oneSandbox()
 const path = recordsOf.V3
 const mark = jsonOf(nestedMark())
 
-test('returns a status fault as often as configured, and only for matching requests', async () => {
+test('the sandbox returns a status fault as often as configured, and only for matching requests', async () => {
   const sandbox = await cleanSandbox()
   const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
   expect(await sandbox.put('faults', fault)).toMatchObject({
@@ -33,7 +33,7 @@ test('returns a status fault as often as configured, and only for matching reque
   expect((await sandbox.json('GET', '/_sandbox/faults')).body).toEqual([])
 })
 
-test('returns a rate limit fault in the form of the gateway', async () => {
+test('the sandbox returns a rate limit fault in the form of the gateway', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
   const reply = await sandbox.request('POST', path, mark)
@@ -44,7 +44,7 @@ test('returns a rate limit fault in the form of the gateway', async () => {
   })
 })
 
-test('ignores a fault that is set for the other interface', async () => {
+test('the sandbox does not apply a fault that is set for the other interface', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'status', status: 500, face: 'V2' }])
   expect((await sandbox.json('POST', path, mark)).status).toBe(201)
@@ -53,18 +53,21 @@ test('ignores a fault that is set for the other interface', async () => {
 test.each([
   [{ kind: 'reset' }, 0],
   [{ kind: 'reset', apply: true }, 1],
-])('loses the reply under %j and applies %i writes', async (fault, effects) => {
-  const sandbox = await cleanSandbox()
-  await sandbox.put('faults', { ...fault, method: 'POST' })
-  await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
-  await sandbox.json('DELETE', '/_sandbox/faults')
-  expect(await sandbox.effects()).toHaveLength(effects)
-})
+])(
+  'the sandbox closes the connection without a reply under the fault %j, and applies %i writes',
+  async (fault, effects) => {
+    const sandbox = await cleanSandbox()
+    await sandbox.put('faults', { ...fault, method: 'POST' })
+    await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
+    await sandbox.json('DELETE', '/_sandbox/faults')
+    expect(await sandbox.effects()).toHaveLength(effects)
+  },
+)
 
 test.each([
   [{ kind: 'stall' }, 0],
   [{ kind: 'stall', apply: true }, 1],
-])('never replies under %j and applies %i writes', async (fault, effects) => {
+])('the sandbox never replies under the fault %j, and applies %i writes', async (fault, effects) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', fault)
   const attempt = sandbox.pool.request({
@@ -78,14 +81,14 @@ test.each([
   expect(await sandbox.effects()).toHaveLength(effects)
 })
 
-test('announces more bytes than it sends under a truncate fault', async () => {
+test('the sandbox announces more bytes than it sends under a truncate fault', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'truncate', bytes: 20, count: 1 })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   expect(await sandbox.effects()).toHaveLength(1)
 })
 
-test('returns a gzip header and an undecodable body under a brokenGzip fault', async () => {
+test('the sandbox returns a gzip header and an undecodable body under a brokenGzip fault', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'brokenGzip' })
   const reply = await sandbox.pool.request({
@@ -100,7 +103,7 @@ test('returns a gzip header and an undecodable body under a brokenGzip fault', a
   expect(() => gunzipSync(body)).toThrow()
 })
 
-test('delays a complete reply under latency and slowBody faults', async () => {
+test('the sandbox delays a complete reply under latency and slowBody faults', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [
     { kind: 'latency', ms: 60 },
@@ -112,7 +115,7 @@ test('delays a complete reply under latency and slowBody faults', async () => {
   expect(performance.now() - start).toBeGreaterThan(100)
 })
 
-test('hides recent writes from reads under a staleRead fault', async () => {
+test('the sandbox hides recent writes from reads under a staleRead fault', async () => {
   const sandbox = await cleanSandbox()
   const clock = (now: string) => sandbox.put('clock', { now })
   const recordedOn = async (): Promise<unknown> => {
@@ -129,7 +132,7 @@ test('hides recent writes from reads under a staleRead fault', async () => {
   expect(await recordedOn()).toBe(testNow)
 })
 
-test('affects the share of requests that the seed determines', async () => {
+test('the sandbox applies a fault with a share to the requests that the seed determines', async () => {
   const draw = async (): Promise<number[]> => {
     const sandbox = await startSandbox()
     await sandbox.put('faults', { kind: 'status', status: 500, probability: 0.5 })
@@ -143,7 +146,7 @@ test('affects the share of requests that the seed determines', async () => {
 })
 
 test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms: -1 }], ['text'], [[1]]])(
-  'rejects the invalid faults %j',
+  'the sandbox rejects the invalid faults %j',
   async (faults) => {
     const sandbox = await cleanSandbox()
     expect(await sandbox.put('faults', faults)).toMatchObject({
@@ -153,13 +156,13 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
   },
 )
 
-test('rejects a body that is not JSON', async () => {
+test('the sandbox rejects a body that is not JSON', async () => {
   const { json } = await cleanSandbox()
   const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
 })
 
-test('sets the clock and releases it again', async () => {
+test('the sandbox sets its clock, and lets the clock run again', async () => {
   const { json, put } = await cleanSandbox()
   expect(await put('clock', { now: '2026-03-04T09:00:00+01:00' })).toEqual({
     status: 200,

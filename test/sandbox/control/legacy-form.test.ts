@@ -30,7 +30,7 @@ async function post({ request }: Started, headers: Record<string, string> = {}, 
   }
 }
 
-test('replies in the form of service.md by default and after a reset', async () => {
+test('the sandbox replies on V2 in the form of service.md by default and after a reset', async () => {
   const sandbox = await cleanSandbox()
   const { json } = sandbox
   const standard = {
@@ -54,13 +54,16 @@ test.each([
   [{ Accept: 'multipart/mixed' }, 'nested'],
   [{ 'OData-MaxVersion': '4.0' }, 'nested'],
   [{ Accept: 'application/json' }, 'flat'],
-])('chooses, with layout auto and the headers %o, the layout %s', async (headers, layout) => {
-  const sandbox = await cleanSandbox()
-  await sandbox.put('legacy-form', { layout: 'auto' })
-  expect((await post(sandbox, headers)).layout).toBe(layout)
-})
+])(
+  'the sandbox replies to a request with the headers %o in the layout %s if layout is auto',
+  async (headers, layout) => {
+    const sandbox = await cleanSandbox()
+    await sandbox.put('legacy-form', { layout: 'auto' })
+    expect((await post(sandbox, headers)).layout).toBe(layout)
+  },
+)
 
-test('adds the configured msgtype, envelope and error messages to a batch reply', async () => {
+test('the sandbox adds the configured msgtype, envelope and error messages to the reply of a batch', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('legacy-form', {
     msgtypeResponse: true,
@@ -75,7 +78,7 @@ test('adds the configured msgtype, envelope and error messages to a batch reply'
   ])
 })
 
-test('wraps reads in the envelope and uses the member names of OData V2', async () => {
+test('the sandbox wraps the replies of reads in the configured envelope, with the member names of OData V2', async () => {
   const sandbox = await startSandbox({ pageSize: 1 })
   await sandbox.put('legacy-form', { dataEnvelope: true })
   const path = recordsOf.V2
@@ -103,7 +106,7 @@ test.each([
   ['post', 1],
   ['drop', 0],
 ])(
-  'replies in the same way to a batch with differing ids under mismatch %s, and records %i marks',
+  'the sandbox replies to a batch with differing ids with a single 200 under mismatch=%s, and records %i marks',
   async (mismatch, marks) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { mismatch })
@@ -114,7 +117,7 @@ test.each([
   },
 )
 
-test('reports every error of an invalid form and changes nothing', async () => {
+test('the sandbox reports every error in an invalid setting of the V2 form, and changes nothing', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)

@@ -7,7 +7,7 @@ const mark = (learner: string) =>
   jsonOf(nestedMark({ Attendee: { ExternalID: learner }, Qualifier: { MinutesLate: 4, Comment: 'c' } }))
 const path = recordsOf.V3
 
-test('returns the same samples for the default seed on every machine and day', async () => {
+test('the sandbox returns the same sample ids for the default seed on every machine and day', async () => {
   const { json } = await cleanSandbox()
   const { body } = await json('GET', '/_sandbox/samples', { headers: { Authorization: '' } })
   expect(body).toEqual({
@@ -20,7 +20,7 @@ test('returns the same samples for the default seed on every machine and day', a
   expect(body).toMatchObject({ learners: { length: 30 }, events: { length: 16 } })
 })
 
-test('lists every accepted write in order, and no write after a reset', async () => {
+test('the sandbox lists every accepted write in order at /_sandbox/effects, and no write after a reset', async () => {
   const { json } = await cleanSandbox()
   const first = await json('POST', path, mark(fixed.learner))
   await json('POST', path, mark(fixed.unknown))
@@ -51,7 +51,7 @@ test.each([
   ['/healthz', { status: 'ok' }],
   ['/readyz', { status: 'ok' }],
   ['/_sandbox/effects', []],
-])('serves %s without credentials', async (route, expected) => {
+])('the sandbox serves %s without credentials', async (route, expected) => {
   const { client } = await cleanSandbox()
   const reply = await client.get(route)
   expect([reply.status, reply.body]).toEqual([200, expected])
@@ -76,7 +76,7 @@ const callers: [who: string, headers: Record<string, string>, refused: RegExp | 
   ['a local page of an old browser', { Host: 'localhost:4010', Origin: 'http://localhost:3000' }, foreign('ForeignPage')],
   ['a sandboxed frame', { Origin: 'null' }, foreign('ForeignPage')],
 ] // prettier-ignore
-test.each(callers)('checks control calls of %s', async (_who, headers, refused) => {
+test.each(callers)('the sandbox accepts or rejects control calls of %s', async (_who, headers, refused) => {
   const { client } = await cleanSandbox()
   for (const call of [
     client.get('/_sandbox/samples'),

@@ -32,7 +32,7 @@ test.each([
   [{ times: 'roundMinutes' }, '2026-03-02T09:01:00Z'],
   [{ clock: 'server', offsetMs: 90_000 }, '2026-06-10T10:01:30Z'],
   [{ clock: 'server', offsetMs: -90_000, times: 'minutes' }, '2026-06-10T09:58:00Z'],
-])('stores RecordedOn under the rules %j as %s', async (rules, stored) => {
+])('the sandbox stores RecordedOn under the rules %j as %s', async (rules, stored) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, {}, '2026-03-02T09:00:31.254Z')
@@ -60,7 +60,7 @@ test.each([
     { MinutesLate: 0, Comment: '' },
     { MinutesLate: null, Comment: null },
   ],
-])('stores under the rules %j the values %j as %j', async (rules, posted, stored) => {
+])('the sandbox stores under the rules %j the values %j as %j', async (rules, posted, stored) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, posted)
@@ -68,7 +68,7 @@ test.each([
   expect((await read(sandbox)).Qualifier).toMatchObject(stored)
 })
 
-test('repeats the posted values in the reply while reads return the stored ones', async () => {
+test('the sandbox returns the posted values in the reply to a POST, and the stored values in reads', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', {
     echo: 'posted',
@@ -85,14 +85,14 @@ test('repeats the posted values in the reply while reads return the stored ones'
   })
 })
 
-test('logs the values that the client sent', async () => {
+test('the sandbox logs the values that the client sent instead of the stored values', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', { comments: ['trim'], nulls: ['minutesLateToZero'] })
   await write(sandbox, { MinutesLate: null, Comment: ' c ' })
   expect(await sandbox.effects()).toMatchObject([{ minutesLate: null, comment: ' c ' }])
 })
 
-test('replaces all rules at once and removes them on reset', async () => {
+test('the sandbox replaces all rules for stored values at once, and removes the rules on reset', async () => {
   const { json, put } = await cleanSandbox()
   const before = await json('GET', '/_sandbox/values')
   await put('values', { times: 'seconds', comments: ['nfc'] })
@@ -109,7 +109,7 @@ test.each([
   [{ comments: [{ cut: -1 }] }, 'comments.0.cut'],
   [{ unknown: 1 }, ''],
   [[], ''],
-])('rejects the invalid rules %j', async (rules, target) => {
+])('the sandbox rejects the invalid rules %j', async (rules, target) => {
   const reply = await (await cleanSandbox()).put('values', rules)
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE', details: [{ target }] } } })
 })

@@ -10,13 +10,16 @@ test.each([
   ['gzip', gzipSync(' '.repeat(1001)), 413],
   ['zstd', Buffer.from(mark), 415],
   ['gzip', Buffer.from(mark), 400],
-])('handles the declared Content-Encoding %s', async (encoding, body, status) => {
-  const { request } = await startSandbox({ maxBodyBytes: 1000 })
-  const headers = { ...jsonBody, 'Content-Encoding': encoding }
-  expect((await request('POST', path, { headers, body })).status).toBe(status)
-})
+])(
+  'the sandbox replies with the right status to a body with Content-Encoding %s (sample %#)',
+  async (encoding, body, status) => {
+    const { request } = await startSandbox({ maxBodyBytes: 1000 })
+    const headers = { ...jsonBody, 'Content-Encoding': encoding }
+    expect((await request('POST', path, { headers, body })).status).toBe(status)
+  },
+)
 
-test('rejects a body that is too large even if a fault replaces the reply', async () => {
+test('the sandbox rejects a body that is too large even if a fault replaces the reply', async () => {
   const { json, put } = await startSandbox({ maxBodyBytes: 1000 })
   await put('faults', { kind: 'status', status: 503 })
   const reply = await json('POST', path, { headers: jsonBody, body: 'x'.repeat(1001) })
@@ -26,7 +29,7 @@ test('rejects a body that is too large even if a fault replaces the reply', asyn
   expect(token).toMatchObject({ status: 413, body: { error: { code: 'PayloadTooLarge' } } })
 })
 
-test('builds links from the host that the client called', async () => {
+test('the sandbox builds next links from the host that the client called', async () => {
   const { request } = await startSandbox()
   const reply = await request('GET', '/p/V3', { headers: { Host: 'school.test:81' } })
   expect(reply.headers).toMatchObject({

@@ -36,7 +36,7 @@ const formats: Readonly<Record<string, (value: unknown) => boolean>> = {
   'Edm.Duration': (value) => typeof value === 'string' && value.startsWith('PT'),
 }
 
-/** Lists every value that does not fit its declared type, and adds the names of collections with items to `filled`. */
+/** Returns every value that does not fit its declared type, and adds the names of collections with items to `filled`. */
 function misfits(typeName: string, value: Json, path: string, filled: Set<string>): string[] {
   const type = types.get(typeName)
   if (type === undefined || typeof value !== 'object' || value === null || Array.isArray(value)) return [path]
@@ -63,7 +63,7 @@ function misfits(typeName: string, value: Json, path: string, filled: Set<string
 
 const composed = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-test('composes entities that fit the model field by field, with items in every collection', () => {
+test('composeSet returns entities whose fields all fit the model, with items in every collection', () => {
   const filled = new Set<string>()
   for (const set of composed)
     for (const entity of compose(set)) expect(misfits(typeOf(set), entity, set.name, filled)).toEqual([])
@@ -71,7 +71,7 @@ test('composes entities that fit the model field by field, with items in every c
   expect(links.filter((name) => !filled.has(name))).toEqual([])
 })
 
-test('gives every nested entity a different id', () => {
+test('composeSet gives every nested entity a different id', () => {
   const seen: string[] = []
   const collect = (value: Json): void => {
     if (Array.isArray(value)) value.forEach(collect)
@@ -85,7 +85,7 @@ test('gives every nested entity a different id', () => {
   expect(new Set(seen).size).toBe(seen.length)
 })
 
-test('composes the same family in every domain', () => {
+test('composeSet gives a learner the same family in every domain', () => {
   const idsOf = (name: string): unknown[] => {
     const [entity] = compose(findLearnerSet(name) ?? expect.unreachable())
     return (entity?.['LearnerContacts'] as { ExternalID: string }[]).map(({ ExternalID }) => ExternalID)

@@ -6,7 +6,7 @@ const cleanSandbox = oneSandbox()
 
 const rowsOf = (body: unknown) => (body as { value: Record<string, unknown>[] }).value
 
-test('finds current learners, leavers and future learners', async () => {
+test('the sandbox returns current learners, leavers and future learners', async () => {
   const { rows } = await cleanSandbox()
   const states = ['Current', 'Leaver', 'Future']
   const found = await Promise.all(
@@ -21,7 +21,7 @@ test('finds current learners, leavers and future learners', async () => {
   expect(found[1]?.[0]).toMatchObject({ CurrentYearGroup: null })
 })
 
-test('applies $filter, $select, $orderby, $top and $count together over two pages', async () => {
+test('the sandbox applies $filter, $select, $orderby, $top and $count together over two pages', async () => {
   const { json, url } = await startSandbox({ pageSize: 4 })
   const options =
     "$filter=OnRollState%20eq%20'Current'&$select=Surname,CurrentHouse/Description&$orderby=Surname&$top=6&$count=true"
@@ -41,7 +41,7 @@ test('applies $filter, $select, $orderby, $top and $count together over two page
   expect(second['@odata.count']).toBeUndefined()
 })
 
-test('filters, orders, counts and limits a nested collection', async () => {
+test('the sandbox filters, orders, counts and limits an expanded collection', async () => {
   const { rows } = await cleanSandbox()
   const expand =
     'LearnerContactRelationships($filter=Priority le 2;$orderby=Priority desc;$top=1;$count=true;$select=Priority)'
@@ -51,7 +51,7 @@ test('filters, orders, counts and limits a nested collection', async () => {
   ])
 })
 
-test('returns a single entity, one of its collections, and the number of entities', async () => {
+test('the sandbox returns a single learner entity, one of its collections, and the number of entities', async () => {
   const sandbox = await cleanSandbox()
   expect(
     (await sandbox.json('GET', `/V3/LearnerPersonals(${fixed.learner})?$select=LegalSurname`)).body,
@@ -88,7 +88,7 @@ test.each([
   ['POST', '/V3/LearnerMedicals', 405],
   ['PATCH', `/V3/LearnerMedicals(${fixed.learner})`, 405],
   ['DELETE', `/V3/LearnerPersonals(${fixed.learner})`, 405],
-] as const)('answers %s %s with %i', async (method, path, status) => {
+] as const)('the sandbox answers %s %s with %i', async (method, path, status) => {
   const { json } = await cleanSandbox()
   expect(await json(method, path)).toMatchObject({ status, body: { error: {} } })
 })

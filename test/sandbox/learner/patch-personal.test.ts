@@ -9,7 +9,7 @@ const patch = (body: unknown, prefer?: string) => ({
   body: JSON.stringify(body),
 })
 
-test('replaces the given properties, keeps the others, and restores all of them on reset', async () => {
+test('the sandbox replaces the properties in a PATCH, keeps the other properties, and restores all properties on reset', async () => {
   const { json, request } = await cleanSandbox()
   const before = (await json('GET', path)).body as Record<string, unknown>
   const change = {
@@ -35,7 +35,7 @@ test('replaces the given properties, keeps the others, and restores all of them 
   expect((await json('GET', path)).body).toEqual(before)
 })
 
-test('returns the entity if the client prefers it', async () => {
+test('the sandbox returns the changed entity if the client prefers return=representation', async () => {
   const { json, url } = await cleanSandbox()
   const reply = await json('PATCH', path, patch({ PreferredSurname: "O'Neill" }, 'return=representation'))
   expect(reply).toMatchObject({
@@ -56,7 +56,7 @@ test.each([
   [{ Title: 'Mr' }, ['Title']],
   [{ Title: { Code: 'MR' } }, ['Title/ExternalID']],
   [[], undefined],
-])('rejects the change %j and changes nothing', async (change, targets) => {
+])('the sandbox rejects the PATCH %j and changes nothing', async (change, targets) => {
   const { json } = await cleanSandbox()
   const before = await json('GET', path)
   const reply = await json('PATCH', path, patch(change))

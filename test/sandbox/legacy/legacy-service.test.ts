@@ -43,7 +43,7 @@ const send = async ({ request }: Started, body: ReturnType<typeof batch>) => {
   return { status, contentType: String(headers['content-type']), text }
 }
 
-test('answers each record of a batch separately and in order, and applies the valid ones', async () => {
+test('the sandbox answers each record of a V2 batch separately and in order, and applies the valid records', async () => {
   const sandbox = await cleanSandbox()
   const unknown = { ...record, AttendableEvent: fixed.unknown, SchoolAttendanceCode: fixed.unknown }
   const { status, contentType, text } = await send(
@@ -124,14 +124,14 @@ test.each([
     { ...batch([part(1, record)]), body: batch([part(1, record)]).body.slice(0, -30) },
     400,
   ],
-])('rejects a batch %s and applies nothing', async (_name, body, status) => {
+])('the sandbox rejects a V2 batch %s and applies nothing', async (_name, body, status) => {
   const { json, effects } = await cleanSandbox()
   expect(await json('POST', batchPath, body)).toMatchObject({ status, body: { error: {} } })
   expect(await effects()).toEqual([])
 })
 
 test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1/AttendanceRecords'])(
-  'accepts a single record at %s',
+  'the sandbox accepts a single V2 record at %s',
   async (path) => {
     const { json, request } = await cleanSandbox()
     const body = JSON.stringify(record)
@@ -149,13 +149,13 @@ test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1
   },
 )
 
-test('reports a conflict with an existing mark', async () => {
+test('the sandbox reports a conflict of a V2 record with an existing mark', async () => {
   const { json } = await startSandbox({ onExisting: 'conflict' })
   const reply = await json('POST', recordsOf.V2, jsonOf(record))
   expect(reply).toMatchObject({ status: 409, body: [{ ErrorCode: 'CONFLICT' }] })
 })
 
-test('returns only recorded marks, in flat form and in pages', async () => {
+test('the sandbox returns only recorded marks on V2, in flat form and in pages', async () => {
   const sandbox = await startSandbox({ pageSize: 10 })
   const weeks =
     'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
@@ -197,12 +197,12 @@ test.each([
   ['GET', '$batch', 405],
   ['PATCH', 'AttendanceRecords', 405],
   ['DELETE', `AttendanceRecords(${fixed.unknown})`, 405],
-] as const)('answers %s %s with %i', async (method, path, status) => {
+] as const)('the sandbox answers %s %s with %i', async (method, path, status) => {
   const { json } = await cleanSandbox()
   expect(await json(method, `/V2/Attendance/${path}`)).toMatchObject({ status, body: { error: {} } })
 })
 
-test('ignores members that are not part of the write form', async () => {
+test('the sandbox ignores members of a V2 record that clients cannot write', async () => {
   const { json } = await cleanSandbox()
   const more = { Extra: { nested: [1] }, RecordedOn: '2026-03-02T09:05:00Z', ChangeProcessName: 'Acme' }
   expect(await json('POST', recordsOf.V2, jsonOf({ ...record, ...more }))).toMatchObject({
@@ -211,7 +211,7 @@ test('ignores members that are not part of the write form', async () => {
   })
 })
 
-test('returns the same AttendanceHistorys as V3 in pages and for single records', async () => {
+test('the sandbox returns the same AttendanceHistorys on V2 as on V3, in pages and for single records', async () => {
   const { json, put } = await cleanSandbox()
   const own = ownMark.V2
   const read = async (path: string) => (await json('GET', `/V2/Attendance/${path}`)).body
@@ -239,7 +239,7 @@ test('returns the same AttendanceHistorys as V3 in pages and for single records'
   expect(await read(`AttendanceRecords?$filter=${own}%20and%20${late}&$select=Learner`)).toMatchObject({
     value: [{ Learner: fixed.learner }],
   })
-  // A stale read does not show later states either.
+  // A read under the staleRead fault does not show later states either.
   await put('faults', { kind: 'staleRead' })
   await post(9)
   expect(await read(`AttendanceRecords?$filter=${own}`)).toEqual(page)

@@ -39,7 +39,7 @@ describe('compilePredicate', () => {
     ['Parts/$count($filter=Price gt 4) gt 5', 2, 0],
     ['Tags/any()', 1, 0],
   ])(
-    'evaluates %s with a budget of %i visits and throws with one visit fewer',
+    'evaluates %s with a budget of %i visits, and throws with a budget of one visit less',
     (filter, visits, position) => {
       const compile = (left: number) =>
         compilePredicate(
@@ -67,7 +67,7 @@ describe('compilePredicate', () => {
     "Marks has S.Marks'Blue' and Marks eq 'Blue' and not (Marks has S.Marks'1')",
     "Name gt 'E' and Name lt 'Ö' and not (Name eq 'élan vital')",
     'Open gt false and Open eq (1 eq 1)',
-    // Null equals itself alone, has no order, and is unknown to and, or and not
+    // Null equals only null, has no order, and is unknown to and, or and not
     'Owner/ExternalID eq null and null eq null and Maker/Name eq null and Maker eq null',
     'Owner/ExternalID ne 0000000a-0000-0000-0000-000000000000',
     'not (Maker/Name gt null) and not (Maker/Name lt null)',
@@ -142,7 +142,7 @@ describe('compilePredicate', () => {
     expect(holds(filter, entity)).toBe(false)
   })
 
-  test('evaluates all to true and any to false if the collection is missing', () => {
+  test('evaluates all() to true and any() to false if the collection is missing', () => {
     expect(holds('Parts/all(p:false) and not Parts/any() and Parts/$count eq 0', {})).toBe(true)
   })
 })
@@ -155,13 +155,13 @@ describe('compileComparator', () => {
     return [...rows].sort(compileComparator(items, sampleIndex, { left: 0 }))
   }
 
-  test('puts null first in ascending and last in descending order', () => {
+  test('puts null first in ascending order and last in descending order', () => {
     const rows = [{ Size: 2 }, { Size: null }, { Size: -1 }]
     expect(sort('Size', rows)).toEqual([{ Size: null }, { Size: -1 }, { Size: 2 }])
     expect(sort('Size desc', rows)).toEqual([{ Size: 2 }, { Size: -1 }, { Size: null }])
   })
 
-  test('breaks ties by the next item and otherwise keeps the original order', () => {
+  test('breaks ties by the next item of $orderby, and otherwise keeps the original order', () => {
     const rows = [
       { Name: 'b', Size: 1, n: 1 },
       { Name: 'a', Size: 1, n: 2 },

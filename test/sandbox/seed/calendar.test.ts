@@ -7,7 +7,7 @@ import { fixed } from '../start-sandbox.ts'
 const ids = createIdentities(1)
 const calendar = createCalendar(ids, Date.UTC(2026, 5, 10), 2025)
 
-test('has a morning and an afternoon for every calendar day of the school years', () => {
+test('the school calendar has a morning and an afternoon for every day of the school years', () => {
   expect(calendar.sessions).toHaveLength(365 * 2)
   expect(calendar.sessions.map(({ number }) => number)).toEqual(
     Array.from({ length: 730 }, (_, index) => dayNumber('2025-09-01') * 2 + index),
@@ -17,18 +17,18 @@ test('has a morning and an afternoon for every calendar day of the school years'
 test.each([
   ['2026-03-02', '09:00', '13:00'],
   ['2026-06-01', '08:00', '12:00'],
-  // The days on which the clocks change.
+  // The rows contain the days on which the clocks change.
   ['2026-03-28', '09:00', '13:00'],
   ['2026-03-29', '08:00', '12:00'],
   ['2025-10-25', '08:00', '12:00'],
   ['2025-10-26', '09:00', '13:00'],
-])('starts the sessions of %s at %s and %s UTC', (date, ...times) => {
+])('the school calendar starts the sessions of %s at %s and %s UTC', (date, ...times) => {
   const number = dayNumber(date) * 2
   const starts = [number, number + 1].map((one) => formatInstant(calendar.byNumber(one)?.start ?? 0))
   expect(starts).toEqual(times.map((time) => `${date}T${time}:00Z`))
 })
 
-test('has the same sessions in the fixed weeks whatever the current day', () => {
+test('the school calendar has the same sessions in the fixed weeks on any current day', () => {
   const first = dayNumber(fixedMonday)
   const later = createCalendar(ids, Date.UTC(2031, 0, 1), 2025)
   expect(later.schoolSessions(first, 14)).toEqual(calendar.schoolSessions(first, 14))
@@ -40,10 +40,13 @@ test.each([
   [Date.UTC(2024, 0, 1), 2023, '2023-09-01', '2026-08-31'],
   [Date.UTC(2026, 11, 1), 2025, '2025-09-01', '2027-08-31'],
   [Date.UTC(2026, 5, 1), 2020, '2020-09-01', '2026-08-31'],
-])('covers, at time %i and with first year %s, the days from %s to %s', (now, firstYear, first, last) => {
-  const { sessions } = createCalendar(ids, now, firstYear)
-  expect([sessions[0]?.day, sessions.at(-1)?.day]).toEqual([dayNumber(first), dayNumber(last)])
-})
+])(
+  'the school calendar at time %i with first year %s covers the days from %s to %s',
+  (now, firstYear, first, last) => {
+    const { sessions } = createCalendar(ids, now, firstYear)
+    expect([sessions[0]?.day, sessions.at(-1)?.day]).toEqual([dayNumber(first), dayNumber(last)])
+  },
+)
 
 test.each([
   ['2026-03-02', 'school'],
@@ -56,11 +59,11 @@ test.each([
   ['2026-05-25', 'holiday'],
   ['2025-10-28', 'holiday'],
   ['2026-08-03', 'holiday'],
-])('classifies %s as %s', (date, kind) => {
+])('the school calendar classifies %s as %s', (date, kind) => {
   expect(dayKindOf(dayNumber(date))).toBe(kind)
 })
 
-test('has 190 to 195 school days and five training days in each school year', () => {
+test('the school calendar has 190 to 195 school days and five training days in each school year', () => {
   for (let year = 2018; year <= 2030; year += 1) {
     const first = dayNumber(`${year}-09-01`)
     const all = Array.from({ length: dayNumber(`${year + 1}-09-01`) - first }, (_, at) =>

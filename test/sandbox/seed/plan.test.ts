@@ -7,7 +7,7 @@ import { classNameOn, createRoster } from '../../../src/sandbox/seed/pupils.ts'
 
 const ids = createIdentities(1)
 
-/** The first and last days of school years, the fixed weeks, and days in between. */
+/** The first and last days of school years, days in the fixed weeks, and other days. */
 const days = [
   '2024-01-10',
   '2025-09-01',
@@ -36,7 +36,7 @@ describe.each(days)('createRoster on %s', (date) => {
     },
   )
 
-  test('puts the first 30 learners in class 4B at both scales', () => {
+  test('assigns the first 30 learners to class 4B at both scales', () => {
     expect(new Set(classPlan.entries.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
       new Set(['4B']),
     )
@@ -69,7 +69,7 @@ describe.each(days)('createRoster on %s', (date) => {
 
 const order = ['Current', 'Leaver', 'Future']
 
-test('has the current class on roll in the fixed weeks even if the school is created years later', () => {
+test('keeps the current class on roll in the fixed weeks even if the school is created years later', () => {
   for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
     for (const place of createRoster(1, ids, 'class', dayNumber(date)).entries.slice(0, 30))
       expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')
