@@ -45,9 +45,9 @@ const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply:
   ['the key id of the answers', "update journal_answers set key_id = 'c1'", /no damage was found/, unknown],
 ] // prettier-ignore
 
-describe('product 3: adopting a journal whose bits were flipped', () => {
+describe('adoption of a journal whose bits were flipped', () => {
   it.each(flips)(
-    'serves stored and new batches again after flipped bits in %s',
+    'lets the adapter answer stored and new batches again after bits were flipped in %s',
     async (_what, sql, says, reply) => {
       const upstream = await startUpstream(keepMarks())
       const journal = journalFile({ encrypted: true })

@@ -17,17 +17,20 @@ const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
   list?.some(({ address }) => address === '::1'),
 )
 
-it.skipIf(!hasIpv6)('listens on an IPv6 address and reports a URL that can be opened', async () => {
-  const app = createApp(parseConfig({ journal, listen: { host: '::1', port: 0 }, upstreams }), {
-    logLevel: 'silent',
-  })
-  const { url, port } = await app.listen()
-  onTestFinished(() => app.close())
-  expect(new URL(url).port).toBe(String(port))
-  expect(new URL(url).hostname).toBe('[::1]')
-})
+it.skipIf(!hasIpv6)(
+  'the adapter listens on an IPv6 address and reports a URL that can be opened',
+  async () => {
+    const app = createApp(parseConfig({ journal, listen: { host: '::1', port: 0 }, upstreams }), {
+      logLevel: 'silent',
+    })
+    const { url, port } = await app.listen()
+    onTestFinished(() => app.close())
+    expect(new URL(url).port).toBe(String(port))
+    expect(new URL(url).hostname).toBe('[::1]')
+  },
+)
 
-it('reports a configuration error when it cannot listen', async () => {
+it('the adapter reports a configuration error when it cannot listen', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
@@ -42,13 +45,13 @@ it('reports a configuration error when it cannot listen', async () => {
   await app.close()
 })
 
-it('can be closed before it listens, and closed twice', async () => {
+it('the adapter can be closed before it listens, and can be closed twice', async () => {
   const app = createApp(parseConfig({ journal, listen: { port: 0 }, upstreams }), { logLevel: 'silent' })
   await app.close()
   await app.close()
 })
 
-it('rejects bytes that are not HTTP and keeps serving', async () => {
+it('the adapter rejects bytes that are not HTTP and keeps serving', async () => {
   const { port } = await startAdapter('http://127.0.0.1:1')
   for (const bytes of ['\u0016\u0003\u0001', 'GET / HTTP/9.9\r\n\r\n']) {
     const reply = await exchange(port, bytes)
@@ -67,7 +70,7 @@ it.each([
     'a header field of a POST',
     `POST / HTTP/1.1\r\nX-Long: ${'x'.repeat(200_000)}\r\nContent-Length: 9\r\n\r\n{}`,
   ],
-])('answers a complete 431 when %s is too long', async (_name, request) => {
+])('the adapter sends a complete 431 response when %s is too long', async (_name, request) => {
   const { port } = await startAdapter('http://127.0.0.1:1')
   const message = 'The request line and header fields are too long.'
   const body = JSON.stringify({ statusCode: 431, message })
@@ -81,7 +84,7 @@ it.each([
   ])
 })
 
-it('accepts a request target of 100 KiB, because a next link can be long', async () => {
+it('the adapter accepts a request target of 100 KiB, because a next link can be long', async () => {
   const { port } = await startAdapter('http://127.0.0.1:1')
   const long = `GET /healthz?${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
   expect(await exchange(port, long)).toMatch(/^HTTP\/1\.1 200 /)

@@ -19,9 +19,9 @@ import { sandboxHeaders, testNow } from '../sandbox/start-sandbox.ts'
 import { batchOf, batchPath } from '../support/batch-request.ts'
 import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 
-/** Time between two clients in milliseconds. A client starts even if earlier clients have no answers yet. */
+/** The time between the starts of two clients in milliseconds. A client starts even if earlier clients have no answers yet. */
 const EVERY_MS = 60
-/** Time in milliseconds after which a client gives up. */
+/** The time in milliseconds after which a client gives up. */
 const PATIENCE_MS = 3_000
 const WITHIN_MS = 2_000
 
@@ -139,7 +139,7 @@ function report(what: string, sinceMs: number, firsts: readonly number[]): numbe
   return took
 }
 
-describe.skipIf(missingPostgres() !== undefined)('rollback to V2 under load, with two instances', () => {
+describe.skipIf(missingPostgres() !== undefined)('a rollback to V2 under load, with two instances', () => {
   test.each([
     ['V3 answers', 'none'],
     ['V3 refuses connections', 'refused'],

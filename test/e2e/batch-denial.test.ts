@@ -33,7 +33,7 @@ function learnerOf(seen: SeenRequest): number {
 
 describe('a batch whose credentials V3 denies', () => {
   it.each([401, 403])(
-    'is answered %i as a whole in the form of the gateway, and nothing more is posted',
+    'gets one response with status %i in the error format of the gateway, and the adapter posts no further records',
     async (status) => {
       const { upstream, adapter } = await startWithV3(denied(status), onePartner({ v3: { concurrency: 4 } }))
       const reply = await postBatch(adapter, batchOf([...flatRecords(30), '{"a"']))
@@ -50,7 +50,7 @@ describe('a batch whose credentials V3 denies', () => {
   )
 
   it.each(['', '<html>', '{"error":{}}'])(
-    'gets a text of the adapter when the body of the denial has no message: %j',
+    'gets an error message of the adapter when V3 sends no message, with the body %j',
     async (body) => {
       const { adapter } = await startWithV3(replyWith(401, body))
       const reply = await postBatch(adapter, batchOf(flatRecords(1)))
@@ -61,7 +61,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('gets the denial in each denied part once V3 has answered one record without a denial', async () => {
+  it('gets the denial in the part of each denied record once V3 has answered another record without a denial', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
     const parts = await postRecords(adapter, flatRecords(4))
@@ -77,7 +77,7 @@ describe('a batch whose credentials V3 denies', () => {
     ['refused', replyWith(400, { error: { code: 'Z1', message: '' } }), { status: 400, codes: ['Z1'] }],
     ['lost', replyWith(500), { status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
   ])(
-    'has all remaining records posted when one of the first records was not denied but %s',
+    'has its remaining records posted when one of the first records was %s rather than denied',
     async (_name, late, expected) => {
       const upstream = await startUpstream(
         byLearner((learner) => async (seen, response) => {
@@ -98,7 +98,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('keeps the order of a key when the adapter stops posting and resumes', async () => {
+  it('has the records of one learner and event posted in order when the adapter stops posting and resumes', async () => {
     const records = [
       flatRecord(1, { Comment: 'a' }),
       flatRecord(2),

@@ -25,8 +25,8 @@ async function startHeld() {
   return { upstream, adapter, release, held }
 }
 
-describe('records in flight', () => {
-  it('sends records of one learner and event one after another, and other records concurrently', async () => {
+describe('the adapter, while it posts the records of a batch', () => {
+  it('posts the records of one learner and event one after another, and other records concurrently', async () => {
     const running = new Map<string, number>()
     const order: string[] = []
     let most = 0
@@ -41,7 +41,7 @@ describe('records in flight', () => {
       )
       expect(running.get(key)).toBe(1)
       order.push(/"Comment":"([^"]*)"/.exec(seen.body)?.[1] ?? '')
-      await upstream.arrived(5) // the first five wait for each other
+      await upstream.arrived(5) // The first five records wait for each other.
       running.set(key, 0)
       response.end(echoOf(seen))
     })
@@ -79,11 +79,11 @@ describe('records in flight', () => {
     expect([upstream.seen.length, upstream.connections()]).toEqual([40, 3])
   })
 
-  it('batch-wire A7: sends the first parts while the upstream still holds later records', async () => {
+  it('sends the first parts of the reply while V3 still holds later records (batch-wire A7)', async () => {
     const { upstream, adapter, release, held } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(6))
     await upstream.arrived(2)
-    expect(client.text).toBe('') // the status is held until the first outcome
+    expect(client.text).toBe('') // The adapter sends the status of the reply only once it has the first outcome.
     release(1)
     expect(await client.until(/Content-ID: 1[^]*"AttendanceHistorys":\[\]\}/)).not.toContain('Content-ID: 2')
     await upstream.arrived(3)
@@ -94,7 +94,7 @@ describe('records in flight', () => {
     expect(await client.until('--\r\n\r\n0\r\n\r\n')).toContain('Content-ID: 6')
   })
 
-  it('posts every record when the client disconnects in the middle', async () => {
+  it('posts every record even if the client disconnects in the middle', async () => {
     const { upstream, adapter, release } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(30))
     await upstream.arrived(2)
@@ -108,7 +108,7 @@ describe('records in flight', () => {
   })
 })
 
-describe('close', () => {
+describe('closing the adapter', () => {
   it('finishes a batch in progress and refuses new connections', async () => {
     const { upstream, adapter, release } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(9))

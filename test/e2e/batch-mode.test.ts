@@ -20,59 +20,62 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 
 const formats = ['multipart', 'json'] as const
 
-describe.each(formats)('a class of 30 in a V3 batch in the format %s', (batchFormat) => {
-  it('takes a single call that does not wait at five calls a second, and gets 201 for every record', async () => {
-    const sandbox = await startSandbox({ callsPerSecond: 5 })
-    const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
-    const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
-    const register = await sandboxRegister(sandbox, 30)
-    const startedMs = performance.now()
-    const reply = await postBatch(adapter, register.batch, register.headers)
-    expect(performance.now() - startedMs).toBeLessThan(4_900)
-    expect(outcomesOf(reply)).toEqual(created(30))
-    expect(await register.written()).toEqual(register.learners)
-  })
+describe.each(formats)(
+  'the adapter, when it posts a register of 30 marks as V3 batches in the format %s',
+  (batchFormat) => {
+    it('makes a single call, which a limit of five calls a second does not delay, and returns 201 for every record', async () => {
+      const sandbox = await startSandbox({ callsPerSecond: 5 })
+      const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
+      const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
+      const register = await sandboxRegister(sandbox, 30)
+      const startedMs = performance.now()
+      const reply = await postBatch(adapter, register.batch, register.headers)
+      expect(performance.now() - startedMs).toBeLessThan(4_900)
+      expect(outcomesOf(reply)).toEqual(created(30))
+      expect(await register.written()).toEqual(register.learners)
+    })
 
-  it('does not let a rejected record fail another record', async () => {
-    const sandbox = await startSandbox()
-    const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'batch', batchFormat } }))
-    const register = await sandboxRegister(sandbox, 5)
-    const body = register.batch.body.replaceAll(register.learners[1] ?? '', guid(7))
-    const parts = readBatchReply(await postBatch(adapter, { ...register.batch, body }, register.headers))
-    expect(parts.map(({ status }) => status).sort()).toEqual([201, 201, 201, 201, 400])
-    expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
-  })
+    it('returns 201 for the other records when V3 rejects one record', async () => {
+      const sandbox = await startSandbox()
+      const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'batch', batchFormat } }))
+      const register = await sandboxRegister(sandbox, 5)
+      const body = register.batch.body.replaceAll(register.learners[1] ?? '', guid(7))
+      const parts = readBatchReply(await postBatch(adapter, { ...register.batch, body }, register.headers))
+      expect(parts.map(({ status }) => status).sort()).toEqual([201, 201, 201, 201, 400])
+      expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
+    })
 
-  it('reports "not applied" when V3 rejects a batch in mode batch, and posts records one by one in mode auto', async () => {
-    const sandbox = await startSandbox({ batch: false })
-    const register = await sandboxRegister(sandbox, 5)
-    const [strict, auto] = await Promise.all(
-      ['batch', 'auto'].map((writeMode) =>
-        startAdapter(sandbox.url, onePartner({ v3: { writeMode, batchFormat } })),
-      ),
-    )
-    if (strict === undefined || auto === undefined) throw new Error('no adapter')
-    const refused = readBatchReply(await postBatch(strict, register.batch, register.headers))
-    expect(failuresOf(refused)).toEqual(Array(5).fill({ status: 502, codes: ['ADP_UPSTREAM_PROTOCOL'] }))
-    expect(await register.written()).toEqual([])
-    const taken = readBatchReply(await postBatch(auto, register.batch, register.headers))
-    expect(failuresOf(taken)).toEqual(created(5))
-    expect(await register.written()).toEqual(register.learners)
-  })
+    it('reports every record as not applied in write mode batch if V3 supports no batches, and posts the records one by one in write mode auto', async () => {
+      const sandbox = await startSandbox({ batch: false })
+      const register = await sandboxRegister(sandbox, 5)
+      const [strict, auto] = await Promise.all(
+        ['batch', 'auto'].map((writeMode) =>
+          startAdapter(sandbox.url, onePartner({ v3: { writeMode, batchFormat } })),
+        ),
+      )
+      if (strict === undefined || auto === undefined) throw new Error('no adapter')
+      const refused = readBatchReply(await postBatch(strict, register.batch, register.headers))
+      expect(failuresOf(refused)).toEqual(Array(5).fill({ status: 502, codes: ['ADP_UPSTREAM_PROTOCOL'] }))
+      expect(await register.written()).toEqual([])
+      const taken = readBatchReply(await postBatch(auto, register.batch, register.headers))
+      expect(failuresOf(taken)).toEqual(created(5))
+      expect(await register.written()).toEqual(register.learners)
+    })
 
-  it('reports every record as unknown, and repeats none, when the connection is lost after V3 applied the batch', async () => {
-    const sandbox = await startSandbox()
-    const register = await sandboxRegister(sandbox, 4)
-    await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
-    const adapter = await startAdapter(
-      sandbox.url,
-      onePartner({ v3: { writeMode: 'auto', batchFormat, batchRecordMs: 1 } }),
-    )
-    const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
-    expect(failuresOf(parts)).toEqual(Array(4).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }))
-    expect(await register.written()).toEqual(register.learners)
-  })
-})
+    it('reports every record as unknown, and resends none, when the connection is lost after V3 applied the batch', async () => {
+      const sandbox = await startSandbox()
+      const register = await sandboxRegister(sandbox, 4)
+      await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
+      const adapter = await startAdapter(
+        sandbox.url,
+        onePartner({ v3: { writeMode: 'auto', batchFormat, batchRecordMs: 1 } }),
+      )
+      const parts = readBatchReply(await postBatch(adapter, register.batch, register.headers))
+      expect(failuresOf(parts)).toEqual(Array(4).fill({ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }))
+      expect(await register.written()).toEqual(register.learners)
+    })
+  },
+)
 
 it('the adapter accepts the complete parts of a V3 batch reply that breaks off', async () => {
   const sandbox = await startSandbox()
@@ -108,7 +111,7 @@ describe('V3 batches', () => {
     expect(sizes).toEqual([100, 100, undefined])
   })
 
-  it('never contain two records of one learner and event, but send the newer record in a later call', async () => {
+  it('never contain two records of one learner and event, because the newer record goes into a later batch', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
@@ -118,7 +121,7 @@ describe('V3 batches', () => {
     expect(minutes).toEqual(['11', '22', '33'])
   })
 
-  it('are posted again as a whole after a 429, because nothing was applied', async () => {
+  it('are posted again as a whole after a 429, because V3 applied no record', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
       const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
@@ -133,7 +136,7 @@ describe('V3 batches', () => {
     [413, 20, [20, 10, 5, 5, 5, 5]],
     [429, 10, [10, 5, 5]],
   ])(
-    'are split without losing a record when V3 says with %s that they are too long',
+    'are split, without losing a record, when V3 rejects them as too large with status %s',
     async (status, count, sizes) => {
       const seenSizes: number[] = []
       const upstream = await startUpstream((seen, response) => {
@@ -163,7 +166,7 @@ describe('V3 batches', () => {
     expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
-  it('deny the whole request when V3 denies the batch', async () => {
+  it("cause one denial of the client's whole request when V3 denies them", async () => {
     const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const reply = await postBatch(adapter, batchOf(flatRecords(8)))

@@ -21,7 +21,7 @@ const reset: Answer = (_seen, response) => {
   response.socket?.resetAndDestroy()
 }
 
-/** Writes the bytes unchanged and then leaves the connection open or closes it. */
+/** Writes the bytes unchanged, and then leaves the connection open or closes the connection. */
 function raw(text: string, end: boolean): Answer {
   return (_seen, response: ServerResponse) => {
     response.socket?.write(text)
@@ -32,8 +32,8 @@ function raw(text: string, end: boolean): Answer {
 const unknown = [{ status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }]
 const unavailable = [{ status: 503, codes: ['ADP_UPSTREAM_UNAVAILABLE'] }]
 
-describe('a batch sent to V3', () => {
-  it('service.md 4.2: sends each record once and answers it with its own part, in request order', async () => {
+describe('the adapter, when a client posts a batch', () => {
+  it('posts each record to V3 once and returns one part for each record, in request order (service.md 4.2)', async () => {
     const { upstream, adapter } = await startWithV3()
     const records = [flatRecord(1, { MinutesLate: 7, Comment: 'café \u2028 \ud800' }), flatRecord(2)]
     const reply = await postBatch(adapter, batchOf(records))
@@ -63,7 +63,7 @@ describe('a batch sent to V3', () => {
     )
   })
 
-  it('answers 503 for every record when the upstream is stopped', async () => {
+  it('answers 503 for every record when V3 is stopped', async () => {
     const { upstream, adapter } = await startWithV3()
     await upstream.close()
     const parts = await postRecords(adapter, flatRecords(40))
@@ -95,21 +95,24 @@ describe('a batch sent to V3', () => {
     ['gets 504', replyWith(504)],
     ['gets 600', raw('HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', false)],
   ] // prettier-ignore
-  it.each(unclear)('reports the outcome of a record as unknown when the post %s', async (_name, answer) => {
-    const { upstream, adapter } = await startWithV3(answer, { v3: quick })
-    const parts = await postRecords(adapter, [flatRecord(1)])
-    expect(failuresOf(parts)).toEqual(unknown)
-    expect(upstream.seen.length).toBe(1)
-    expect(adapter.events()).toContainEqual(
-      expect.objectContaining({
-        msg: 'batch answered',
-        accepted: 0,
-        refused: 0,
-        notApplied: 0,
-        unknown: 1,
-      }),
-    )
-  })
+  it.each(unclear)(
+    'reports the outcome of a record as unknown when the post to V3 %s',
+    async (_name, answer) => {
+      const { upstream, adapter } = await startWithV3(answer, { v3: quick })
+      const parts = await postRecords(adapter, [flatRecord(1)])
+      expect(failuresOf(parts)).toEqual(unknown)
+      expect(upstream.seen.length).toBe(1)
+      expect(adapter.events()).toContainEqual(
+        expect.objectContaining({
+          msg: 'batch answered',
+          accepted: 0,
+          refused: 0,
+          notApplied: 0,
+          unknown: 1,
+        }),
+      )
+    },
+  )
 
   const declined: [name: string, answer: Answer, code: string, status: number][] = [
     ['503', replyWith(503), 'ADP_UPSTREAM_UNAVAILABLE', 503],
@@ -120,7 +123,7 @@ describe('a batch sent to V3', () => {
     ['307', replyWith(307, '', { Location: 'http://127.0.0.1:1/' }), 'ADP_UPSTREAM_PROTOCOL', 502],
   ] // prettier-ignore
   it.each(declined)(
-    'reports a record as not applied after %s when the budget leaves no time for a retry',
+    'reports a record as not applied when V3 answers %s and the budget leaves no time for a retry',
     async (_name, answer, code, status) => {
       const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -145,7 +148,7 @@ describe('a batch sent to V3', () => {
     ['a body that breaks off', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
   ] // prettier-ignore
   it.each(refusals)(
-    'service.md 7: reports a rejection in the form of %s as 400 with one SequenceID',
+    'reports a rejection by V3 in the form of %s as 400 with one SequenceID (service.md 7)',
     async (_name, answer, codes) => {
       const { adapter } = await startWithV3(answer)
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -156,7 +159,7 @@ describe('a batch sent to V3', () => {
     },
   )
 
-  it('batch-wire A5: answers every other record when one record fails', async () => {
+  it('answers every other record when one record fails (batch-wire A5)', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.body.includes(guid(2)))
         return replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
@@ -180,7 +183,7 @@ describe('a batch sent to V3', () => {
     }) // prettier-ignore
   })
 
-  it('posts over a new connection when the upstream has closed an idle one', async () => {
+  it('posts over a new connection when V3 has closed an idle one', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       response.end(echoOf(seen))
       if (seen.index === 0) response.on('finish', () => response.socket?.end())
@@ -191,7 +194,7 @@ describe('a batch sent to V3', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('reports posted records as unknown, and posts nothing more, when the budget ends', async () => {
+  it('reports posted records as unknown, and posts no further records, when the budget ends', async () => {
     const upstream = await startUpstream(() => undefined)
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 400, concurrency: 3 } }))
     const parts = await postRecords(adapter, flatRecords(8))

@@ -16,8 +16,8 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 
 const key = 'Ocp-Apim-Subscription-Key: client-key\r\nAuthorization: bearer client-token\r\n'
 
-describe('a post to the upstream for a record of a batch', () => {
-  it('batch-wire F24: carries only the outer credentials, whatever the inner requests say', async () => {
+describe('a post to V3 for a record of a batch', () => {
+  it('carries only the credentials of the outer request, whatever the inner requests contain (batch-wire F24)', async () => {
     const { upstream, adapter } = await startWithV3()
     const inner = [
       'Authorization: bearer inner',
@@ -59,8 +59,8 @@ describe('a post to the upstream for a record of a batch', () => {
   })
 })
 
-describe('the request around a batch', () => {
-  it('is accepted under any path prefix and in any case', async () => {
+describe('the outer request of a batch', () => {
+  it('is accepted under any path prefix and in any letter case', async () => {
     const adapter = await startAdapter((await startUpstream()).url)
     const { headers, body } = batchOf([flatRecord(1)])
     const paths = ['/V2/Attendance/$batch', '/v2/attendance/%24BATCH', '/a/b%20c/V2/Attendance/$batch/', '/x/V2/Attendance/$batch?y=%zz'] // prettier-ignore
@@ -71,7 +71,7 @@ describe('the request around a batch', () => {
   })
 
   it.each(['GET', 'PUT', 'DELETE', 'PATCH'] as const)(
-    'is answered 405 when a %s is sent to $batch',
+    'gets 405 when the method is %s instead of POST',
     async (method) => {
       const adapter = await startAdapter('http://127.0.0.1:1')
       const reply = await adapter.request(method, batchPath)
@@ -98,7 +98,7 @@ describe('the request around a batch', () => {
     ['with a key that no partner has', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
   ] // prettier-ignore
   it.each(denied)(
-    'is answered 401 in the form of the gateway, and nothing is posted, when it comes %s',
+    'gets 401 in the error format of the gateway, and no record is posted, when it comes %s',
     async (_name, headers, message) => {
       const upstream = await startUpstream()
       const partner = {
@@ -137,7 +137,7 @@ describe('the request around a batch', () => {
     ['a Host with a quote', 'Host: a"b\r\n'],
     ['a Host with user information', 'Host: u@a\r\n'],
     ['an empty Host', 'Host: \r\n'],
-  ])('RFC 9112 3.2: is rejected when it has %s', async (_name, host) => {
+  ])('is rejected when it has %s (RFC 9112 3.2)', async (_name, host) => {
     const { upstream, adapter } = await startWithV3()
     for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
       const reply = await exchange(
@@ -150,7 +150,7 @@ describe('the request around a batch', () => {
     expect(upstream.seen).toEqual([])
   })
 
-  it('gets its 413 while the client is still sending', async () => {
+  it('gets 413 while the client is still sending, if the body is too large', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { limits: { maxBodyBytes: 3_000 } })
     const client = await RawClient.open(adapter.port)
     const length = 40_000_000
@@ -159,7 +159,7 @@ describe('the request around a batch', () => {
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 413 [^]*"code":"ADP_TOO_LARGE"/)
   })
 
-  it('is answered 503 with Retry-After when the bodies in progress fill the budget', async () => {
+  it('gets 503 with Retry-After when the bodies of other requests in progress fill the memory budget', async () => {
     const upstream = await startUpstream(() => undefined)
     const { headers, body } = batchOf(flatRecords(4))
     const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 12 } })
@@ -175,8 +175,8 @@ describe('the request around a batch', () => {
   })
 })
 
-describe('the form of the reply', () => {
-  it('batch-wire A6: is flat in layout flat, even for a client that names an OData version', async () => {
+describe('the reply to a batch', () => {
+  it('has the layout flat if it is configured, even for a client that names an OData version (batch-wire A6)', async () => {
     const adapter = await startAdapter((await startUpstream()).url, onePartner({ layout: 'flat' }))
     const reply = await postBatch(adapter, batchOf(flatRecords(2)), { 'OData-MaxVersion': '4.0' })
     expect(readBatchReply(reply).length).toBe(2)
@@ -187,7 +187,7 @@ describe('the form of the reply', () => {
     ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
     ['drop', 0, { accepted: 0, refused: 1, notApplied: 2, unknown: 0 }],
   ])(
-    'service.md 4.2: is a single 200 without parts when the ids differ; the quirk mismatch=%s posts %i records',
+    'is a single 200 without parts when the ids in the header and the body differ; the quirk mismatch=%s posts %i records (service.md 4.2)',
     async (mismatch, count, tally) => {
       const upstream = await startUpstream((seen, response) => {
         if (seen.body.includes(guid(1))) response.destroy()

@@ -8,7 +8,7 @@ import { journalFile } from './support/journal-file.ts'
 const MINUTE_MS = 60_000
 const START_MS = Date.parse('2026-06-10T10:00:00.123Z')
 
-describe('a clock that is set back by an hour', () => {
+describe('an adapter whose clock is set back by an hour', () => {
   it.each([
     ['without a journal', undefined],
     ['with a journal', 'sqlite'],
@@ -32,7 +32,7 @@ describe('a clock that is set back by an hour', () => {
     nowMs -= 60 * MINUTE_MS
     const fault = { method: 'POST', path: 'AttendanceRecords', kind: 'reset', apply: false, count: 1 }
     await sandbox.put('faults', fault)
-    // The first mark was overwritten, so only another post restores what the client sent.
+    // The second mark has overwritten the first, so the client's mark is restored only if the adapter posts again.
     expect(await send('one', 'c')).toEqual(created)
     const filter = `Attendee/ExternalID eq ${learners[0]} and Event/ExternalID eq ${events[2]}`
     const path = `/Attendance/V3/AttendanceRecords?$filter=${encodeURIComponent(filter)}`

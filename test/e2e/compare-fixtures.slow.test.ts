@@ -8,7 +8,7 @@ import { loadFixtures } from './support/fixture.ts'
 const credentials =
   'Connection: close\r\nOcp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n'
 
-it("finds differences between shadow and the legacy face only in the adapter's own error codes, over all fixtures", async () => {
+it("comparison over all fixtures finds only the adapter's own error codes as differences between V2 and the adapter's replies at shadow", async () => {
   const { v2Url, v3Url } = await startFaces()
   const { adapter, compared } = await startCompared(v2Url, v3Url, { compare: { settleMs: 0 } })
   for (const { bytes } of await loadFixtures()) {

@@ -39,13 +39,12 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   const write = async ({ adapter }: ComparedPartner, ...marks: readonly object[]): Promise<void> => {
     expect((await postBatch(adapter, batchOf(marks), sandboxHeaders)).status).toBe(200)
   }
-  /** Builds the mark of a learner and a correction of that mark. */
   const pairOf = ({ mark }: ComparedFaces, learner: number) =>
     [mark(learner, { Comment: 'bus' }), mark(learner, { Comment: 'train', MinutesLate: 7 })] as const
 
   const portOf = ({ v2Url, v3Url }: ComparedFaces, face: 'V2' | 'V3'): string =>
     face === 'V2' ? v2Url : v3Url
-  /** Makes reads of a face miss writes from now on, or the most recent writes. */
+  /** Makes reads of a face miss all later writes, or with `lagMs` the writes of the last `lagMs` milliseconds. */
   const lag = (faces: ComparedFaces, face: 'V2' | 'V3', lagMs?: number) =>
     fetch(`${portOf(faces, face)}/_sandbox/faults`, {
       method: 'PUT',
@@ -59,7 +58,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   ] as const
 
   it.each(sides)(
-    'reports a mark as unknown at %s that another instance has corrected, in either order',
+    'reports a mark as unknown at stage %s if the other instance has written a correction of the mark, in either order',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       // The other face shows no mark before all marks are written.
@@ -85,7 +84,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   )
 
   it.each(sides)(
-    'finds what one face shows differently at %s, for corrected marks as well',
+    'reports the marks that one interface shows differently at stage %s, for corrected marks as well',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       const { learners, events } = faces.samples
@@ -110,7 +109,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
     },
   )
 
-  it('finds what V3 stores differently from its reply, although both faces show the mark later', async () => {
+  it('reports a difference when V3 stores other values than its reply shows, even if both interfaces show the stored values', async () => {
     const faces = await startFaces()
     await faces.put('values', { echo: 'posted', clock: 'server', comments: [{ cut: 1 }] })
     const [one] = await start(faces.v2Url, faces.v3Url, { ...sides[1][3], compare: { settleMs: 200 } })
@@ -120,7 +119,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
     expect(foundBy(one, 'readBack')).toHaveLength(2)
   })
 
-  it('leaves V2 alone after V2 answered 429 to a client of one instance whose exchange is not compared', async () => {
+  it("sends no reads to V2 after V2 answered 429 to a client of another instance, even if that client's exchange is not compared", async () => {
     const { v3Url, mark } = await startFaces()
     const v2 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }))
     const url = await postgres.createDatabase()
@@ -148,7 +147,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
     expect(v2.seen.filter(({ method }) => method === 'GET')).toEqual([])
   })
 
-  it('leaves a side alone after that side answered 429 to a comparison of one instance', async () => {
+  it('sends no reads to V3 after V3 answered 429 to a comparison of another instance', async () => {
     const { v2Url, mark } = await startFaces()
     const v3 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }) satisfies Answer)
     const [one, other] = await start(v2Url, v3.url, { compare: { settleMs: 50 }, v3: { callsPerSecond: 50 } })

@@ -9,7 +9,7 @@ import { startCompared } from './support/compared-partner.ts'
 const quick = { compare: { settleMs: 200 } }
 const path = '/x/V2/Attendance/AttendanceRecords'
 
-describe('a read at shadow that only V2 answers', () => {
+describe('a read at shadow that V2 answers and V3 rejects', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const ofOne = `$filter=Learner%20eq%20${id}`
 
@@ -94,7 +94,7 @@ describe('a write at shadow', () => {
     ])
   })
 
-  it('is reported with exactly one difference when one place of a reply was changed', async () => {
+  it("is reported with exactly one difference when one value in V2's reply was changed", async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const changes: [string, (text: string) => string, string[]][] = [
       ['a field', (text) => text.replace('"MinutesLate":3', '"MinutesLate":4'), ['MinutesLate value']],
@@ -129,7 +129,7 @@ describe('a write at shadow', () => {
     }
   })
 
-  it('is skipped with a reason, and nothing of it is logged, when V2 sends an unreadable reply', async () => {
+  it('is skipped with a reason, and none of its values are logged, when V2 sends an unreadable reply', async () => {
     const replies: Answer[] = [
       replyWith(200, 'secret-learner', { 'Content-Type': 'text/plain' }),
       replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'gzip' }),
@@ -150,7 +150,7 @@ describe('a write at shadow', () => {
     expect(adapter.log.join()).not.toContain('secret-learner')
   })
 
-  it('is skipped when V2 rejects it, and is not offered when V2 has never accepted its client', async () => {
+  it('is skipped when V2 rejects it, and is not offered for comparison when V2 has never accepted its client', async () => {
     let isUp = false
     const v2 = await startUpstream((seen, response) =>
       replyWith(isUp ? 200 : 503, 'secret-learner', { 'Content-Type': 'text/plain' })(seen, response),
@@ -203,8 +203,8 @@ describe('a read at shadow', () => {
   })
 })
 
-describe('an exchange that is not compared', () => {
-  it('is not offered at legacy, nor if compare.percent is 0', async () => {
+describe('comparison', () => {
+  it('is not offered an exchange at legacy, nor if compare.percent is 0', async () => {
     const v2 = await startUpstream(replyWith(200, { value: [] }))
     for (const choices of [{ stage: 'legacy' }, { compare: { percent: 0 } }]) {
       const { adapter, counts } = await startCompared(v2.url, v2.url, choices)

@@ -68,8 +68,8 @@ function expectNoSecret(adapter: Adapter, text: string): void {
   expect(`${adapter.log.join('')}${text}`).not.toContain('hush')
 }
 
-describe('client credentials', () => {
-  it('service-facts 11: write to the sandbox with their own token and key', async () => {
+describe('an adapter with its own client credentials', () => {
+  it('writes to the sandbox with its own token and subscription key (service-facts 11)', async () => {
     const sandbox = await startSandbox({
       keys: ['hush-v3-key'],
       clients: [{ id: 'school-app', secret: 'hush-secret', organisation, domains: ['Attendance'] }],
@@ -80,11 +80,11 @@ describe('client credentials', () => {
     expect(statusesOf(reply)).toEqual(Array(10).fill(201))
     expect(await register.written()).toEqual(register.learners)
     const passed = await adapter.request('GET', '/V3/LearnerMedicals')
-    expect(passed.status).toBe(403) // the security domains are those of the token, not of the client
+    expect(passed.status).toBe(403) // V3 checks the security domains of the adapter's token, not those of the client.
     expectNoSecret(adapter, reply.text + passed.text)
   })
 
-  it("request one token for concurrent batches, with the form fields of the service, and do not forward the client's token", async () => {
+  it("requests one token for concurrent batches, with the form fields of the service, and does not forward the client's token", async () => {
     const service = await startService([])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     await Promise.all([1, 2, 3].map((n) => postBatch(adapter, batchOf([flatRecord(n)]))))
@@ -102,7 +102,7 @@ describe('client credentials', () => {
     expect(sent).toEqual(Array(3).fill(['Bearer hush-token-1', 'hush-v3-key']))
   })
 
-  it('renew a token once when V3 rejects it, and then send every record', async () => {
+  it('renews a token once when V3 rejects it, and then sends every record', async () => {
     const service = await startService(['hush-token-1'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await postBatch(adapter, batchOf(flatRecords(5)))
@@ -117,7 +117,7 @@ describe('client credentials', () => {
     ['a batch', (adapter: Adapter) => postBatch(adapter, batchOf(flatRecords(5)))],
     ['a passed-through read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
   ])(
-    'report a second 401 to %s as a fault of the adapter, and request no third token',
+    'reports a second 401 to %s as a fault of the adapter, and requests no third token',
     async (_what, ask) => {
       const service = await startService(['hush-token-1', 'hush-token-2'])
       const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
@@ -128,7 +128,7 @@ describe('client credentials', () => {
   )
 
   it.each(['none', 'kept'])(
-    'leave no record open when no new token is available, so that a resent batch is posted (journal: %s)',
+    'leaves no record open when it gets no new token, so that a resent batch is posted (journal: %s)',
     async (kind) => {
       let tokens = 0
       const upstream = await startUpstream((seen, response) => {
@@ -153,7 +153,7 @@ describe('client credentials', () => {
     },
   )
 
-  it('are renewed for reads too, with the same answer for a V2 read and a passed-through read', async () => {
+  it('renews the token for reads too, with the same answer for a V2 read and a passed-through read', async () => {
     const answer = replyWith(200, { value: [] })
     for (const path of ['/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true', '/V3/LearnerMedicals']) {
       const service = await startService(['hush-token-1'], answer)
@@ -166,7 +166,7 @@ describe('client credentials', () => {
     }
   }) // prettier-ignore
 
-  it('report the 401 to a streamed pass-through request as a fault of the adapter, and use a new token for the next request', async () => {
+  it('reports a 401 to a streamed pass-through request as a fault of the adapter, and uses a new token for the next request', async () => {
     const service = await startService(['hush-token-1'], replyWith(204))
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const patch = (): Promise<{ status: number }> =>
@@ -179,7 +179,7 @@ describe('client credentials', () => {
     )
   })
 
-  it('repeat nothing once V3 accepted a record', async () => {
+  it('resends no record after a 401 if V3 has accepted another record', async () => {
     const service = await startService([], (seen, response) =>
       (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),
     )
@@ -200,7 +200,7 @@ describe('client credentials', () => {
     ['resets the connection', (_seen, response) => void response.socket?.resetAndDestroy(), 503, 'ADP_UPSTREAM_UNAVAILABLE'],
   ] // prettier-ignore
   it.each(failures)(
-    'post nothing and report the failure when the token endpoint %s',
+    'posts nothing and reports the failure when the token endpoint %s',
     async (_name, answer, status, code) => {
       const service = await startUpstream(answer)
       const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
@@ -236,7 +236,7 @@ describe('a configured subscription key that V3 rejects', () => {
     await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
   ]
 
-  it("is distinguished from the client's credentials by a 502, the log and the metrics, and the client can resend", async () => {
+  it('causes a 502, a log line and a metric that differ from those of rejected client credentials, and the client can resend', async () => {
     let isMended = false
     const upstream = await startUpstream((seen, response) =>
       (isMended ? echoRecord : denying(invalidKey))(seen, response),

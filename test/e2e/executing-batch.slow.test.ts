@@ -33,14 +33,14 @@ const allOf = (...comments: string[]): string[][] => Array.from({ length: RECORD
 const pace = (resetAfterMs?: number): object => ({ kind: 'pace', ms: PACE_MS, resetAfterMs, path: '$batch', count: 1 }) // prettier-ignore
 const created = Array<number>(RECORDS).fill(201)
 
-describe('product 3: a V3 that keeps processing a $batch whose connection is lost', () => {
+describe('the adapter in front of a V3 that keeps processing a $batch after its connection is lost', () => {
   it.each([
     ['before any record', 'multipart', 0],
     ['after some records', 'multipart', 3.5 * PACE_MS],
     ['after some records', 'json', 3.5 * PACE_MS],
     ['before the last record', 'multipart', (RECORDS - 0.5) * PACE_MS],
   ])(
-    'ends with each mark written once when the connection is lost %s in the format %s',
+    'writes each mark once when the connection is lost %s in the format %s',
     async (_when, batchFormat, resetAfterMs) => {
       const sandbox = await startSandbox()
       const partners = onePartner({ v3: { ...v3, batchFormat } })
@@ -52,7 +52,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     },
   )
 
-  it('may take longer with each record without its reply being lost', async () => {
+  it('waits longer than headersMs for the reply to a batch, because each record extends the timeout', async () => {
     const sandbox = await startSandbox()
     const timeouts = { headersMs: 3 * PACE_MS }
     const adapter = await startAdapter(sandbox.url, {
@@ -64,7 +64,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     expect(statusesOf(reply)).toEqual(created)
   })
 
-  it('gets the batch again when it never began, once it can no longer apply the first copy', async () => {
+  it('posts the batch again if V3 never began it, once V3 can no longer apply the first copy', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', { kind: 'reset', apply: false, path: '$batch', count: 1 })
@@ -73,7 +73,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     expect(await marksOf(sandbox)).toEqual(allOf('first'))
   })
 
-  it('gets a correction only after the marks that are still arriving, and the correction is answered once it is accepted', async () => {
+  it('posts a correction only after the marks that V3 is still applying, and answers the correction once V3 has accepted it', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', pace(1.5 * PACE_MS))
@@ -85,7 +85,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     expect(await marksOf(sandbox)).toEqual(allOf('first', 'corrected'))
   })
 
-  it('causes a 504 when the budget ends, no posts of these keys meanwhile, and a full read-back in the background', async () => {
+  it('answers 504 when the budget ends, posts nothing for these keys meanwhile, and finishes the read-back in the background', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, {
       ...{ journal: journalFile({ encrypted: true }) },
@@ -96,7 +96,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
     const statuses = statusesOf(await postBatch(adapter, batch, sandboxHeaders))
     expect([...new Set(statuses)].sort()).toEqual([201, 504])
     const correction = statusesOf(await postBatch(adapter, await register(sandbox, 'corrected'), sandboxHeaders)) // prettier-ignore
-    // Records that were answered 503 were not sent. The marks of the other records exist.
+    // The adapter did not post records that it answered with 503. The marks of the other records exist.
     expect(new Set(correction)).toEqual(new Set([201, 503]))
     const expected = correction.map((status) => (status === 201 ? ['first', 'corrected'] : ['first']))
     await vi.waitFor(async () => {
@@ -107,7 +107,7 @@ describe('product 3: a V3 that keeps processing a $batch whose connection is los
   })
 
   it.each([['batch'], ['single']])(
-    'ends with each mark written once after kill -9 and a restart in the write mode %s',
+    'writes each mark once after kill -9 and a restart in the write mode %s',
     async (writeMode) => {
       const sandbox = await startSandbox()
       const configOf = (mode: string) => ({

@@ -70,7 +70,7 @@ function throughAdapter(fixture: Fixture): void {
     await upstream.close()
   })
 
-  it('is answered as written, wherever its bytes are cut', async () => {
+  it('gets the expected reply, wherever the bytes of the request are cut', async () => {
     const { bytes } = fixture
     const headEnd = bytes.indexOf('\r\n\r\n') + 4
     const last = bytes.length - 1
@@ -90,7 +90,7 @@ function throughAdapter(fixture: Fixture): void {
 }
 
 describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
-  it('batch-wire F28: decodes to the same result however its bytes arrive', async () => {
+  it('decodes to the same result however its bytes arrive (batch-wire F28)', async () => {
     const { body } = fixture.request
     const expected = await decodePieces(fixture, [body])
     if (fixture.reject === undefined) expect(expected).not.toHaveProperty('code')
@@ -123,7 +123,8 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
       if (!isRefused(fixture, body.subarray(0, length))) taken.push(length)
     expect(taken).toEqual([])
   }
-  if (fixture.reject === undefined) it('batch-wire F8: is never decoded when it is cut off', cutOff)
+  if (fixture.reject === undefined)
+    it('is rejected by the decoder wherever it is cut off (batch-wire F8)', cutOff)
 
   describe('sent through the adapter', () => {
     throughAdapter(fixture)
@@ -132,7 +133,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
 
 describe.each(others)('fixture $name ($rows): $title', throughAdapter)
 
-it('every rule of the wire has a fixture', async () => {
+it('every rule of docs/protocol.md has a fixture', async () => {
   const rows = new Set([...fixtures, ...others].flatMap((fixture) => fixture.rows))
   const protocol = await readFile('docs/protocol.md', 'utf8')
   const numbered = [...protocol.matchAll(/^\| ([FA]\d+) \|/gm)].map(([, row = '']) => row)
@@ -145,11 +146,11 @@ it('every rule of the wire has a fixture', async () => {
   expect(wanted.filter((row) => !rows.has(row))).toEqual([])
 })
 
-describe('the class register', () => {
+describe('the class register among the fixtures', () => {
   const register = fixtures.find(({ name }) => name === 'class-register')
   if (register === undefined) throw new Error('fixtures/class-register is missing')
 
-  it('is the body that the demonstration posts', async () => {
+  it('has the body that the demonstration posts', async () => {
     expect(register.request.body).toEqual(
       await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url)),
     )

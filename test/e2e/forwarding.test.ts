@@ -11,7 +11,7 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
-it('the adapter forwards a repeated header that may occur only once as one header, with the value that it read', async () => {
+it('the adapter forwards a header only once, with the value that it read, when a client repeats a header that may occur only once', async () => {
   const v2 = await startUpstream((_seen, response) => void response.end('ok'))
   const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
   const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })
@@ -80,7 +80,7 @@ describe('credentials that the adapter adds', () => {
   }
   const kept = { 'X-Client': 'client-key', 'X-Token': 'client-token', ETag: '"v3-key"', 'Set-Cookie': 'a=1' }
 
-  it('occur in no header of the reply, nor in its status line', async () => {
+  it('occur in no header of the reply and not in its status line, even if V3 repeats them there', async () => {
     const upstream = await startUpstream((_seen, response) => {
       const headers = Object.entries({ ...leaks, 'X-Kept': '1' }).flat()
       response.writeHead(200, `OK ${key}`, [...headers, ...Object.entries(kept).flat()]).end(`body ${key}`)
@@ -100,7 +100,7 @@ describe('credentials that the adapter adds', () => {
     expect(body).toContain(`body ${key}`)
   })
 
-  it('are added only in place of credentials that the client did not send', async () => {
+  it('are the only credentials that the adapter removes from reply headers: credentials of the client stay', async () => {
     const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })

@@ -41,7 +41,7 @@ async function startCanary({ onV3 = 8 } = {}) {
     written += 1
     return batchOf([mark], { batch: `batch_${written}`, changeset: `changeset_${written}` })
   }
-  /** Batches that a school sends again, because its last batch was not applied or has an unknown outcome. */
+  /** Builds the batches that a school resends, because its last batch was not applied or has an unknown outcome. */
   const failed = new Map<string, BatchText>()
   const write = async (school: string): Promise<string> => {
     const batch = failed.get(school) ?? nextBatch()
@@ -81,7 +81,7 @@ it.each([
   ['503 to everything and clients resend their batches', 503, 8, 12],
   ['503 to everything and serves a single school', 503, 1, 30],
   ['500 to everything', 500, 8, 12],
-])('a guard takes a partner back within minutes when V3 answers %s', async (_, status, onV3, most) => {
+])('a guard sends a partner back to V2 within minutes when V3 answers %s', async (_, status, onV3, most) => {
   const { adapter, store, writeAll, setFaults } = await startCanary({ onV3 })
   for (let window = 0; window < 3; window++)
     expect((await writeAll()).filter((answer) => !answer.endsWith('201'))).toEqual([])

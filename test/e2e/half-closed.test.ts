@@ -27,12 +27,12 @@ const late: Answer = async (seen, response) => {
   else void echoRecord(seen, response)
 }
 
-describe('a client that closes its side after its request', () => {
+describe('a client that closes its sending side', () => {
   it.each(
     (['v3', 'legacy'] as const).flatMap((stage) =>
       Object.entries(requests).map(([name, request]) => [name, stage, request] as const),
     ),
-  )('gets the reply to %s at stage %s', async (_name, stage, request) => {
+  )('gets the reply to %s at stage %s if the request was complete', async (_name, stage, request) => {
     const upstream = await startUpstream(late)
     const partners = [{ id: 'acme', match: { any: true }, stage }]
     const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, partners })
@@ -41,7 +41,7 @@ describe('a client that closes its side after its request', () => {
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 20[01] /)
   })
 
-  it('gets no reply, and nothing is sent, when part of the request is missing', async () => {
+  it('gets no reply, and the adapter posts nothing, if part of the request is missing', async () => {
     const { upstream, adapter } = await startWithV3(late)
     const client = await RawClient.open(adapter.port)
     client.socket.end(requests['a batch'].slice(0, -10))

@@ -12,11 +12,10 @@ import { journalFile } from './support/journal-file.ts'
 
 const batch = batchOf(flatRecords(3))
 
-/** Stamps every mark with a later time of its own. */
 const startStamping = () =>
   startUpstream(keepMarks((json) => json.replace(/"RecordedOn":"\d{4}/, '"RecordedOn":"2999')))
 
-it('product 3: a journal that is deleted in use causes 503 and "not ready", and its adoption makes new records be read back before they are posted', async () => {
+it('deleting the journal in use makes the adapter answer 503, and after adopting the journal the adapter reads new records back before it posts them', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -47,7 +46,7 @@ it('product 3: a journal that is deleted in use causes 503 and "not ready", and 
   expect(posts()).toBe(3)
 })
 
-it('product 3: damage that is found after another failure is logged, and /readyz names it', async () => {
+it('the adapter logs damage to the journal that it finds after another failure, and /readyz names the damage', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -72,8 +71,8 @@ it('product 3: damage that is found after another failure is logged, and /readyz
 })
 
 /**
- * Runs SQL on the file of a journal, as a person with access to the disk could. The function waits between its attempts, because a
- * transaction of the adapter in this process could not end otherwise.
+ * Runs SQL on the file of a journal, as a person with access to the disk could. The function retries, because a transaction of the adapter
+ * in this process would otherwise never end.
  */
 function tamper(url: string, sql: string): Promise<void> {
   return vi.waitFor(() => {
@@ -91,7 +90,7 @@ it.each([
   ['that was encrypted and then changed', true, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['that was stored in plaintext and then changed', false, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['whose request was changed', false, "update journal_payloads set body = x'00' || substr(body, 2)"],
-])('product 3: no client gets a stored reply %s', async (_what, encrypted, sql) => {
+])('the adapter sends no client a stored reply %s', async (_what, encrypted, sql) => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted })
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
@@ -100,7 +99,7 @@ it.each([
   await tamper(journal.url, sql)
   const again = await postBatch(adapter, batch)
   expect([again.status, JSON.parse(again.text)]).toMatchObject([
-    // V3 applied the records. A 503 would wrongly say that it did not.
+    // V3 applied the records, so a 503 would wrongly say that V3 did not.
     504,
     { error: { code: 'ADP_OUTCOME_UNKNOWN', details: [{ code: 'ADP_JOURNAL_DAMAGED' }] } },
   ])
@@ -110,7 +109,7 @@ it.each([
   expect((await postBatch(adapter, other)).status).toBe(200)
 }) // prettier-ignore
 
-it('product 3: open records become dead letters at once when their encrypted request was changed', async () => {
+it('open records become dead letters at once when their encrypted request in the journal was changed', async () => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted: true })
   const key = { id: 'k1', key: Buffer.from('ab'.repeat(32), 'hex') }

@@ -62,8 +62,8 @@ const unreadable = {
   remedy: expect.stringMatching(/cannot read its request\. Look the mark up/) as unknown,
 }
 
-describe('product 3: a batch that was left open', () => {
-  it('is finished although the limits were lowered below its size', async () => {
+describe('recovery of a batch that a dead instance left open', () => {
+  it('finishes the batch even if the limits are now below its size', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     const limits = { maxParts: 2, maxBodyBytes: 100 }
@@ -72,7 +72,7 @@ describe('product 3: a batch that was left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 2, 3])
   })
 
-  it('becomes a dead letter at once when its request cannot be read, and later marks do not wait for it', async () => {
+  it('makes its records dead letters at once if the request cannot be read, so that later marks do not wait for them', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: Buffer.from('of another version'), learners: [1, 2] })
     const adapter = await startAdapter(upstream.url, { journal, ...reading })
@@ -82,7 +82,7 @@ describe('product 3: a batch that was left open', () => {
     expect(statusesOf(reply)).toEqual([201, 201, 201])
   })
 
-  it('gets a dead letter only for the record that can no longer be read', async () => {
+  it('makes only the record a dead letter that can no longer be read', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const odd = { ...three, body: three.body.replace(`"Learner":"${guid(2)}"`, '"Learner":?') }
     await leave(journal, { payload: payloadOf(odd), learners: [1, 2, 3] })
@@ -91,7 +91,7 @@ describe('product 3: a batch that was left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 3])
   })
 
-  it('ends as not applied, and not as unknown, when V3 never judged it', async () => {
+  it('ends a record of an unreadable request as not applied, and not as unknown, if V3 never judged the record', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
@@ -112,11 +112,11 @@ const DAY_MS = 86_400_000
 const other = { id: 'other', match: { any: true }, v3: { readBackAfterMs: [5], budgetMs: 300 } }
 const known = { id: 'default', match: { pathPrefix: '/default' } }
 
-describe('product 3: an open record that waits for something that never comes', () => {
+describe('recovery of an open record for which the credentials or the partner are missing', () => {
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /sent nothing for a day, .* set journal\.keys/],
     ['its partner to be configured', [other], 'noPartner', /not in the configuration for a day/],
-  ])('delays newer marks of its key for at most a day while it waits for %s', async (_what, partners, reason, remedy) => {
+  ])('lets newer marks of its key wait for at most a day while it waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0
@@ -138,7 +138,7 @@ describe('product 3: an open record that waits for something that never comes', 
     expect(outcomesOf(taken)).toEqual([{ status: 201, codes: 'record' }])
   }) // prettier-ignore
 
-  it('ends as not applied, and not as unknown, when V3 never judged it', async () => {
+  it('ends the record as not applied, and not as unknown, if V3 never judged it', async () => {
     const [upstream, journal] = [await startService(), journalFile()]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     const settled = [{ position: 0, ...parked }]

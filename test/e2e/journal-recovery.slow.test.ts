@@ -23,7 +23,7 @@ async function logged(adapter: Adapter, msg: string, count = 1): Promise<Record<
   return find()
 }
 
-it('product 3: records that an instance left open are read back within 30 s after the faults end, however often the adapter died', async () => {
+it('the adapter reads records that an instance left open back within 30 s after the faults end, however often the adapter died', async () => {
   let readable = false
   const upstream = await startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(readable ? 200 : 500, { value: [] }))(seen, response),
@@ -40,7 +40,7 @@ it('product 3: records that an instance left open are read back within 30 s afte
   expect(then).toMatchObject({ accepted: 1 })
 })
 
-describe('batch-wire 3: a batch whose client was told 200', () => {
+describe('a batch whose client got 200 before the records were applied (batch-wire 3)', () => {
   const mismatch = batchOf(flatRecords(3), { boundary: 'batch_other' })
 
   it('has its records retried in the background until V3 accepts them', async () => {
@@ -62,7 +62,7 @@ describe('batch-wire 3: a batch whose client was told 200', () => {
     expect(upstream.seen.length).toBe(4)
   })
 
-  it('has its records retried with the newest credentials once V3 denies the credentials of the batch', async () => {
+  it("has its records retried with the client's newest credentials once V3 denies the credentials of the batch", async () => {
     let now = 0
     const upstream = await startUpstream((seen, response) => {
       if (now > 0 && seen.headers.authorization !== newest) return replyWith(401)(seen, response)
@@ -96,7 +96,7 @@ describe('batch-wire 3: a batch whose client was told 200', () => {
   })
 })
 
-it('product 3: a read-back uses the newest credentials once V3 denies those of the batch', async () => {
+it("a read-back uses the client's newest credentials once V3 denies those of the batch", async () => {
   let lost = ''
   const upstream = await startUpstream((seen, response) => {
     if (seen.method === 'GET') {
@@ -125,7 +125,7 @@ it('product 3: a read-back uses the newest credentials once V3 denies those of t
   expect(statesIn(journal)).toEqual([1, 1])
 })
 
-it('product 3: the adapter sends nothing that the journal cannot store', async () => {
+it('the adapter posts no record that the journal cannot store', async () => {
   const upstream = await startUpstream()
   const journal = journalFile()
   const adapter = await startAdapter(upstream.url, { journal })

@@ -34,8 +34,8 @@ const learnersOf = (seen: readonly SeenRequest[]): number[] =>
     Number((JSON.parse(body) as { Attendee: { ExternalID: string } }).Attendee.ExternalID.slice(-6)),
   )
 
-describe('product 3: the same batch again', () => {
-  it('gets the stored reply byte for byte, and nothing is posted', async () => {
+describe('a resend of a batch', () => {
+  it('gets the stored reply byte for byte, and the adapter posts nothing', async () => {
     const upstream = await startUpstream((seen, response) =>
       seen.body.includes(guid(2))
         ? replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)
@@ -58,7 +58,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets its reply in the form of the first reply, whatever the configuration says now', async () => {
+  it('gets the reply in the format of the first reply, even if the configuration has changed', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({ layout: 'flat' }) })
@@ -70,7 +70,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets the record addresses of the first reply, whatever host and path the repeated request uses', async () => {
+  it('gets the record addresses of the first reply, whatever host and path the resend uses', async () => {
     const upstream = await startUpstream()
     const settings = { journal: journalFile(), ...onePartner({ layout: 'nested' }) }
     const adapter = await startAdapter(upstream.url, settings)
@@ -90,7 +90,7 @@ describe('product 3: the same batch again', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('is a new batch for another partner, and for a record without a name', async () => {
+  it('counts as a new batch if it comes from another partner, or if it is a single record without ids', async () => {
     const upstream = await startUpstream()
     const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))
     const adapter = await startAdapter(upstream.url, { journal: journalFile(), partners })
@@ -105,7 +105,7 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(8)
   })
 
-  it('is a new batch for another V3 service', async () => {
+  it('counts as a new batch if the adapter now has another V3 service', async () => {
     const [test, live] = [await startUpstream(), await startUpstream()]
     const journal = journalFile()
     for (const { url } of [test, live]) {
@@ -116,7 +116,7 @@ describe('product 3: the same batch again', () => {
     expect([test.seen.length, live.seen.length]).toEqual([3, 3])
   })
 
-  it('joins the batch that is still running, and receives its parts as they arrive', async () => {
+  it('joins the first copy that is still in progress, and receives the parts of the reply as they arrive', async () => {
     const { answer, release } = holdAnswers(({ body }) => body.includes(guid(2)))
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const first = postBatch(adapter, batch)
@@ -131,7 +131,7 @@ describe('product 3: the same batch again', () => {
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('gets the reply when the client comes back after a disconnect, because the batch went on', async () => {
+  it('gets the reply when the client comes back after a disconnect, because the adapter has finished the batch', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const client = await RawClient.open(adapter.port, batchText(batch))
@@ -143,7 +143,7 @@ describe('product 3: the same batch again', () => {
   })
 })
 
-describe('product 3: a batch that is repeated because some of its records failed', () => {
+describe('a resend of a batch whose records partly failed', () => {
   /** Answers learner 2 with the given answers, one after another, and accepts every other learner. */
   const serve = (...answers: Answer[]) => {
     let count = 0
@@ -203,7 +203,7 @@ describe('product 3: a batch that is repeated because some of its records failed
     expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
-  it('posts a record again that was accepted once, even if its fields would be rejected now', async () => {
+  it('posts a record again that the adapter accepted once, even if the adapter would reject its fields now', async () => {
     const upstream = await serve(unavailable)
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
@@ -232,7 +232,7 @@ describe('product 3: a batch that is repeated because some of its records failed
   })
 })
 
-it('product 3: posts of one learner and event keep their order across connections', async () => {
+it('the adapter posts the records of one learner and event in order, even if they arrive on different connections', async () => {
   const { answer, release } = holdAnswers(({ index }) => index === 0)
   const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
   const named = (name: string, records: object[]) => batchOf(records, { batch: name, boundary: name })
@@ -247,7 +247,7 @@ it('product 3: posts of one learner and event keep their order across connection
 })
 
 it.each([401, 403])(
-  'batch-wire 3: a batch with two ids that was denied as a whole (%i) is posted again before its 200',
+  'the adapter posts a batch with two ids again, before it answers 200, if V3 denied the first copy as a whole (%i) (batch-wire 3)',
   async (status) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.headers.authorization === 'bearer renewed' ? echoRecord : replyWith(status))(seen, response),

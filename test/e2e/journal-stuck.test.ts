@@ -16,7 +16,7 @@ import { startOnJournal } from './support/start-on-journal.ts'
 const batch = batchOf(flatRecords(3))
 const v3 = { readBackAfterMs: [5] }
 
-describe('product 3: an outcome that the journal could not store', () => {
+describe('an outcome that the journal could not store', () => {
   it('is read back in the background as soon as the journal can be written again', async () => {
     let failures = 1
     const { upstream, journal, adapter } = await startOnJournal(
@@ -40,7 +40,7 @@ describe('product 3: an outcome that the journal could not store', () => {
   })
 })
 
-it('product 3: nothing of a batch is posted again when its stored reply has expired', async () => {
+it('the adapter posts no record of a resent batch if the stored reply has expired', async () => {
   const { upstream, adapter } = await startOnJournal(undefined, (whole) => ({
     load: async (number) => {
       const stored = await whole.load(number)
@@ -53,7 +53,7 @@ it('product 3: nothing of a batch is posted again when its stored reply has expi
   expect(upstream.seen.length).toBe(3)
 })
 
-it('a large batch is read only a few times for a client that joins it, not once per record', async () => {
+it('a client that joins a large batch makes the adapter load the batch only a few times, not once per record', async () => {
   const { answer, release } = holdAnswers()
   let loads = 0
   const { upstream, adapter } = await startOnJournal(answer, (whole) => ({

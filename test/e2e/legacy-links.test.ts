@@ -31,8 +31,8 @@ async function startSides(stage = 'legacy', sections: object = {}): Promise<Side
   return { v2, v3, adapter }
 }
 
-describe('links of V2', () => {
-  it('lead to the adapter, and next links carry the marker of V2', async () => {
+describe('links in replies of V2', () => {
+  it('lead to the adapter, and next links carry the marker /~v2 in their path', async () => {
     const { v2, adapter } = await startSides()
     const { text } = await adapter.request('GET', `${path}?$filter=x`, {
       headers: { 'Accept-Encoding': 'gzip' },
@@ -48,7 +48,7 @@ describe('links of V2', () => {
     expect(v2.seen[1]?.url).toBe(`/base${path}?$skiptoken=2`)
   })
 
-  it('stay unchanged in replies to writes, and wherever links are not rewritten', async () => {
+  it('stay unchanged in replies to writes, and in all replies if rewriteLinks is false', async () => {
     const { v2, adapter } = await startSides()
     const written = await adapter.request('POST', path, { body: '{}' })
     expect(written.text).not.toContain(adapter.url)
@@ -62,7 +62,7 @@ describe('links of V2', () => {
     expect(v2.seen.at(-1)?.headers['accept-encoding']).toBe('gzip')
   })
 
-  it('are followed on V2 at v3, but never at complete, and no write follows them', async () => {
+  it('lead a read to V2 at stage v3 but not at stage complete, and never lead a write to V2', async () => {
     const marked = `/~v2${path}?$filter=Learner%20eq%2000000000-0000-0000-0000-000000000001`
     for (const [stage, count] of [['v3', 1], ['complete', 0]] as const) {
       const { v2, adapter } = await startSides(stage)
@@ -75,35 +75,38 @@ describe('links of V2', () => {
 })
 
 describe('the adapter in front of V2', () => {
-  it.each(['legacy', 'v3'])('follows the marker of V2 at %s only to paths of V2', async (stage) => {
-    const { v2, adapter } = await startSides(stage)
-    expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
-    await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
-    // Only the start of the path shows which requests a load balancer keeps to itself.
-    for (const own of ['/metrics', '/healthz', '/readyz'])
-      expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
-    expect(v2.seen).toEqual([])
-  })
+  it.each(['legacy', 'v3'])(
+    'forwards a path with the marker /~v2 at stage %s only if it is a path of V2',
+    async (stage) => {
+      const { v2, adapter } = await startSides(stage)
+      expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
+      await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
+      // Only the start of the path shows which requests a load balancer keeps to itself.
+      for (const own of ['/metrics', '/healthz', '/readyz'])
+        expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
+      expect(v2.seen).toEqual([])
+    },
+  )
 
   it.each([
     ['a method that the path does not accept', 'DELETE', path, 405],
     ['a path with dot segments', 'GET', `${path}/../x`, 400],
     ['an ambiguous path behind the marker of V2', 'GET', '/~v2//V2/x', 400],
     ['a write to a path that no route has', 'POST', '/V2/Other', 405],
-  ] as const)('refuses %s', async (_name, method, target, status) => {
+  ] as const)('refuses %s, and V2 gets no request', async (_name, method, target, status) => {
     const { v2, adapter } = await startSides()
     expect((await adapter.request(method, target)).status).toBe(status)
     expect(v2.seen).toEqual([])
   })
 })
 
-describe('links of V3', () => {
+describe('next links in replies of V3', () => {
   const v3Page = (url: string): object => ({
     value: [],
     '@odata.nextLink': `${url}/V3/LearnerRegistrations?$skiptoken=9`,
   })
 
-  it('lead to V3 even after V2 serves again, for the client that received them', async () => {
+  it('still lead to V3 after V2 serves again, for the client that received them', async () => {
     const v2 = await startUpstream(replyWith(200, { from: 'V2' }))
     const v3 = await startUpstream((seen, response) =>
       replyWith(200, v3Page(`http://${seen.headers.host ?? ''}`))(seen, response),

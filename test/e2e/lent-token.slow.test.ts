@@ -12,7 +12,7 @@ it.each([
   ['its azp claim', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
   ['its jti claim alone', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
 ])(
-  'product 3: a write that a kill interrupted is never finished with a token of another client that differs in %s',
+  'the adapter never finishes a write, interrupted by a kill, with the token of another client that differs in %s',
   async (_what, one, other) => {
     const [own, foreign, third] = [one, other, { iss: 'idp', client_id: 'third' }].map(tokenOf) as [
       string,

@@ -21,7 +21,7 @@ describe.each([
   ['V3', 'POST', '/Attendance/V3/AttendanceRecords'],
   ['V2', 'GET', path],
   ['V2', 'POST', path],
-] as const)('address fields of a reply of %s to %s', (side, method, target) => {
+] as const)('address headers in a reply of %s to %s', (side, method, target) => {
   const start = async (answer: Answer, settings: object = {}): Promise<[Upstream, string, string[]]> => {
     const upstream = await startUpstream(answer)
     const partners = [{ id: 'acme', match: { any: true }, stage: side === 'V2' ? 'legacy' : 'v3' }]
@@ -58,14 +58,14 @@ describe('next links', () => {
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 lead back to the adapter, whatever host they name, only if their path is the requested one: %s with %s', async (name, link, back) => {
+  ])('of V3 lead back to the adapter, whatever host they name, only if their path is the requested path: %s with %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')
     expect(JSON.parse(text)).toEqual({ value: [], [name]: back === undefined ? link : adapter.url + back })
   })
 
-  it('lead back with the marker of V2 on a page of V2 in the envelope of OData V2', async () => {
+  it('of V2 in the OData V2 envelope lead back to the adapter with the marker /~v2', async () => {
     const answer: Answer = (seen, response) =>
       replyWith(200, { d: { results: [], __next: `http://${seen.headers.host ?? ''}/base${path}?$skiptoken=2` } }, json)(seen, response)
     const v2 = await startUpstream(answer)
@@ -76,7 +76,7 @@ describe('next links', () => {
   })
 }) // prettier-ignore
 
-describe('the address that clients call', () => {
+describe("the adapter's own address in links", () => {
   const next = (seen: { readonly headers: { readonly host?: string | undefined } }): object => ({
     ...{ value: [], '@odata.context': `http://${seen.headers.host ?? ''}/V3/$metadata#LearnerIdentifiers` },
     '@odata.nextLink': `http://${seen.headers.host ?? ''}/V3/LearnerIdentifiers?$skip=2`,

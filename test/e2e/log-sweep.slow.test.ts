@@ -10,7 +10,7 @@ import { type Answer, echoRecord, replyWith, startUpstream } from '../support/sc
 import { type Adapter, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
-/** Markers of all that must never be logged: everything about a learner, a mark or a client, in every form in which it travels. */
+/** Markers of everything that must never be logged: each value of a learner, a mark or a client, in every form in which it travels. */
 const learner = 'feedfeed-0000-4000-8000-00000000feed'
 const event = 'beefbeef-0000-4000-8000-00000000beef'
 const code = 'cafecafe-0000-4000-8000-00000000cafe'
@@ -58,7 +58,7 @@ function sweep(adapter: Adapter): void {
 
 describe('the log', () => {
   it.each(answers)(
-    'holds no value of a batch, a record or a passed-through request when the answer of the service is %s',
+    'holds no value of a batch, a record or a passed-through request when the answer of V3 is %s',
     async (_name, answer) => {
       const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
@@ -102,7 +102,7 @@ describe('the log', () => {
     sweep(adapter)
   })
 
-  it('holds no value when the service is unreachable', async () => {
+  it('holds no value of a request when V3 is unreachable', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     await postBatch(adapter, batch, hushed)
     await adapter.request('PATCH', `/V3/LearnerPersonals(${learner})`, { headers: hushed, body: 'HUSH' })
@@ -112,7 +112,7 @@ describe('the log', () => {
 
 describe('an encrypted journal', () => {
   it.each(answers)(
-    'holds no value in its files, their names or the metrics when the answer of the service is %s',
+    'holds no value in its files or their names, nor do the metrics, when the answer of V3 is %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

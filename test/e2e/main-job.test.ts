@@ -66,7 +66,7 @@ const forms: readonly { name: string; content: string; boundary: string }[] = [
 ]
 
 test.each(forms)(
-  'a class register $name gets 27 created and 3 refused parts in order, with 27 effects',
+  'the adapter answers a class register $name with 27 created and 3 refused parts in order, and V3 gets 27 marks',
   async ({ content, boundary }) => {
     const { status, headers, text: reply } = await post(content, boundary)
     const contentType = String(headers['content-type'])
@@ -79,7 +79,7 @@ test.each(forms)(
   },
 )
 
-describe('a batch that is cut off', () => {
+describe('a batch that breaks off', () => {
   // Cuts at every offset near a delimiter and at intervals elsewhere. The tests of the codec cut at every byte.
   const end = text.lastIndexOf('--') + 2
   const near = [...text.matchAll(/\r\n--/g)].flatMap(({ index }) => [
@@ -94,7 +94,7 @@ describe('a batch that is cut off', () => {
   ]
 
   test.each([BATCH, CHANGESET, STRANGER])(
-    'gets 400 and has no effect wherever it is cut, with %s in the header',
+    'gets 400 and writes no mark, wherever it breaks off, with %s in the header',
     async (boundary) => {
       const cuts = offsets.filter((offset) => offset < end)
       const statuses = await Promise.all(

@@ -31,7 +31,7 @@ async function post(
 }
 
 test.skipIf(postgres === undefined)(
-  'no value and no credential is in a PostgreSQL journal with a key, nor in the output of comparison and certificates',
+  'no value of a learner or a mark and no credential is in an encrypted PostgreSQL journal, nor in the output of comparison and certificates',
   async () => {
     const folder = ownFolder()
     const { url, v2Url, samples, put, mark } = await startService()

@@ -35,7 +35,7 @@ async function record(
   return stdout + stderr
 }
 
-test('comparison writes no value of a learner or a mark, and no credential', async () => {
+test('the output of comparison contains no value of a learner or a mark, and no credential', async () => {
   const folder = ownFolder()
   const temporary = join(folder, 'tmp')
   mkdirSync(temporary)
@@ -177,14 +177,14 @@ test.each([
   ['base64 at 0', Buffer.from(Buffer.from('HUSH-1f!').toString('base64'))],
   ['base64 at 1', Buffer.from(Buffer.from('xyzaHUSH-1f').toString('base64'))],
   ['base64 at 2', Buffer.from(Buffer.from('xyHUSH-1f--').toString('base64'))],
-])('the sweep finds a marker that is written as %s', (form, bytes) => {
+])('the search for markers finds a marker that is written as %s', (form, bytes) => {
   const found = findMarkers([{ name: 'here', bytes }], ['HUSH-1f'])
   expect(found.some((one) => one.startsWith('here: ') && (form === 'percent' || one.includes(form)))).toBe(
     true,
   )
 })
 
-test('the sweep finds a GUID that is written as 16 bytes', () => {
+test('the search for markers finds a GUID that is written as 16 bytes', () => {
   const guid = '41dba12f-bcce-470b-8ce4-b260ffb62649'
   const bytes = Buffer.from(guid.replaceAll('-', ''), 'hex')
   expect(findMarkers([{ name: 'here', bytes }], [guid])).toEqual([`here: bytes of ${guid}`])

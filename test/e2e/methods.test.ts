@@ -39,7 +39,7 @@ async function ask(port: number, start: string): Promise<{ status: number; allow
   return { status: Number(status), allow: /^Allow: (.*)\r$/m.exec(reply)?.[1] }
 }
 
-test('a path accepts the methods of its kind, and every other method gets 405 and is not forwarded', async () => {
+test('the adapter accepts only the methods that belong to the kind of a path, and answers 405 to every other method without forwarding it', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const reached = (): string[] => upstream.seen.splice(0).map(({ method }) => method)
   for (const [path, passed] of kinds) {
@@ -57,7 +57,7 @@ test('a path accepts the methods of its kind, and every other method gets 405 an
   }
 })
 
-test('an entry with its own methods accepts only these methods', async () => {
+test('an allow entry with its own methods makes the adapter accept only these methods', async () => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const allow = ['/V3/**', { path: '/**/Things', methods: ['PUT', 'DELETE'] }]
   const adapter = await startAdapter(upstream.url, { passThrough: { allow } })
@@ -77,7 +77,7 @@ const ofV3 =
 const asMultipart = (body: string, boundary = /^--(.*)\r/.exec(body)?.[1] ?? ''): string =>
   `Connection: close\r\nContent-Type: multipart/mixed; boundary=${boundary}\r\nContent-Length: ${body.length}\r\n`
 
-test('a V3 $batch is passed through when an entry names it, but not because of the methods of a wider pattern', async () => {
+test('the adapter passes a V3 $batch through when an allow entry names its path, but not if only a wider pattern matches', async () => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const allow = ['/**/V3/**', '/Attendance/V3/$batch']
   const adapter = await startAdapter(upstream.url, { passThrough: { allow } })
@@ -96,7 +96,7 @@ test.each([
   '/V3/$batch',
   '/V1/$batch',
   '/AttendanceServiceFarm1/OData/V1/AttendanceRecords',
-])('a V2 batch that is posted to %s is refused, and the refusal names the V2 path', async (path) => {
+])('the adapter refuses a V2 batch that is posted to %s, and its error names the V2 path', async (path) => {
   const upstream = await startUpstream(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
   const adapter = await startAdapter(upstream.url, {
     passThrough: { allow: ['/**/V3/**', '/**/V1/**', '/Attendance/V3/$batch'] },

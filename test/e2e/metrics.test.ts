@@ -11,7 +11,7 @@ const service: Answer = (seen, response) =>
   (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response)
 
 describe('GET /metrics', () => {
-  it('counts batches, reads, passed-through requests, calls to V3 and the queue', async () => {
+  it('counts batches, reads, passed-through requests and calls to V3, and shows the queue', async () => {
     const { adapter } = await startWithV3(service, onePartner({ v3: { callsPerSecond: 4 } }))
     await postBatch(adapter, batchOf([...flatRecords(3), flatRecord(4, { MinutesLate: 'x' })]))
     await adapter.request('GET', read)
@@ -55,7 +55,7 @@ describe('GET /metrics', () => {
     expect((await readSamples(adapter)).get('markbridge_in_flight_bytes')).toBe(0)
   })
 
-  it('contains no value, no key and no path', async () => {
+  it('contains no value of a request, no subscription key and no path', async () => {
     const { upstream, adapter } = await startWithV3(service)
     await postBatch(adapter, batchOf([flatRecord(1, { Comment: 'hush' })]))
     await adapter.request('GET', read)
@@ -66,7 +66,7 @@ describe('GET /metrics', () => {
       expect(text).not.toContain(marker)
   })
 
-  it('is limited to callers on the same machine, excluding clients of a proxy, unless it is opened', async () => {
+  it('is limited to direct callers on the same machine unless listen.metrics is any', async () => {
     const forwarded = { headers: { 'X-Forwarded-For': '198.51.100.7' } }
     const adapter = await startAdapter('http://127.0.0.1:1')
     const refused = await adapter.request('GET', '/metrics', forwarded)

@@ -35,8 +35,8 @@ const tables = ['batches', 'records', 'payloads', 'credentials', 'answers']
 const rowsIn = (journal: JournalSection): unknown =>
   tables.map((table) => rowsOf(journal, `SELECT count(*) AS n FROM journal_${table}`)[0]?.['n'])
 
-describe('product 3: a request whose credentials are denied', () => {
-  it.each([401, 403])('leaves nothing on the disk when V3 answers %i', async (status) => {
+describe('a request whose credentials V3 or V2 denies', () => {
+  it.each([401, 403])('leaves no row in the journal when V3 answers %i', async (status) => {
     const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
     const journal = journalFile({ encrypted: true })
     const adapter = await startAdapter(upstream.url, { journal })
@@ -48,7 +48,7 @@ describe('product 3: a request whose credentials are denied', () => {
     )
   })
 
-  it.each([401, 403])('leaves nothing on the disk when V2 answers %i', async (status) => {
+  it.each([401, 403])('leaves no row in the journal when V2 answers %i', async (status) => {
     const upstream = await startUpstream(replyWith(status, { statusCode: status, message: 'No.' }))
     const journal = journalFile()
     const v2 = { baseUrl: upstream.url }
@@ -57,7 +57,7 @@ describe('product 3: a request whose credentials are denied', () => {
     await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('stores no rate slots for invented keys, and stores them for an accepted key', async () => {
+  it('stores no rate slots for an invented subscription key, while an accepted key gets rate slots', async () => {
     const upstream = await startUpstream(verifying(denied))
     const journal = journalFile()
     const limited = onePartner({ v3: { callsPerSecond: 5 } })
@@ -79,7 +79,7 @@ describe('product 3: a request whose credentials are denied', () => {
     expect(names()).toBe(1)
   })
 
-  it('evicts no stored reply of the client whose claims and ids were copied', async () => {
+  it('does not replace the stored reply of another client whose claims and batch ids it copies', async () => {
     const { upstream, adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })
     const reply = await post(adapter, first)
@@ -88,13 +88,13 @@ describe('product 3: a request whose credentials are denied', () => {
     const posted = (): number => upstream.seen.filter(({ body }) => body.includes('first')).length
     expect((await post(adapter, first)).text).toBe(reply.text)
     expect(posted()).toBe(1)
-    // The client itself may still alternate between its two batches with the same ids.
+    // The first client may still alternate between its two batches with the same ids.
     expect(outcomesOf(await post(adapter, other))).toEqual(created(1))
     expect(outcomesOf(await post(adapter, first))).toEqual(created(1))
     expect(posted()).toBe(2)
   })
 
-  it('is sent as a new batch when the client repeats it with accepted credentials', async () => {
+  it('counts as a new batch when the client resends it with accepted credentials', async () => {
     const { adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const batch = batchOf(flatRecords(3))
     expect((await post(adapter, batch, forged)).status).toBe(401)
@@ -116,12 +116,12 @@ describe('product 3: a request whose credentials are denied', () => {
   })
 })
 
-describe('product 3: records of a client that was not accepted', () => {
+describe('records of a client whose credentials V3 has not accepted', () => {
   const partner = onePartner({ v3: { budgetMs: 20_000 } })
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('delay newer records of their learner and event for seconds only, and are not sent afterwards', async () => {
+  it('delay newer records of their learner and event for seconds only while V3 throttles them, and are not posted afterwards', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)
@@ -140,7 +140,7 @@ describe('product 3: records of a client that was not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delay newer records until they are answered if they were sent', async () => {
+  it('delay newer records until V3 answers them if they were posted', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -22,7 +22,7 @@ const parkFirst =
       lease,
     )
 
-test('product 3: a record that the background takes while its batch is resent is not answered 503', async () => {
+test('a resent batch does not get 503 for a record that the background takes over during the resend', async () => {
   let isOpen = false
   const { upstream, adapter } = await startOnJournal(
     (seen, response) => (isOpen ? echoRecord : unavailable)(seen, response),
@@ -37,7 +37,7 @@ test('product 3: a record that the background takes while its batch is resent is
   expect(postsOf(upstream.seen).length).toBe(4)
 })
 
-test('product 3: a record that waits for the background while another record of its batch is in progress is not answered 503', async () => {
+test('a resent batch does not get 503 for a record that waits for the background while another record of the batch is in progress', async () => {
   const held: (() => void)[] = []
   let posts = 0
   const { adapter, journal } = await startOnJournal(
@@ -62,7 +62,7 @@ test('product 3: a record that waits for the background while another record of 
   expect(statusesOf(await joined)).toEqual([201, 201])
 })
 
-test('product 3: a batch that is still being sent when the time of its resend ends is answered 504', async () => {
+test('a resent batch gets 504 when its time ends while the first copy is still in progress', async () => {
   const { adapter } = await startOnJournal(
     echoRecord,
     (journal) => ({
@@ -81,7 +81,7 @@ test('product 3: a batch that is still being sent when the time of its resend en
 })
 
 test.each(['load', 'reopen'] as const)(
-  'product 3: a resent batch is answered 504 while the journal fails to %s it',
+  'a resent batch gets 504 while the journal fails to %s it',
   async (failing) => {
     const { adapter } = await startOnJournal(unavailable, () => ({
       [failing]: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')),

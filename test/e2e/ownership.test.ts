@@ -56,21 +56,21 @@ const statesIn = (journal: JournalSection): unknown =>
     ({ state, superseded }) => [state, superseded],
   )
 
-describe('product 3: a stored reply', () => {
+describe('the adapter, when a batch with a stored reply is resent', () => {
   const known = [tokenOf('school-1'), tokenOf('school-1', { jti: 'renewed' }), 'bearer of another client']
   const start = async () => {
     const upstream = await serve((token) => known.includes(token))
     return { upstream, adapter: await startAdapter(upstream.url, { journal: journalFile() }) }
   }
 
-  it('is given, without asking V3, to the token under which the batch was accepted', async () => {
+  it('sends the stored reply, without asking V3, for the token with which the batch was accepted', async () => {
     const { upstream, adapter } = await start()
     const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
     expect((await postBatch(adapter, batch, as(tokenOf('school-1')))).text).toBe(first.text)
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('is given to a renewed token after one read of V3, which is remembered', async () => {
+  it('sends the stored reply for a renewed token after one read of V3, whose result it remembers', async () => {
     const { upstream, adapter } = await start()
     const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
     const renewed = as(tokenOf('school-1', { jti: 'renewed' }))
@@ -80,7 +80,7 @@ describe('product 3: a stored reply', () => {
     expect([postsOf(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 1])
   })
 
-  it("is refused to a token that V3 rejects, which gets V3's error after one read", async () => {
+  it("sends V3's error for a token that V3 rejects, after one read of V3", async () => {
     const { upstream, adapter } = await start()
     await postBatch(adapter, batch, as(tokenOf('school-1')))
     for (let time = 0; time < 2; time += 1) {
@@ -96,16 +96,19 @@ describe('product 3: a stored reply', () => {
   it.each([
     ['opaque token', { Authorization: 'bearer wrong' }],
     ['subscription key', { 'Ocp-Apim-Subscription-Key': 'wrong', Authorization: 'bearer wrong' }],
-  ])('is refused to another %s with the same bytes', async (_what, headers) => {
-    const upstream = await serve((token) => token === 'bearer right')
-    const adapter = await startAdapter(upstream.url, { journal: journalFile() })
-    await postBatch(adapter, batch, as('bearer right'))
-    const stolen = await postBatch(adapter, batch, headers)
-    expect(stolen.status).toBe(401)
-    expect(stolen.text).not.toContain('ExternalID')
-  })
+  ])(
+    'refuses the stored reply to a client with another %s that resends the same bytes',
+    async (_what, headers) => {
+      const upstream = await serve((token) => token === 'bearer right')
+      const adapter = await startAdapter(upstream.url, { journal: journalFile() })
+      await postBatch(adapter, batch, as('bearer right'))
+      const stolen = await postBatch(adapter, batch, headers)
+      expect(stolen.status).toBe(401)
+      expect(stolen.text).not.toContain('ExternalID')
+    },
+  )
 
-  it('is refused to a token that cannot see its marks', async () => {
+  it('refuses the stored reply for a token that cannot see its marks', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? replyWith(200, { value: [] }) : echoRecord)(seen, response),
     )
@@ -121,7 +124,7 @@ describe('product 3: a stored reply', () => {
     ['answers 500', replyWith(500)],
     ['answers 429', replyWith(429)],
     ['resets the connection', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
-  ])('is replaced by 504, and never by 503, for an unchecked token while V3 %s', async (_what, answer) => {
+  ])('answers 504, and never 503, for an unchecked token while V3 %s', async (_what, answer) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? answer : echoRecord)(seen, response),
     )
@@ -133,7 +136,7 @@ describe('product 3: a stored reply', () => {
     expect(postsOf(upstream.seen).length).toBe(3)
   })
 
-  it('is given to an unchecked token when the first read of V3 fails and the second succeeds', async () => {
+  it('sends the stored reply for an unchecked token when the first read of V3 fails and the second succeeds', async () => {
     let failures = 0
     const upstream = await startUpstream((seen, response) => {
       if (seen.method !== 'GET') return echoRecord(seen, response)
@@ -150,7 +153,7 @@ describe('product 3: a stored reply', () => {
     expect([postsOf(upstream.seen).length, reads(upstream.seen).length]).toEqual([3, 2])
   })
 
-  it('needs no check when it contains nothing from V3', async () => {
+  it('sends a stored reply without a check if the reply contains no data of V3', async () => {
     const upstream = await serve((token) => token === 'bearer right')
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const broken = batchOf(['{"Learner":'])
@@ -162,7 +165,7 @@ describe('product 3: a stored reply', () => {
     expect(reads(upstream.seen)).toEqual([])
   })
 
-  it('is also checked while the batch is still running', async () => {
+  it('also checks the token while the first copy of the batch is in progress', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await serve((token) => token === 'bearer right', answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
@@ -173,7 +176,7 @@ describe('product 3: a stored reply', () => {
     expect(outcomesOf(await first)).toEqual(created(3))
   })
 
-  it('is given without a check when the adapter has its own tokens', async () => {
+  it('sends the stored reply without a check if the adapter uses its own tokens for V3', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.url === '/token'
         ? replyWith(200, { access_token: 'own', expires_in: 3600, token_type: 'Bearer' })
@@ -194,7 +197,7 @@ describe('product 3: a stored reply', () => {
   })
 })
 
-describe('product 3: an open record of a client', () => {
+describe('an open record of a client', () => {
   const left = { payload: payloadOf(batchOf(flatRecords(1))), learners: [1] }
   const newer = batchOf([flatRecord(1, { MinutesLate: 7 })], { batch: 'newer', boundary: 'newer' })
   const rules = {
@@ -211,7 +214,7 @@ describe('product 3: an open record of a client', () => {
       timeout: 60_000,
     })
 
-  it("is not finished with the credentials of another client, and delays that client's mark for seconds only", async () => {
+  it("is not finished with the credentials of another client, and delays that client's newer mark for seconds only", async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -258,36 +261,39 @@ describe('product 3: an open record of a client', () => {
       '{"iss":"idp","client_id":"app-B","client_id":"x"}',
     ],
   ]
-  it.each(pairs)('is finished only by its own client when two tokens %s', async (_what, one, other) => {
-    const [own, foreign, third] = [one, other, '{"iss":"idp","client_id":"third"}'].map(
-      (claims) => `Bearer e30.${Buffer.from(claims).toString('base64url')}.c2ln`,
-    ) as [string, string, string]
-    const upstream = await serve(() => true)
-    const journal = journalFile()
-    for (const [learner, authorization] of [
-      [1, own],
-      [2, third],
-    ] as const) {
-      const { owner, credentialsHash } = identify(rules, { authorization, subscriptionKey: 'client-key' })
-      const payload = payloadOf(batchOf([flatRecord(learner)]), credentialsHash)
-      await leave(journal, { owner, payload, learners: [learner] })
-    }
-    const adapter = await startAdapter(upstream.url, { journal, ...quick })
-    const send = (name: string, token: string): Promise<unknown> =>
-      postBatch(adapter, batchOf([flatRecord(3)], { batch: name, boundary: name }), as(token))
-    // The recovery run that begins after the foreign token was accepted also finishes the record of the third client.
-    await send('a', foreign)
-    await send('b', third)
-    await finished(adapter)
-    await send('c', own)
-    await vi.waitFor(() => expect(statesIn(journal)).toEqual(Array(5).fill([1, 0])), { timeout: 60_000 })
-    const seen = upstream.seen.filter(({ url, body }) =>
-      `${decodeURIComponent(url)}${body}`.includes(guid(1)),
-    )
-    expect(new Set(tokensOf(seen))).toEqual(new Set([own]))
-  })
+  it.each(pairs)(
+    'is finished only with the token of its own client when the tokens of two clients %s',
+    async (_what, one, other) => {
+      const [own, foreign, third] = [one, other, '{"iss":"idp","client_id":"third"}'].map(
+        (claims) => `Bearer e30.${Buffer.from(claims).toString('base64url')}.c2ln`,
+      ) as [string, string, string]
+      const upstream = await serve(() => true)
+      const journal = journalFile()
+      for (const [learner, authorization] of [
+        [1, own],
+        [2, third],
+      ] as const) {
+        const { owner, credentialsHash } = identify(rules, { authorization, subscriptionKey: 'client-key' })
+        const payload = payloadOf(batchOf([flatRecord(learner)]), credentialsHash)
+        await leave(journal, { owner, payload, learners: [learner] })
+      }
+      const adapter = await startAdapter(upstream.url, { journal, ...quick })
+      const send = (name: string, token: string): Promise<unknown> =>
+        postBatch(adapter, batchOf([flatRecord(3)], { batch: name, boundary: name }), as(token))
+      // The recovery run that begins after the foreign token was accepted also finishes the record of the third client.
+      await send('a', foreign)
+      await send('b', third)
+      await finished(adapter)
+      await send('c', own)
+      await vi.waitFor(() => expect(statesIn(journal)).toEqual(Array(5).fill([1, 0])), { timeout: 60_000 })
+      const seen = upstream.seen.filter(({ url, body }) =>
+        `${decodeURIComponent(url)}${body}`.includes(guid(1)),
+      )
+      expect(new Set(tokensOf(seen))).toEqual(new Set([own]))
+    },
+  )
 
-  it('stays open while nobody waits for it and its client may return', async () => {
+  it('stays open while no client waits for it and its own client may return', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -303,7 +309,7 @@ describe('product 3: an open record of a client', () => {
     ])
   })
 
-  it('is finished with a token of the same client that V3 has accepted', async () => {
+  it('is finished with another token of the same client once V3 has accepted that token', async () => {
     const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
     const journal = journalFile()
     const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }

@@ -37,8 +37,8 @@ const anyNumber: unknown = expect.any(Number)
 const queueOf = ({ headers }: Reply): number =>
   Number(/^queue;dur=(\d+)$/.exec(String(headers['server-timing']))?.[1])
 
-describe('reads at five calls a second', () => {
-  it('cause no 429 from a service with that limit, while a class is being written', async () => {
+describe('the adapter, with a limit of five calls a second to V3', () => {
+  it('causes no 429 from a service with the same limit, while clients read and one posts a register', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, paced(5))
     const register = await sandboxRegister(sandbox, 10)
@@ -52,7 +52,7 @@ describe('reads at five calls a second', () => {
     expect(Math.max(...replies.map(queueOf))).toBeGreaterThan(900)
   })
 
-  it('wait behind writes, where a passed-through request counts as a read or a write by its method', async () => {
+  it('sends writes before reads, and treats a passed-through request as a read or a write by its method', async () => {
     const upstream = await startUpstream(empty)
     // No second call leaves before all requests are waiting.
     const adapter = await startAdapter(upstream.url, paced(0.05, { budgetMs: 300_000 }))
@@ -84,7 +84,7 @@ describe('reads at five calls a second', () => {
     ])
   })
 
-  it('report how long they waited in the reply and in the log', async () => {
+  it('reports in the reply and in the log how long a read waited in the queue', async () => {
     const { adapter } = await startWithV3(empty, paced(2))
     const replies = await Promise.all(gets(adapter, 3))
     expect(
@@ -100,19 +100,16 @@ describe('reads at five calls a second', () => {
   })
 })
 
-describe('a call whose turn does not come in time', () => {
-  it.each([read, '/V3/LearnerPersonals'])(
-    'is refused with 503 and not sent when its target is %s',
-    async (path) => {
-      const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
-      const [first, second] = await Promise.all(gets(adapter, 2, path))
-      expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
-      expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
-      expect(upstream.seen.length).toBe(1)
-    },
-  )
+describe('a call that would wait in the queue for too long', () => {
+  it.each([read, '/V3/LearnerPersonals'])('gets 503 and is not sent if its target is %s', async (path) => {
+    const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
+    const [first, second] = await Promise.all(gets(adapter, 2, path))
+    expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
+    expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
+    expect(upstream.seen.length).toBe(1)
+  })
 
-  it('is dropped when its client has disconnected, and no failure is logged', async () => {
+  it('leaves the queue when its client disconnects, and no failure is logged', async () => {
     const { upstream, adapter } = await startWithV3(empty, paced(1))
     await Promise.all(gets(adapter, 1))
     for (const path of [read, '/V3/LearnerPersonals']) {
@@ -138,8 +135,8 @@ describe('a call whose turn does not come in time', () => {
   })
 })
 
-describe('a 429 to a passed-through request', () => {
-  it('reaches the client, and delays further calls of the key', async () => {
+describe('a 429 of V3 to a passed-through request', () => {
+  it('reaches the client, and delays further calls with the same subscription key', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.index === 0 ? replyWith(429, 'slow', { 'Retry-After': '1' }) : empty)(seen, response),
     )
@@ -149,18 +146,18 @@ describe('a 429 to a passed-through request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // The rest of the second that began with the answer of V3.
+    // The expected delay is the rest of the second that began with the answer of V3.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })
 
-describe('a read that V3 turns away', () => {
+describe('a read that V3 throttles or drops', () => {
   const rows: [name: string, answer: Answer, waitedMs: number][] = [
     ['a 429', tooMany, 950],
     ['a 503 with Retry-After', replyWith(503, '', { 'Retry-After': '1' }), 950],
     ['a connection that breaks', (_seen, response) => void response.socket?.resetAndDestroy(), 240],
   ]
-  it.each(rows)('is repeated after %s', async (_name, answer, waitedMs) => {
+  it.each(rows)('is sent again after %s', async (_name, answer, waitedMs) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.index === 0 ? answer : empty)(seen, response),
     )

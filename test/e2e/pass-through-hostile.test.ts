@@ -26,7 +26,7 @@ async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'k
 const get = requestText('GET /V3/x', 'Connection: close\r\n')
 const patch = requestText('PATCH /V3/LearnerPersonals(1)', 'Connection: close\r\nContent-Length: 2\r\n', '{}')
 
-describe('a reply that breaks off', () => {
+describe('a passed-through reply that breaks off', () => {
   const plain = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n'
   // The adapter rewrites links in these replies.
   const json = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
@@ -60,8 +60,8 @@ describe('a reply that breaks off', () => {
   })
 })
 
-describe('a malformed or unusual reply', () => {
-  it('has no body after HEAD, whatever the service sends, and does not affect the next reply', async () => {
+describe('the adapter, when it passes a malformed or unusual reply through', () => {
+  it('sends no body after HEAD, even if the service sends one, and the next reply is intact', async () => {
     const url = await startBytes((socket, first) => {
       socket.write(
         `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n${first.slice(0, 3)}`,
@@ -74,7 +74,7 @@ describe('a malformed or unusual reply', () => {
     expect(next).toMatch(/\r\n\r\nGET$/)
   })
 
-  it('is sent without the early hints that came before it', async () => {
+  it('leaves out early hints that come before the reply', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'
     const adapter = await adapterBefore(`${hints}${hints}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
     const got = await exchange(adapter.port, get)
@@ -82,13 +82,13 @@ describe('a malformed or unusual reply', () => {
     expect(got).not.toContain('Link')
   })
 
-  it('keeps every Set-Cookie, in order and case', async () => {
+  it('keeps every Set-Cookie, in order and letter case', async () => {
     const cookies = 'Set-Cookie: b=2\r\nset-cookie: a=1\r\nSET-COOKIE: b=3\r\n'
     const adapter = await adapterBefore(`HTTP/1.1 200 OK\r\n${cookies}Content-Length: 0\r\n\r\n`)
     expect(await exchange(adapter.port, get)).toContain(cookies)
   })
 
-  it('loses its trailers, because the forwarded head does not announce them', async () => {
+  it('removes trailers, because the forwarded head does not announce them', async () => {
     const adapter = await adapterBefore(
       'HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n',
     )
@@ -108,7 +108,7 @@ describe('a malformed or unusual reply', () => {
     ['no bytes', ''],
   ] // prettier-ignore
   it.each(refused)(
-    'counts as an outage, and for a write as an unknown outcome, when it has %s',
+    'answers 503 for a read, and an unknown outcome for a write, if the reply has %s',
     async (_name, reply) => {
       const adapter = await adapterBefore(reply)
       expect(await exchange(adapter.port, get)).toMatch(/^HTTP\/1\.1 503 [^]*ADP_UPSTREAM_UNAVAILABLE/)
@@ -116,7 +116,7 @@ describe('a malformed or unusual reply', () => {
     },
   )
 
-  it('does not begin with bytes that V3 sent before the request', async () => {
+  it('does not use bytes as the reply that V3 sent before the request', async () => {
     const url = await startBytes((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb',
@@ -127,11 +127,11 @@ describe('a malformed or unusual reply', () => {
   })
 })
 
-describe('an upload', () => {
+describe('a passed-through upload', () => {
   const size = 20_000_000
   const start = requestText('POST /V3/AttendanceRecords', `Content-Length: ${size}\r\n`)
 
-  it('gets a reply that comes before its end, and the connection serves the next request', async () => {
+  it('gets a reply that comes before its end, and then the connection serves the next request', async () => {
     const url = await startBytes((socket, first) => {
       if (first.startsWith('POST')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig')
       else if (first.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext')
@@ -145,7 +145,7 @@ describe('an upload', () => {
     await client.until(/\r\n\r\nnext/)
   })
 
-  it('has an unknown outcome when the service resets it, and the rest of the upload does no harm', async () => {
+  it('has an unknown outcome when the service resets it, and the connection serves the next request', async () => {
     const upstream = await startRawUpstream((request) => {
       request.once('data', () => request.socket.resetAndDestroy())
       request.on('error', () => undefined)
@@ -159,7 +159,7 @@ describe('an upload', () => {
     await client.until(/\r\n\r\n[^]*HTTP\/1\.1 200 /)
   })
 
-  it('ends the request to the service when its client gives up', async () => {
+  it('ends the request to the service when its client disconnects', async () => {
     const gone = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((request, _response, _seen, arrive) => {
       const { method = '', url = '', headers, rawHeaders } = request

@@ -8,11 +8,11 @@ import { RawClient, requestText } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/scripted-upstream.ts'
 import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
-describe('pass-through streams', () => {
+describe('the adapter, when it passes a request through', () => {
   it.each([
     ['after the first bytes of the reply', true, 200],
     ['before the reply', false, 499],
-  ])('end the request to the upstream when the client disconnects %s', async (_when, begins, status) => {
+  ])('ends the request to V3 when the client disconnects %s', async (_when, begins, status) => {
     const gone = Promise.withResolvers<undefined>()
     const { upstream, adapter } = await startWithV3((_seen, response) => {
       if (begins) response.write('first')
@@ -43,7 +43,7 @@ describe('pass-through streams', () => {
   const block = Buffer.alloc(1_000_000, 'x')
 
   it.each(['application/json', 'text/plain'])(
-    'pass on a long reply (%s) as fast as the client reads it',
+    'passes on a long reply (%s) as fast as the client reads it',
     async (type) => {
       let sent = 0
       const { upstream, adapter } = await startWithV3(async (_seen, response) => {
@@ -63,7 +63,7 @@ describe('pass-through streams', () => {
     },
   )
 
-  it('pass on a long request as fast as the upstream reads it', async () => {
+  it('passes on a long request as fast as V3 reads it', async () => {
     const calls: (readonly [IncomingMessage, ServerResponse])[] = []
     const upstream = await startRawUpstream((...call) => calls.push([call[0], call[1]]))
     const adapter = await startAdapter(upstream.url)

@@ -22,7 +22,7 @@ function split(reply: string): { head: string[]; body: string } {
   }
 }
 
-describe('the reply to a client', () => {
+describe('the reply to a passed-through request', () => {
   const noRewriting = { passThrough: { rewriteLinks: false } }
   const replies: [name: string, method: string, lines: string[], body: string][] = [
     ['binary bytes', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], '\u0000\u00ff\r\n\u0080'],
@@ -37,20 +37,17 @@ describe('the reply to a client', () => {
     ['an odd status', 'GET', ['HTTP/1.1 799 Own', 'Content-Length: 0'], ''],
     ['a gzip body', 'GET', ['HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 3'], '\u001f\u008b\u0008'],
   ] // prettier-ignore
-  it.each(replies)(
-    'has the status, headers and bytes of the upstream for %s',
-    async (_name, method, lines, body) => {
-      const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
-      const adapter = await startAdapter(upstream.url, noRewriting)
-      const reply = await exchange(
-        adapter.port,
-        requestText(`${method} /V3/LearnerPersonals`, 'Connection: close\r\n'),
-      )
-      expect(split(reply)).toEqual({ head: lines, body })
-    },
-  )
+  it.each(replies)('has the status, headers and bytes of V3 for %s', async (_name, method, lines, body) => {
+    const upstream = await startUpstream(raw(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n${body}`))
+    const adapter = await startAdapter(upstream.url, noRewriting)
+    const reply = await exchange(
+      adapter.port,
+      requestText(`${method} /V3/LearnerPersonals`, 'Connection: close\r\n'),
+    )
+    expect(split(reply)).toEqual({ head: lines, body })
+  })
 
-  it('RFC 9110 7.6.1: has no hop-by-hop header of the upstream, and no header that the upstream names in Connection', async () => {
+  it('has no hop-by-hop header of V3, and no header that V3 names in Connection (RFC 9110 7.6.1)', async () => {
     const { adapter } = await startWithV3(
       raw(
         'HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: Basic\r\n' +
@@ -64,7 +61,7 @@ describe('the reply to a client', () => {
     })
   })
 
-  it('has its own framing when the upstream names Content-Length in Connection', async () => {
+  it("has the adapter's own framing when V3 names Content-Length in Connection", async () => {
     const { adapter } = await startWithV3(
       raw('HTTP/1.1 200 OK\r\nConnection: close, content-length\r\nContent-Length: 2\r\n\r\nok'),
     )
@@ -74,7 +71,7 @@ describe('the reply to a client', () => {
     )
   })
 
-  it('breaks off when the upstream stalls in the middle of a body', async () => {
+  it('breaks off when V3 stalls in the middle of a body', async () => {
     const upstream = await startUpstream((_seen, response) => {
       response.write('abc')
     })
@@ -85,7 +82,7 @@ describe('the reply to a client', () => {
     expect(reply).not.toContain('\r\n0\r\n\r\n')
   })
 
-  it('has links to the adapter instead of the service in JSON, and unchanged bytes otherwise and after HEAD', async () => {
+  it('has links to the adapter instead of V3 if the body is JSON, and no body after HEAD', async () => {
     const upstream = await startUpstream((seen, response) => {
       const base = `http://127.0.0.1:${upstream.port}/sims`
       const body = `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${base}/x"],"@odata.nextLink":"${base}/V3/x?$skip=1"}`
@@ -112,7 +109,7 @@ describe('the reply to a client', () => {
     )
   })
 
-  it('is a 503 in JSON when the upstream is down', async () => {
+  it('is a 503 in JSON when V3 is down', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     for (const method of ['GET', 'PATCH'] as const) {
       const reply = await adapter.request(method, '/V3/LearnerPersonals')
@@ -121,7 +118,7 @@ describe('the reply to a client', () => {
     }
   })
 
-  it('is a 503 without a request when the upstream does not speak TLS', async () => {
+  it('is a 503, and V3 gets no request, when V3 does not speak TLS', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url.replace('http:', 'https:'))
     for (const method of ['GET', 'PATCH'] as const) {
@@ -141,7 +138,7 @@ describe('the reply to a client', () => {
     ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
   ]
   it.each(lost)(
-    'is an unknown outcome for a write, and never a plain failure, after %s',
+    'reports an unknown outcome for a write, and never a plain failure, after %s',
     async (_name, answer) => {
       const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
       const read = await adapter.request('GET', '/V3/LearnerPersonals')
@@ -152,7 +149,7 @@ describe('the reply to a client', () => {
     },
   )
 
-  it('is an unknown outcome, and never a plain failure, when a write is lost on a reused connection', async () => {
+  it('reports an unknown outcome, and never a plain failure, when a write is lost on a reused connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.index === 0) response.end('ok')
       else response.socket?.resetAndDestroy()
@@ -163,7 +160,7 @@ describe('the reply to a client', () => {
   })
 })
 
-describe('the request to the upstream', () => {
+describe('a passed-through request to V3', () => {
   it("has the partner's key, the forwarding headers of this hop and its own Host", async () => {
     const upstream = await startUpstream(replyWith(200))
     const adapter = await startAdapter(
@@ -226,7 +223,7 @@ describe('the request to the upstream', () => {
     }
   })
 
-  it('is not followed by a request that is hidden in the body of the first', async () => {
+  it('is not followed by a request that is hidden in the body of the first request', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
     const hidden = 'GET /V3/hidden HTTP/1.1\r\nHost: x\r\n\r\n'
     for (const name of ['content-length', 'Content-Length', 'transfer-encoding']) {
@@ -250,13 +247,13 @@ describe('the request to the upstream', () => {
     ['/Attendance/V3', true],
     ['/x/v1', true],
     ['/V2', false],
-  ])('is sent only if the list allows the path %s', async (path, allowed) => {
+  ])('is sent to the path %s only if the allow list contains the path: %s', async (path, allowed) => {
     const { upstream, adapter } = await startWithV3(replyWith(200))
     const reply = await adapter.request('GET', path)
     expect([reply.status, upstream.seen.map(({ url }) => url)]).toEqual(allowed ? [200, [path]] : [404, []])
   }) // prettier-ignore
 
-  it('is not sent without credentials, or when the list is empty', async () => {
+  it('is not sent without credentials, or if the allow list is empty', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200), { passThrough: { allow: [] } })
     expect((await adapter.request('GET', '/V3/x')).status).toBe(404)
     const reply = await exchange(adapter.port, 'GET /V3/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')

@@ -66,7 +66,7 @@ async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
   return fateOf(await client.untilClosed())
 }
 
-test(`each of ${cases.length} spellings of a path has one result, and forwarded paths arrive unchanged`, async () => {
+test(`each of ${cases.length} spellings of a path is answered as listed, and forwarded paths reach V3 unchanged`, async () => {
   expect(cases.length).toBeGreaterThan(150)
   const upstream = await startUpstream(replyWith(200, 'from V3', { 'Content-Type': 'text/plain' }))
   const listen = { port: 0, metrics: 'any' }
@@ -77,7 +77,7 @@ test(`each of ${cases.length} spellings of a path has one result, and forwarded 
   expect(upstream.seen.map(({ url }) => url)).toEqual(spellings.passed)
 })
 
-test('a target in absolute form is the request of its path, and its host replaces the Host header', async () => {
+test('the adapter serves a target in absolute form by its path, and the host of the target replaces the Host header', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{"value":[],"@odata.nextLink":"x"}'))
   const client = await RawClient.open(adapter.port)
   client.send(requestText('GET http://other.test:81/V3/LearnerIdentifiers?$top=1', 'Connection: close\r\n'))
@@ -88,7 +88,7 @@ test('a target in absolute form is the request of its path, and its host replace
 })
 
 // Each part of a reply repeats the path and the host. With a path of 120,000 characters, the reply to a batch of 12,000 records had 1.3 GB.
-test('an overlong path or host is rejected before the body is read', async () => {
+test('the adapter rejects an overlong path or host before it reads the body', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`
   expect(await fateOfPath(adapter, `${path}/V2/Attendance/$batch`)).toBe('translated')
@@ -100,7 +100,7 @@ test('an overlong path or host is rejected before the body is read', async () =>
   expect(upstream.seen).toEqual([])
 })
 
-test('an unsupported transfer coding is rejected, because the forwarded request would not name it', async () => {
+test('the adapter rejects an unsupported transfer coding, because the forwarded request would not name it', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const post = (coding: string): Promise<string> =>
     exchange(

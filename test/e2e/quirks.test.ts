@@ -24,7 +24,7 @@ async function startBoth() {
   return { quirky, read }
 }
 
-describe('quirk dataEnvelope', () => {
+describe('the adapter with the quirk dataEnvelope', () => {
   it('wraps the record of a single POST in d, and leaves errors unchanged', async () => {
     const { adapter } = await startWithV3(echoRecord, enveloping)
     const reply = await adapter.request('POST', RECORDS, { body: JSON.stringify(flatRecord(1)) })
@@ -56,7 +56,7 @@ describe('quirk dataEnvelope', () => {
     expect([missing?.status, JSON.parse(missing?.text ?? '')]).toMatchObject([404, { error: {} }])
   })
 
-  it('gives pages the names of OData V2, and follows its own links', async () => {
+  it('gives pages the member names of OData V2, and follows its own next links', async () => {
     const { read, quirky } = await startBoth()
     const query = `$filter=Learner eq ${fixed.learner}&$select=ExternalID&$top=3&$count=true`
     const accept = 'application/json;odata.metadata=none'

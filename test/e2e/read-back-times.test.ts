@@ -6,8 +6,8 @@ import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { startTwoFaces } from './support/two-faces.ts'
 
 /*
- * The current mark is decided by its identity, its content and the order of the journal, and only then by its time. In each test the clock
- * or the time precision of the service makes the time misleading.
+ * The adapter finds the current mark by its identity, its content and the order of the journal, and only then by its time. In each test, the
+ * clock or the time precision of the service makes the time misleading.
  */
 
 const SECOND_MS = 1_000
@@ -35,12 +35,12 @@ async function startClocks(choices: object = {}, service: Parameters<typeof star
   return { faces, clock, serviceAt, start }
 }
 
-describe('an older mark, with times cut to the minute', () => {
+describe('an older mark, when the service cuts times to the minute', () => {
   const minutes = { times: 'minutes' }
   /** Twenty seconds, after which the minute is still the same. */
   const LATER_MS = 20 * SECOND_MS
 
-  it('is not posted over a newer mark that V2 accepted while the older one waited for V3', async () => {
+  it('is not posted over a newer mark that V2 accepted while the older mark waited for V3', async () => {
     const v3 = { readBackAfterMs: [5, 10, 20], budgetMs: 500, writeMode: 'single' }
     const { faces, clock, serviceAt, start } = await startClocks({ v3 })
     await faces.change('values', minutes)
@@ -63,7 +63,7 @@ describe('an older mark, with times cut to the minute', () => {
     expect(await faces.effects()).toEqual(['V2 1 newer'])
   })
 
-  it('is not posted over a newer mark that V2 confirmed before the older one, lost on V2, is resent to V3', async () => {
+  it('is not posted over a newer mark that V2 confirmed, even if the older mark was lost on V2 and is resent to V3', async () => {
     const { faces, clock, serviceAt, start } = await startClocks()
     await faces.change('values', minutes)
     Object.assign(faces.served, { stage: 'shadow', known: 'identity' })
@@ -102,28 +102,37 @@ describe('an older mark, with times cut to the minute', () => {
   })
 })
 
-describe.each([0, 90 * SECOND_MS])('two lost writes of one key, with a service %i ms ahead', (aheadMs) => {
-  it('end with the newer mark posted over the older one', async () => {
-    const { faces, clock, serviceAt, start } = await startClocks()
-    faces.served.side = 'v3'
-    const adapter = await start()
-    await serviceAt(aheadMs)
-    await faces.setFaults([lostAfter, unreadable])
-    const older = faces.batch([1], 'older')
-    expect(statusesOf(await faces.post(adapter, older))).toEqual([504])
-    await faces.setFaults([lostBefore, unreadable])
-    const newer = faces.batch([1], 'newer')
-    expect(statusesOf(await faces.post(adapter, newer))).toEqual([504])
-    await faces.setFaults([])
-    clock.adapterMs = 15 * SECOND_MS
-    await vi.waitFor(async () => expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer']), 60_000)
-    await vi.waitFor(async () => expect(statusesOf(await faces.post(adapter, newer))).toEqual([201]), 60_000)
-    expect(statusesOf(await faces.post(adapter, older))).toEqual([409])
-    expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer'])
-  })
-})
+describe.each([0, 90 * SECOND_MS])(
+  'two lost writes of one learner and event, with a service clock that is %i ms ahead',
+  (aheadMs) => {
+    it('end with the newer mark written after the older mark', async () => {
+      const { faces, clock, serviceAt, start } = await startClocks()
+      faces.served.side = 'v3'
+      const adapter = await start()
+      await serviceAt(aheadMs)
+      await faces.setFaults([lostAfter, unreadable])
+      const older = faces.batch([1], 'older')
+      expect(statusesOf(await faces.post(adapter, older))).toEqual([504])
+      await faces.setFaults([lostBefore, unreadable])
+      const newer = faces.batch([1], 'newer')
+      expect(statusesOf(await faces.post(adapter, newer))).toEqual([504])
+      await faces.setFaults([])
+      clock.adapterMs = 15 * SECOND_MS
+      await vi.waitFor(
+        async () => expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer']),
+        60_000,
+      )
+      await vi.waitFor(
+        async () => expect(statusesOf(await faces.post(adapter, newer))).toEqual([201]),
+        60_000,
+      )
+      expect(statusesOf(await faces.post(adapter, older))).toEqual([409])
+      expect(await faces.effects()).toEqual(['V3 1 older', 'V3 1 newer'])
+    })
+  },
+)
 
-it('where the service keeps all marks, a newer mark is posted beside a lost older mark that has a later time', async () => {
+it('the adapter posts a newer mark beside a lost older mark that has a later time, if the service keeps all marks', async () => {
   const { faces, clock, serviceAt, start } = await startClocks({}, { onExisting: 'duplicate' })
   faces.served.side = 'v3'
   await faces.change('values', { clock: 'server' })

@@ -80,16 +80,16 @@ const once = (count: number): unknown => ({
   written: count,
 })
 
-describe('a write whose reply is lost', () => {
+describe('a mark whose write lost its reply', () => {
   it.each(rules)(
-    'is found on a service that %s when records are posted one by one',
+    'is found by read-back on a service that %s when records are posted one by one',
     async (_what, values) => {
       expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
     },
   )
 
   it.each(rules)(
-    'is found on a service that %s when other records were answered before',
+    'is found by read-back on a service that %s when V3 answered other records before',
     async (_what, values) => {
       const v3 = { writeMode: 'single' }
       expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
@@ -97,7 +97,7 @@ describe('a write whose reply is lost', () => {
   )
 
   it.each(someRules)(
-    'is found on a service that %s and whose replies repeat the posted values',
+    'is found by read-back on a service that %s and whose replies repeat the posted values',
     async (_what, values) => {
       const repeating = { ...values, echo: 'posted' }
       const v3 = { writeMode: 'single' }
@@ -105,7 +105,7 @@ describe('a write whose reply is lost', () => {
     },
   )
 
-  it('is found on a service that stamps its own time, days behind, and whose replies repeat the posted values', async () => {
+  it('is found by read-back on a service that stamps its own time, days behind, and whose replies repeat the posted values', async () => {
     const behind = { clock: 'server', offsetMs: -3 * 86_400_000, echo: 'posted', comments: ['trim'] }
     const v3 = { writeMode: 'single' }
     for (const answered of [0, FEW])
@@ -113,7 +113,7 @@ describe('a write whose reply is lost', () => {
   })
 
   it.each(someRules)(
-    'is found on a service that %s when records are posted in a V3 batch',
+    'is found by read-back on a service that %s when records are posted in a V3 batch',
     async (_what, values) => {
       expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(
         once(FEW),
@@ -122,7 +122,7 @@ describe('a write whose reply is lost', () => {
   )
 
   it.each(someRules)(
-    'is found on a service that %s when the minimal body is posted',
+    'is found by read-back on a service that %s when the adapter posts only the minimal body',
     async (_what, values) => {
       const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
       expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))

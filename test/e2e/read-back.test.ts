@@ -9,7 +9,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const post = { method: 'POST', path: 'AttendanceRecords' }
 const read = { method: 'GET', path: 'AttendanceRecords' }
 
-describe('product 3: a write whose reply is lost', () => {
+describe('a write whose reply is lost', () => {
   const losses: readonly (readonly [name: string, faults: object[]])[] = [
     ['reset after it was applied', [{ ...post, kind: 'reset', apply: true, count: 2 }]],
     ['reset before it was applied', [{ ...post, kind: 'reset', apply: false, count: 2 }]],
@@ -20,7 +20,7 @@ describe('product 3: a write whose reply is lost', () => {
     ['lost twice', [{ ...post, kind: 'reset', apply: false, count: 1 }, { ...post, kind: 'reset', apply: true, skip: 4, count: 1 }]],
     ['lost, with reads that fail at first', [{ ...post, kind: 'reset', apply: true, count: 1 }, { ...read, kind: 'status', status: 503, count: 2 }]],
   ] // prettier-ignore
-  it('is read back and answered with its real outcome', async () => {
+  it('is read back, and the client gets its real outcome', async () => {
     // The losses run concurrently, because each waits for its last read.
     const outcomes = losses.map(async ([name, faults]) => {
       const sandbox = await startSandbox()
@@ -38,10 +38,10 @@ describe('product 3: a write whose reply is lost', () => {
   })
 
   it.each([
-    { when: 'and not posted again when the mark shows at the last read', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
-    { when: 'and is posted twice when the mark shows only after the last read, as documented', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
+    { when: 'and is not posted again if the last read shows the mark', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
+    { when: 'and is posted twice, as documented, if the mark shows only after the last read', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
   ])(
-    'is read back with its delay measured, $when',
+    'is read back after the configured delays, which the metrics show, $when',
     async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
       const sandbox = await startSandbox()
       const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs } }))

@@ -22,7 +22,7 @@ function settled(text: string): string {
     .replaceAll(/Content-Length: \d+/g, 'Content-Length: {n}')
 }
 
-test('the batch in the README gets the reply in the README', async () => {
+test('the adapter answers the batch in the README with the reply in the README', async () => {
   const request = block('http request').replaceAll('\n', '\r\n')
   expect(request).not.toBe('')
   const sandbox = await startSandbox()

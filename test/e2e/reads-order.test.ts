@@ -49,7 +49,7 @@ function mix<Item>(items: readonly Item[], times: number): Item[] {
     .map(({ item }) => item)
 }
 
-/** Returns the ids of all pages. Each page is read on the next instance. */
+/** Returns the ids on all pages. Another instance reads each page. */
 async function readAll(adapters: readonly Adapter[], query: string, size: number): Promise<string[]> {
   const ids: string[] = []
   let path: string | undefined = `${RECORDS}?$filter=true${query}`
@@ -71,7 +71,7 @@ async function readAll(adapters: readonly Adapter[], query: string, size: number
 
 const all = Array.from({ length: MARKS }, (_, index) => idOf(index))
 
-describe('next links over a V3 that orders its pages differently each time', () => {
+describe('next links over a V3 that orders its rows differently at each read', () => {
   it.each([1, 3, 7, 19, 20, 46])('return every mark once, with %i marks a page', async (size) => {
     const url = await startUnsteady(() => rows)
     const settings = { journal: journalFile() }
@@ -79,7 +79,7 @@ describe('next links over a V3 that orders its pages differently each time', () 
     expect((await readAll(adapters, '', size)).toSorted()).toEqual(all)
   })
 
-  it('return as many marks as $top and $skip ask for, without duplicates', async () => {
+  it('return as many marks as $top and $skip request, without duplicates', async () => {
     const adapter = await startAdapter(await startUnsteady(() => rows))
     const ids = await readAll([adapter], '&$skip=5&$top=40&$count=true', 6)
     expect([ids.length, new Set(ids).size]).toEqual([40, 40])

@@ -41,7 +41,7 @@ async function startMarked(settings: AdapterSettings = {}) {
 }
 
 describe('a row with an unmarked code', () => {
-  it('is left out by default for code - in pages, counts and reads by key, every time', async () => {
+  it('is left out of pages, counts and reads by key by default, if its code is "-"', async () => {
     const { seen, get } = await startMarked()
     for (let times = 0; times < 2; times += 1) expect(await seen()).toEqual([0, '0', 404])
     const day = '$filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z&$count=true'
@@ -58,14 +58,14 @@ describe('a row with an unmarked code', () => {
     ['codes that the school does not have', ['?', 'ZZ9'], [1, '1', 200]],
     ['its code among others', ['/', '-'], [0, '0', 404]],
   ])(
-    'is left out or returned as reads.unmarkedCodes says, with %s',
+    'is left out only if reads.unmarkedCodes contains its code: %s',
     async (_name, unmarkedCodes, expected) => {
       const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
       expect(await seen()).toEqual(expected)
     },
   )
 
-  it('is recognised by a configured code id, which needs no lookup', async () => {
+  it('is recognised by a configured code id without a code lookup', async () => {
     const { sandbox, code, get, id } = await startMarked()
     const upstream = await startUpstream(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
@@ -83,7 +83,7 @@ describe('a row with an unmarked code', () => {
     ])
   })
 
-  it('causes one code lookup, after which V3 leaves the rows out', async () => {
+  it("causes one code lookup, after which the adapter's filter makes V3 leave such rows out", async () => {
     const { sandbox } = await startMarked()
     const { upstream, adapter } = await startWithV3(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
@@ -113,7 +113,7 @@ describe('a row with an unmarked code', () => {
   })
 })
 
-describe('a code lookup that fails', () => {
+describe('a code lookup for reads.unmarkedCodes', () => {
   const mark = {
     ExternalID: fixed.unknown,
     RecordedBy: { ExternalID: fixed.zero },
@@ -131,33 +131,36 @@ describe('a code lookup that fails', () => {
       502,
       'to the same page',
     ],
-  ])('fails the read and is repeated with the next read when it %s', async (_name, answer, status, text) => {
-    let fails = true
-    const upstream = await startUpstream((seen, response) => {
-      if (!seen.url.includes('Lookups'))
-        return replyWith(200, seen.url.includes('(') ? mark : { value: [mark] })(seen, response)
-      return fails ? answer(seen, response) : replyWith(200, { value: [] })(seen, response)
-    })
-    const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 1_500 } }))
-    for (const path of [
-      `${RECORDS}?$filter=true`,
-      `${RECORDS}(${fixed.unknown})`,
-      `${RECORDS}/$count?$filter=true`,
-    ]) {
-      const reply = await adapter.request('GET', path)
-      expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
-      expect(reply.text).not.toContain(fixed.present)
-    }
-    fails = false
-    const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
-    expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
-  })
+  ])(
+    'fails the read, and is repeated with the next read, when it %s',
+    async (_name, answer, status, text) => {
+      let fails = true
+      const upstream = await startUpstream((seen, response) => {
+        if (!seen.url.includes('Lookups'))
+          return replyWith(200, seen.url.includes('(') ? mark : { value: [mark] })(seen, response)
+        return fails ? answer(seen, response) : replyWith(200, { value: [] })(seen, response)
+      })
+      const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 1_500 } }))
+      for (const path of [
+        `${RECORDS}?$filter=true`,
+        `${RECORDS}(${fixed.unknown})`,
+        `${RECORDS}/$count?$filter=true`,
+      ]) {
+        const reply = await adapter.request('GET', path)
+        expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
+        expect(reply.text).not.toContain(fixed.present)
+      }
+      fails = false
+      const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
+      expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
+    },
+  )
 
   it.each([
     ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'no' } }), 404],
     ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
     ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
-  ])('disables the configured letters and logs this once when it %s', async (_name, answer, status) => {
+  ])('turns the configured letters off, and logs this once, when it %s', async (_name, answer, status) => {
     const { upstream, adapter } = await startWithV3((seen, response) =>
       (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
     )
@@ -171,7 +174,7 @@ describe('a code lookup that fails', () => {
     ])
   })
 
-  it('costs nothing for a read that finds no mark', async () => {
+  it('is not needed for a read that finds no mark', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) =>
       seen.url.includes('Lookups')
         ? replyWith(500)(seen, response)

@@ -51,7 +51,7 @@ const local = (link: string | undefined): string => {
 }
 
 describe('a V2 read', () => {
-  it('returns the flat record with its fields in the order of the legacy service', async () => {
+  it('returns flat records with their fields in the order of V2', async () => {
     const { read, adapter } = await useReads()
     const body = await read(`$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`)
     expect(body).toEqual({
@@ -84,7 +84,7 @@ describe('a V2 read', () => {
     ['minimal', '{"@odata.context":'],
     ['none', '{"value":[{"ExternalID":'],
     ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
-  ])('has the annotations of the level that Accept names: %s', async (level, part) => {
+  ])('returns the OData annotations of the metadata level that Accept names: %s', async (level, part) => {
     const { get } = await useReads()
     const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`, {
       Accept: `application/json;odata.metadata=${level}`,
@@ -93,7 +93,7 @@ describe('a V2 read', () => {
     expect(reply.text).toContain(part)
   })
 
-  it('follows its next links on another instance, and rejects a link that was altered', async () => {
+  it('follows its own next links on another instance, and rejects a link that was altered', async () => {
     const journal = journalFile()
     const { sandbox, read, get } = await startReads({ journal })
     const query = `$filter=${week}&$top=25&$orderby=Learner`
@@ -127,7 +127,7 @@ describe('a V2 read', () => {
     expect(stranger.status).toBe(400)
   })
 
-  it('reads more than 90 days window by window, in order of time when the query asks for it', async () => {
+  it('reads a range of more than 90 days in several windows, in order of time when the query requests this order', async () => {
     const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
     const { value } = await read(`$filter=${year}&$orderby=AttendableEventStart desc&$count=true`)
@@ -153,7 +153,7 @@ describe('a V2 read', () => {
   })
 })
 
-describe('a rejected query', () => {
+describe('a query that the adapter rejects', () => {
   it.each([
     ['', '$filter'],
     ['$top=1', '$filter'],
@@ -172,30 +172,33 @@ describe('a rejected query', () => {
     ['$filter=true&$format=xml', '$format', 'character 0'],
     ['$filter=true&$fliter=true', '$fliter', 'character 0'],
     ['$filter=true&$top', 'query', 'character 17'],
-  ])('has the same body on both faces, except for its codes: %s', async (query, target, place = '') => {
-    const { sandbox, get } = await useReads()
-    const path = `${RECORDS}?${query}`
-    const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
-      status,
-      body: JSON.parse(text) as { error: { code: string; message: string; details: object[] } },
-    }))
-    const plain = (message = ''): string => message.replace(/ \(\$filter, character 0\)|\.$/g, '')
-    const message = own?.body.error.message ?? ''
-    expect(message).toContain(place)
-    expect([own?.status, own?.body]).toEqual([
-      400,
-      { error: { code: 'ADP_QUERY', message, details: [{ code: 'ADP_QUERY', message, target }] } },
-    ])
-    const { code = '', message: theirs } = legacy?.body.error ?? {}
-    expect([legacy?.status, legacy?.body]).toEqual([
-      400,
-      { error: { code, message: theirs, details: [{ code, message: theirs, target }] } },
-    ])
-    expect(plain(theirs)).toBe(plain(message))
-  })
+  ])(
+    'gets the same error from the adapter as from V2, except for the codes: %s',
+    async (query, target, place = '') => {
+      const { sandbox, get } = await useReads()
+      const path = `${RECORDS}?${query}`
+      const [own, legacy] = [await get(path), await sandbox.request('GET', path)].map(({ status, text }) => ({
+        status,
+        body: JSON.parse(text) as { error: { code: string; message: string; details: object[] } },
+      }))
+      const plain = (message = ''): string => message.replace(/ \(\$filter, character 0\)|\.$/g, '')
+      const message = own?.body.error.message ?? ''
+      expect(message).toContain(place)
+      expect([own?.status, own?.body]).toEqual([
+        400,
+        { error: { code: 'ADP_QUERY', message, details: [{ code: 'ADP_QUERY', message, target }] } },
+      ])
+      const { code = '', message: theirs } = legacy?.body.error ?? {}
+      expect([legacy?.status, legacy?.body]).toEqual([
+        400,
+        { error: { code, message: theirs, details: [{ code, message: theirs, target }] } },
+      ])
+      expect(plain(theirs)).toBe(plain(message))
+    },
+  )
 
   it.each(['$filter=true#x', '$filter=true&$search=a#b'])(
-    'gets 400 on both faces when it contains "#": %s',
+    'gets 400 from the adapter and from V2 when it contains "#": %s',
     async (query) => {
       const { sandbox, adapter } = await useReads()
       const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
@@ -208,14 +211,14 @@ describe('a rejected query', () => {
   )
 })
 
-describe('AttendanceHistorys', () => {
+describe('the collection AttendanceHistorys of V2', () => {
   const own = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`
   const change = (sandbox: Awaited<ReturnType<typeof startReads>>['sandbox'], minutes: number) =>
     sandbox.json('POST', recordsOf.V3, jsonOf(nestedMark({ Qualifier: { MinutesLate: minutes } })))
   const minutesOf = ({ AttendanceHistorys: states }: Record<string, unknown>): unknown =>
     Array.isArray(states) ? states.map((state: { MinutesLate: unknown }) => state.MinutesLate) : states
 
-  it("holds the states of V3's history for pages and single records when the partner wants it", async () => {
+  it("contains the states of V3's history on pages and in single records when the partner requests the history", async () => {
     const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
     await change(sandbox, 5)
     await change(sandbox, 7)
@@ -251,7 +254,7 @@ describe('AttendanceHistorys', () => {
     ['is not a collection', replyWith(200, {}), 1],
     ['contains a row that is not a state', replyWith(200, { value: [{}] }), 1],
     ['does not end', replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }), 20],
-  ])('fails a read when the history of V3 %s', async (text, answer, asked) => {
+  ])('makes a read fail when the history of V3 %s', async (text, answer, asked) => {
     const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore
     const isOfHistory = ({ url }: { readonly url: string }): boolean => url.includes('Historys')
     const { upstream, adapter } = await startWithV3(
@@ -265,7 +268,7 @@ describe('AttendanceHistorys', () => {
 })
 
 describe('a V2 read of one record', () => {
-  it('returns a recorded mark, and 404 for a session without a mark and for an unknown id', async () => {
+  it('returns a recorded mark, and 404 for an unknown id and for a session without a mark', async () => {
     const { sandbox, read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
@@ -289,7 +292,7 @@ describe('a V2 read of one record', () => {
   })
 })
 
-describe('the forms of a V2 read', () => {
+describe('a V2 read in an unusual notation', () => {
   it('accepts form-encoded queries, as clients in PHP, Java and Ruby send them, and dates without a time', async () => {
     const { read } = await useReads()
     const filter = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-03-02 and AttendableEventStart lt 2026-03-07`
@@ -303,7 +306,7 @@ describe('the forms of a V2 read', () => {
   it.each([
     '(ID)', '(%20ID%20)', '(ExternalID=ID)', '(%20ExternalID%20=%20ID%20)', "('ID')", "(ExternalID='ID')", '(%27ID%27)/',
     '(UPPER)', "('UPPER')", '(externalid=ID)', "('ID", '(ID,ID)', '(Other=ID)', "('')", '()', '(5)', '(@k)', "('5')", "(guid'ID')",
-  ])('accepts or rejects the key %s as the legacy face does', async (form) => {
+  ])('accepts or rejects the key %s as V2 does', async (form) => {
     const { sandbox, read, get, adapter } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const id = String(mark?.['ExternalID'])
@@ -322,7 +325,7 @@ describe('the forms of a V2 read', () => {
     '$format=xml',
     '$format=atom',
     '$format=',
-  ])('treats %j with a key as it does in a collection', async (query) => {
+  ])('treats the query %j with a key as it does in a collection', async (query) => {
     const { read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
@@ -336,7 +339,7 @@ describe('the forms of a V2 read', () => {
     ...['/Learner/', '/Learner?$format=application/json;odata.metadata=none', '/Learner?$select=Present', '/Learner?$format=xml'],
     ...['/learner', '/constructor', '/Learner/$count', '/AttendanceHistorys/$value', '/$value', '/$ref', '/Learner/x', '?$count=true'],
     ...['?$top=1&$filter=x', '?$expand=AttendanceHistorys', '?$expand=*'],
-  ])('answers AttendanceRecords(<id>)%s as the legacy face does', async (below) => {
+  ])('answers AttendanceRecords(<id>)%s as V2 does', async (below) => {
     const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     for (const id of [String(mark?.['ExternalID']), fixed.unknown]) {
@@ -356,17 +359,20 @@ describe('the forms of a V2 read', () => {
     ['none', '', ['ExternalID', 'Present']],
     ['full', '', ['@odata.context', '@odata.type', 'ExternalID']],
     ['full', '?$select=Learner', ['@odata.context', '@odata.type', 'Learner']],
-  ])('annotates a single mark at the level that Accept names: %s%s', async (level, query, names) => {
-    const { read, get } = await useReads()
-    const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
-    const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
-      Accept: `application/json;odata.metadata=${level}`,
-    })
-    expect(headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
-    expect(Object.keys(JSON.parse(text) as object).slice(0, names.length)).toEqual(names)
-  })
+  ])(
+    'annotates a single mark at the metadata level that Accept names: %s, with the query "%s"',
+    async (level, query, names) => {
+      const { read, get } = await useReads()
+      const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
+      const { text, headers } = await get(`${RECORDS}(${String(mark?.['ExternalID'])})${query}`, {
+        Accept: `application/json;odata.metadata=${level}`,
+      })
+      expect(headers['content-type']).toBe(`application/json; odata.metadata=${level}`)
+      expect(Object.keys(JSON.parse(text) as object).slice(0, names.length)).toEqual(names)
+    },
+  )
 
-  it('prefers the level of $format over the level of Accept, on every page', async () => {
+  it('prefers the metadata level of $format over the level of Accept, on every page', async () => {
     const { read, get } = await useReads()
     const full = 'application/json;odata.metadata=full'
     const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
@@ -393,7 +399,7 @@ describe('the forms of a V2 read', () => {
     expect((JSON.parse(own.text) as Body).value).toEqual((JSON.parse(legacy.text) as Body).value)
   })
 
-  it('counts the recorded marks of a filter as the legacy face does', async () => {
+  it('counts the recorded marks of a filter as V2 does', async () => {
     const { adapter, get, read } = await useReads()
     const all = await read(`$filter=${week}&$count=true&$top=0`)
     for (const path of [`${RECORDS}/$count`, `${RECORDS}()/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
@@ -412,32 +418,29 @@ describe('the forms of a V2 read', () => {
     '/V2/ATTENDANCE/AttendanceRecords/',
     '/V2/Attendance/AttendanceRecords()',
     '/x%2Dy/V2/Attendance/Attendance%52ecords',
-  ])(
-    'keeps the path %s in context and links as the client wrote it, as the legacy face does',
-    async (path) => {
-      const { sandbox, adapter, get } = await useReads()
-      const query = `?$filter=${week}`
-      const headers = { Prefer: 'maxpagesize=2' }
-      const own = JSON.parse((await get(path + query, headers)).text) as Body & Record<string, unknown>
-      const legacy = JSON.parse((await sandbox.request('GET', path + query, { headers })).text) as typeof own
-      expect(own['@odata.context']).toBe(String(legacy['@odata.context']).replace(sandbox.url, adapter.url))
-      const [link, other] = [own, legacy].map((body) => String(body['@odata.nextLink']).split('?')[0])
-      expect(link).toBe(other?.replace(sandbox.url, adapter.url))
-      const next = JSON.parse((await get(local(own['@odata.nextLink']), headers)).text) as Body
-      expect(next.value).toHaveLength(2)
-      const id = String(own.value[0]?.['ExternalID'])
-      const key = path.replace(/(?:\(\))?\/?$/, `(${id})`)
-      const single = await get(key)
-      const theirs = await sandbox.request('GET', key)
-      expect(single.text.replaceAll(adapter.url, sandbox.url)).toBe(theirs.text)
-      const document = path.slice(0, path.replace(/\/$/, '').lastIndexOf('/'))
-      const [mine, legacyOne] = [await get(document), await sandbox.request('GET', document)]
-      expect(mine.text.replaceAll(adapter.url, sandbox.url)).toBe(legacyOne.text)
-    },
-  )
+  ])('repeats the path %s in context and links as the client wrote it, as V2 does', async (path) => {
+    const { sandbox, adapter, get } = await useReads()
+    const query = `?$filter=${week}`
+    const headers = { Prefer: 'maxpagesize=2' }
+    const own = JSON.parse((await get(path + query, headers)).text) as Body & Record<string, unknown>
+    const legacy = JSON.parse((await sandbox.request('GET', path + query, { headers })).text) as typeof own
+    expect(own['@odata.context']).toBe(String(legacy['@odata.context']).replace(sandbox.url, adapter.url))
+    const [link, other] = [own, legacy].map((body) => String(body['@odata.nextLink']).split('?')[0])
+    expect(link).toBe(other?.replace(sandbox.url, adapter.url))
+    const next = JSON.parse((await get(local(own['@odata.nextLink']), headers)).text) as Body
+    expect(next.value).toHaveLength(2)
+    const id = String(own.value[0]?.['ExternalID'])
+    const key = path.replace(/(?:\(\))?\/?$/, `(${id})`)
+    const single = await get(key)
+    const theirs = await sandbox.request('GET', key)
+    expect(single.text.replaceAll(adapter.url, sandbox.url)).toBe(theirs.text)
+    const document = path.slice(0, path.replace(/\/$/, '').lastIndexOf('/'))
+    const [mine, legacyOne] = [await get(document), await sandbox.request('GET', document)]
+    expect(mine.text.replaceAll(adapter.url, sandbox.url)).toBe(legacyOne.text)
+  })
 })
 
-it('names the selection in the context of pages and marks, as the legacy face does', async () => {
+it('a V2 read with $select names the selection in the context of pages and marks, as V2 does', async () => {
   const { sandbox, adapter, read, get } = await useReads()
   const filter = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}`
   for (const [select, named] of [['Learner', '(Learner)'], ['Present,ExternalID', '(Present,ExternalID)'], ['*', '']] as const) {
@@ -452,7 +455,7 @@ it('names the selection in the context of pages and marks, as the legacy face do
 }) // prettier-ignore
 
 it.each(['/V3', '/V1', '/Attendance/V3', '/Learner/V3', '/V1/Lookup/Learner', '/V2/Attendance'])(
-  'returns the service document at %s, with and without a trailing slash, as the sandbox does',
+  'the adapter returns the service document at %s, with and without a trailing slash, as the sandbox does',
   async (root) => {
     const { sandbox, adapter, get } = await useReads()
     for (const path of [root, `${root}/`]) {
@@ -462,7 +465,7 @@ it.each(['/V3', '/V1', '/Attendance/V3', '/Learner/V3', '/V1/Lookup/Learner', '/
   },
 )
 
-it('accepts times in steps of 100 ns, as the legacy face does', async () => {
+it('the adapter accepts times in steps of 100 ns, as V2 does', async () => {
   const { sandbox, get } = await useReads()
   const before = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart'
   const count = async (end: string): Promise<string[]> => {
@@ -484,8 +487,8 @@ async function lastStart(
   return String((JSON.parse(text) as Body).value[0]?.['AttendableEventStart'])
 }
 
-describe('the documents of V2', () => {
-  it('equal those of the legacy face for $metadata and the service document', async () => {
+describe('the metadata and service documents of V2', () => {
+  it('equal those of V2 itself', async () => {
     const { sandbox, adapter, get } = await useReads()
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance/']) {
       const own = await get(path)
@@ -500,17 +503,20 @@ describe('the documents of V2', () => {
     ['', { Accept: 'text/plain' }, 200],
     ['?format=application/xml', {}, 200],
     ['?$format=json', {}, 406],
-  ])('are answered as on the legacy face for $metadata%s with %j: %i', async (query, headers, status) => {
-    const { sandbox, get } = await useReads()
-    const own = await get(`/V2/Attendance/$metadata${query}`, headers)
-    const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
-    expect([own.status, legacy.status]).toEqual([status, status])
-    if (status === 200)
-      expect([own.headers['content-type'], own.text]).toEqual(['application/xml', legacy.text])
-  })
+  ])(
+    'get the same answer from the adapter as from V2 for $metadata%s with %j: status %i',
+    async (query, headers, status) => {
+      const { sandbox, get } = await useReads()
+      const own = await get(`/V2/Attendance/$metadata${query}`, headers)
+      const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
+      expect([own.status, legacy.status]).toEqual([status, status])
+      if (status === 200)
+        expect([own.headers['content-type'], own.text]).toEqual(['application/xml', legacy.text])
+    },
+  )
 
   it.each(['none', 'full', 'minimal'])(
-    'include a service document with the annotations of the level %s',
+    'include a service document with the annotations of the metadata level %s',
     async (level) => {
       const { sandbox, adapter, get } = await useReads()
       for (const parameter of ['metadata', 'odata.metadata']) {
@@ -537,7 +543,7 @@ describe('the documents of V2', () => {
     expect(Number(length['content-length'])).toBe(document.text.length)
   })
 
-  it('include LearnerRegistations, which is V3 LearnerRegistrations with its expand list', async () => {
+  it('include LearnerRegistations, which are the V3 LearnerRegistrations with their expand list', async () => {
     const { sandbox, get } = await useReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
     const v3 = await sandbox.json(
@@ -550,7 +556,7 @@ describe('the documents of V2', () => {
   })
 
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
-    'keep keys, $count and their own links for %s, as on the legacy face',
+    'keep keys, $count and their own links for %s, as V2 does',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {
@@ -618,7 +624,7 @@ describe('a V2 read when V3 fails', () => {
     expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
   }) // prettier-ignore
 
-  it('ends with an error, and never with a short page, when a page breaks off', async () => {
+  it('ends with an error, and never with fewer rows, when a page breaks off', async () => {
     const { sandbox, get } = await startReads()
     const query = `${RECORDS}?$filter=${week}`
     await sandbox.put('faults', {
@@ -632,7 +638,7 @@ describe('a V2 read when V3 fails', () => {
     expect((await get(query)).status).toBe(200)
   })
 
-  it('waits as long as V3 asks, and then continues', async () => {
+  it('waits as long as the Retry-After of V3 requests, and then continues', async () => {
     const { sandbox, get } = await useReads()
     await sandbox.put('faults', {
       kind: 'rateLimit',

@@ -8,8 +8,8 @@ import { codeOf, onePartner, startWithV3 } from '../support/start-adapter.ts'
 
 const path = '/x/V2/Attendance/AttendanceRecords'
 
-describe('a single record outside a batch', () => {
-  it("gets its address, spelt like the client's path, and can be read there", async () => {
+describe('a single record that a client posts without a batch', () => {
+  it("gets an address that is spelt like the client's path, and the client can read the record there", async () => {
     const { sandbox, adapter, register, headers } = await startService()
     const spelt = '/a%20b/v2/Attendance/attendanceRecords'
     const reply = await adapter.request('POST', `${spelt}/`, { body: JSON.stringify(register[0]), headers })
@@ -34,13 +34,13 @@ describe('a single record outside a batch', () => {
     ])
   })
 
-  it('gets no address when nothing was created', async () => {
+  it('gets no address if V3 created nothing', async () => {
     const { adapter } = await startWithV3(replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]))
     const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['location']]).toEqual([400, undefined])
   })
 
-  it.each([401, 403])('gets a denial (%i) of V3 in the form of the gateway', async (status) => {
+  it.each([401, 403])('gets a denial (%i) of V3 in the error format of the gateway', async (status) => {
     const { adapter } = await startWithV3(replyWith(status, { statusCode: status, message: 'm' }))
     const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, JSON.parse(reply.text)]).toEqual([status, { statusCode: status, message: 'm' }])
@@ -79,7 +79,7 @@ describe('a single record outside a batch', () => {
     ['utf-8', 'utf8', 201],
     ['utf-16', 'utf16le', 400],
   ] as const)(
-    'batch-wire F26: is decoded by its charset or rejected: %s',
+    'is decoded by its charset or rejected, for the charset %s (batch-wire F26)',
     async (charset, encoding, status) => {
       const { upstream, adapter } = await startWithV3()
       const reply = await adapter.request('POST', path, {
@@ -92,7 +92,7 @@ describe('a single record outside a batch', () => {
     },
   )
 
-  it('gets 204 when the client prefers a minimal reply, and 413 when the body is too large', async () => {
+  it('gets 204 if the client prefers a minimal reply, and 413 if the body is too large', async () => {
     const { upstream, adapter } = await startWithV3()
     const body = JSON.stringify(flatRecord(1))
     const minimal = await adapter.request('POST', path, { headers: { Prefer: 'return=minimal' }, body })
@@ -102,7 +102,7 @@ describe('a single record outside a batch', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('is posted although its client disconnects', async () => {
+  it('is posted even if its client disconnects', async () => {
     let answer: (() => void) | undefined
     const { upstream, adapter } = await startWithV3((seen, response) => {
       answer = () => void echoRecord(seen, response)

@@ -27,13 +27,13 @@ it.each([
   ['GET', '/Attendance/V3', 200, false],
   ['GET', '/', 200, false],
 ] as const)(
-  'the credentials of %s %s with reply %i count as accepted: %s',
+  'the adapter takes the credentials of %s %s with the reply %i for accepted: %s',
   (method, url, status, isAccepted) => {
     expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
   },
 )
 
-it('clients with rejected credentials change no stage, and none of their requests are counted', async () => {
+it('clients with rejected credentials change no stage, and the adapter counts none of their requests', async () => {
   const sandbox = await startSandbox()
   const journal = journalFile()
   const partner = {
@@ -66,7 +66,7 @@ it('clients with rejected credentials change no stage, and none of their request
   expect([evidence, parseNote(seen).credentials, guards]).toEqual([[], 'notTried', undefined])
 })
 
-it('a redirect for every request verifies no client, so unverified clients keep their share', async () => {
+it('a redirect for every request verifies no client, so unverified clients keep their share of the connections', async () => {
   const held = Promise.withResolvers<undefined>()
   const v2 = await startUpstream(async (seen, response) => {
     if (seen.url.includes('held')) await held.promise

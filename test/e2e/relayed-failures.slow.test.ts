@@ -7,8 +7,8 @@ import { statusesOf } from '../support/batch-request.ts'
 
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
-describe('a write for V2', () => {
-  it('is not posted to V3 by a resend on an instance that may count as dead', async () => {
+describe('a write that V2 serves', () => {
+  it('is not posted to V3 by a resend to an instance whose lease may have ended', async () => {
     const faces = await startTwoFaces()
     await faces.setFaults({ ...onV2, kind: 'reset', apply: false })
     const batch = faces.batch([1], 'one')
@@ -31,7 +31,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual([])
   })
 
-  it('is new to V3 when V2 rejected it as a whole', async () => {
+  it('is posted to V3 by a resend if V2 rejected the whole write', async () => {
     const { faces, adapter, batch } = await startRelayed()
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -40,7 +40,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('is answered as superseded by V3 when it was lost at shadow, refused as a whole at canary, and a newer mark followed', async () => {
+  it('is answered as superseded by a resend to V3 if it was lost at shadow, rejected as a whole at canary, and a newer mark followed', async () => {
     const { faces, adapter, batch } = await startRelayed({ stage: 'shadow', known: 'identity' })
     await faces.setFaults({ ...onV2, kind: 'reset', apply: true })
     expect((await faces.post(adapter, batch)).status).toBe(504)
@@ -54,7 +54,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('gets the single 200 of V2 again when its ids differ, and its records stay unknown', async () => {
+  it('gets the single 200 of V2 again, and its records stay unknown, if its ids differ', async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }
@@ -70,7 +70,7 @@ describe('a write for V2', () => {
     await journal.close()
   })
 
-  it('is forwarded unchanged, and nothing of it is stored, when the codec cannot read it', async () => {
+  it('is forwarded unchanged, and the journal stores nothing, if the codec cannot read its body', async () => {
     const { faces, adapter } = await startRelayed()
     const reply = await faces.post(adapter, { headers: { 'Content-Type': 'text/plain' }, body: 'no batch' })
     expect(reply.status).toBeGreaterThanOrEqual(400)
@@ -83,7 +83,7 @@ describe('a write for V2', () => {
     )
   })
 
-  it('is forwarded unrecorded and logged when the journal is late, and is recognised once the journal has stored it', async () => {
+  it('is forwarded unrecorded, and logged, while the journal is slow, and its resend is recognised once the journal has stored it', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -114,7 +114,7 @@ describe('a write for V2', () => {
     ['canary', 503, []],
     ['legacy', 200, ['V2 1 one']],
   ] as const)(
-    'is answered at stage %s with %i when it is known by its keys and the journal is unreachable',
+    'gets at stage %s the status %i if the adapter recognises it by its keys and the journal is unreachable',
     async (stage, status, effects) => {
       const faces = await startTwoFaces()
       Object.assign(faces.served, { known: 'keys', stage })
@@ -131,7 +131,7 @@ describe('a write for V2', () => {
     },
   )
 
-  it('is not sent once the lease under which it began is lost, at any stage', async () => {
+  it('is not sent once the lease under which it began is lost, even at stage shadow', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     const kept = await open(faces)
@@ -151,7 +151,7 @@ describe('a write for V2', () => {
     expect(await faces.effects()).toEqual(['V2 1 one'])
   })
 
-  it('is not sent to V2 by an instance that may count as dead', async () => {
+  it('is not sent to V2 by an instance whose lease may have ended', async () => {
     const { faces, adapter, batch } = await startRelayed({ isCurrent: false })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     Object.assign(faces.served, { isCurrent: true, side: 'v3' })

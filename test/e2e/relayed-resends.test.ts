@@ -25,7 +25,7 @@ const postAs = (adapter: Adapter, { headers, body }: BatchText, token: string): 
     body,
   })
 
-describe('a resent batch that V2 served at canary', () => {
+describe('a resend of a batch that V2 served at stage canary', () => {
   const served = { stage: 'canary', known: 'keys' } as const
   const start = async (choices: object = {}): Promise<TwoFaces> => {
     const faces = await startTwoFaces(choices)
@@ -33,7 +33,7 @@ describe('a resent batch that V2 served at canary', () => {
     return faces
   }
 
-  it('gets V2’s whole reply byte for byte on every instance, and V2 gets it once', async () => {
+  it('gets V2’s whole reply byte for byte on every instance, while V2 gets the batch once', async () => {
     const faces = await start()
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1, 2], 'one')
@@ -51,14 +51,14 @@ describe('a resent batch that V2 served at canary', () => {
     await journal.close()
   })
 
-  it('is a new batch when its ids were used for other bytes after its reply was sent', async () => {
+  it('counts as a new batch if the client reused its ids for other bytes after the first reply', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     for (const batch of [one, two, one, one, two]) expect((await faces.post(adapter, batch)).status).toBe(200)
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
-  it('is a resend when its client disconnected before the reply and then used the ids for other bytes', async () => {
+  it('counts as a resend if the client disconnected before the reply and then used the ids for other bytes', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
@@ -75,7 +75,7 @@ describe('a resent batch that V2 served at canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('is sent to V2 again when the reply was lost, and the next complete reply is stored', async () => {
+  it('is sent to V2 again if the reply was lost, and the journal stores the next complete reply', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults(lostOnV2)
     const lost = await faces.post(adapter, batch)
@@ -121,7 +121,7 @@ describe('a resent batch that V2 served at canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('gets the reply with another token if V2 shows that token one of the marks, and V2’s own answer otherwise', async () => {
+  it('gets the stored reply with another token if V2 shows one of the marks to that token, and V2’s own error otherwise', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     const first = await faces.post(adapter, batch)
     const refused = await postAs(adapter, batch, 'wrong')
@@ -131,7 +131,7 @@ describe('a resent batch that V2 served at canary', () => {
     expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
   })
 
-  it('is not sent to V2 again while V2 does not say whether its client may have the reply', async () => {
+  it('is not sent while V2 does not say whether its client may have the stored reply', async () => {
     const faces = await start({ v3: { readBackAfterMs: [5, 10] } })
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1], 'one')
@@ -159,7 +159,7 @@ describe('a resent batch that V2 served at canary', () => {
   })
 })
 
-it('a batch at legacy is sent to V2 each time that it arrives', async () => {
+it('the adapter sends a batch at stage legacy to V2 each time that it arrives', async () => {
   const faces = await startTwoFaces()
   const adapter = await faces.start()
   const batch = faces.batch([1], 'one')
@@ -197,58 +197,61 @@ const partsOf = (...statuses: readonly number[]): V2Reply => ({
 })
 const whole = partsOf(201, 201)
 
-describe.each(['identity', 'keys'] as const)('a batch known by its %s', (known) => {
-  /** Sends each of a number of batches three times, and returns the replies to the client and how often V2 got each batch. */
-  const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
-    const v2 = await startV2(replies)
-    const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
-    Object.assign(faces.served, { stage: 'shadow', known })
-    const adapter = await faces.start()
-    const given: unknown[] = []
-    for (const name of names) {
-      const before = v2.writes()
-      const batch = faces.batch([1, 2], name, String(given.length))
-      const three: unknown[] = []
-      for (let time = 0; time < 3; time += 1) {
-        const { status, text } = await faces.post(adapter, batch)
-        three.push([status, text])
+describe.each(['identity', 'keys'] as const)(
+  'a batch at stage shadow that the adapter recognises by its %s',
+  (known) => {
+    /** Sends each of a number of batches three times, and returns the replies to the client and how often V2 got each batch. */
+    const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
+      const v2 = await startV2(replies)
+      const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })
+      Object.assign(faces.served, { stage: 'shadow', known })
+      const adapter = await faces.start()
+      const given: unknown[] = []
+      for (const name of names) {
+        const before = v2.writes()
+        const batch = faces.batch([1, 2], name, String(given.length))
+        const three: unknown[] = []
+        for (let time = 0; time < 3; time += 1) {
+          const { status, text } = await faces.post(adapter, batch)
+          three.push([status, text])
+        }
+        given.push([name, three, v2.writes() - before])
       }
-      given.push([name, three, v2.writes() - before])
+      return given
     }
-    return given
-  }
 
-  it('is sent to V2 again after a reply that is not final', async () => {
-    const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
-      ['a part with 503', partsOf(201, 503)],
-      ['a part with 504', partsOf(201, 504)],
-      ['a part with 429', partsOf(201, 429)],
-      ['parts with 401', partsOf(401, 401)],
-      ['a 500 for the whole batch', { ...whole, status: 500 }],
-      ['a 400 for the whole batch', { ...whole, status: 400 }],
-      ['a redirect', { ...whole, status: 307 }],
-      ['no parts although its type is multipart', { text: '' }],
-      ['parts that are cut off', { text: whole.text.replace('--b--', '') }],
-      ['fewer parts than records', partsOf(201)],
-    ]
-    const names = rows.map(([name]) => name)
-    const replies = rows.flatMap(([, reply]) => [reply, whole])
-    const last = [200, whole.text]
-    expect(await sendThrice(names, replies)).toEqual(
-      rows.map(([name, { status = 200, text }]) => [name, [[status, text], last, last], 2]),
-    )
-  })
+    it('is sent to V2 again after a reply that is not final', async () => {
+      const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
+        ['a part with 503', partsOf(201, 503)],
+        ['a part with 504', partsOf(201, 504)],
+        ['a part with 429', partsOf(201, 429)],
+        ['parts with 401', partsOf(401, 401)],
+        ['a 500 for the whole batch', { ...whole, status: 500 }],
+        ['a 400 for the whole batch', { ...whole, status: 400 }],
+        ['a redirect', { ...whole, status: 307 }],
+        ['no parts although its type is multipart', { text: '' }],
+        ['parts that are cut off', { text: whole.text.replace('--b--', '') }],
+        ['fewer parts than records', partsOf(201)],
+      ]
+      const names = rows.map(([name]) => name)
+      const replies = rows.flatMap(([, reply]) => [reply, whole])
+      const last = [200, whole.text]
+      expect(await sendThrice(names, replies)).toEqual(
+        rows.map(([name, { status = 200, text }]) => [name, [[status, text], last, last], 2]),
+      )
+    })
 
-  it('is answered from the journal after a reply that is final', async () => {
-    const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
-      ['parts of which one is a 400', partsOf(201, 400)],
-      ['one answer for all records', { text: '{"value":"done"}', type: 'application/json' }],
-      ['one answer for all records without a body', { text: '', type: 'text/plain' }],
-    ]
-    const names = rows.map(([name]) => name)
-    const replies = rows.map(([, reply]) => reply)
-    expect(await sendThrice(names, replies)).toEqual(
-      rows.map(([name, { text }]) => [name, Array(3).fill([200, text]), 1]),
-    )
-  })
-})
+    it('is answered from the journal after a reply that is final', async () => {
+      const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
+        ['parts of which one is a 400', partsOf(201, 400)],
+        ['one answer for all records', { text: '{"value":"done"}', type: 'application/json' }],
+        ['one answer for all records without a body', { text: '', type: 'text/plain' }],
+      ]
+      const names = rows.map(([name]) => name)
+      const replies = rows.map(([, reply]) => reply)
+      expect(await sendThrice(names, replies)).toEqual(
+        rows.map(([name, { text }]) => [name, Array(3).fill([200, text]), 1]),
+      )
+    })
+  },
+)

@@ -14,72 +14,75 @@ const seen = (reply: {
 const lostOnV2 = { kind: 'reset', apply: true, face: 'V2', method: 'POST', count: 1 }
 const NO_V2 = 'http://127.0.0.1:9'
 
-describe.each(['identity', 'keys'] as const)('a write that V2 serves, known by its %s', (known) => {
-  it('is sent only to V2, and gets its reply byte for byte when it is resent while V3 serves', async () => {
-    const { faces, adapter } = await startRelayed({ known })
-    const batch = faces.batch([1, 2], 'one')
-    const first = await faces.post(adapter, batch)
-    expect(first.status).toBe(200)
-    faces.served.side = 'v3'
-    const again = await faces.post(adapter, batch)
-    expect(seen(again)).toEqual(seen(first))
-    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-    // Another instance knows the write after a restart.
-    await adapter.app.close()
-    const next = await faces.start()
-    expect(seen(await faces.post(next, batch))).toEqual(seen(first))
-    expect(await faces.effects()).toHaveLength(2)
-  })
-
-  it('is read back before anything is posted to V3 when its reply was lost', async () => {
-    const { faces, adapter } = await startRelayed({ known })
-    const batch = faces.batch([1, 2], 'one')
-    await faces.setFaults(lostOnV2)
-    expect((await faces.post(adapter, batch)).status).toBe(504)
-    faces.served.side = 'v3'
-    const again = await faces.post(adapter, batch)
-    expect(statusesOf(again)).toEqual([201, 201])
-    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-    // From now on, V3 answers the batch, even when V2 serves again.
-    faces.served.side = 'v2'
-    const third = await faces.post(adapter, batch)
-    expect(third.text).toBe(again.text)
-    expect(await faces.effects()).toHaveLength(2)
-  })
-
-  it('is not posted for a record that a later record of the same batch replaces', async () => {
-    const { faces, adapter } = await startRelayed({ known })
-    const { headers, body } = faces.batch([1, 1, 2], 'one')
-    const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
-    const batch = { headers, body: `${body.slice(0, at)}"two"${body.slice(at + 5)}` }
-    await faces.setFaults(lostOnV2)
-    expect((await faces.post(adapter, batch)).status).toBe(504)
-    faces.served.side = 'v3'
-    expect(outcomesOf(await faces.post(adapter, batch))).toMatchObject([
-      { status: 409, codes: ['ADP_SUPERSEDED_UNKNOWN'] },
-      { status: 201 },
-      { status: 201 },
-    ])
-    expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 2 one'])
-  })
-
-  it('is posted to V3 when V2 never received it', async () => {
-    const { faces, adapter, batch } = await startRelayed({ known }, { v2: { baseUrl: NO_V2 } })
-    expect((await faces.post(adapter, batch)).status).toBe(503)
-    faces.served.side = 'v3'
-    expect(outcomesOf(await faces.post(adapter, batch))[0]?.status).toBe(201)
-    expect(await faces.effects()).toEqual(['V3 1 one'])
-  })
-
-  it('gives its reply only to tokens that may read its marks', async () => {
-    const { faces, adapter, batch } = await startRelayed({ known })
-    await faces.post(adapter, batch)
-    faces.served.side = 'v3'
-    const { status } = await adapter.request('POST', '/x/V2/Attendance/$batch', {
-      headers: { ...batch.headers, 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer wrong' },
-      body: batch.body,
+describe.each(['identity', 'keys'] as const)(
+  'a write that V2 serves and that the adapter recognises by its %s',
+  (known) => {
+    it("is sent only to V2, and a resend gets V2's reply byte for byte while V3 serves", async () => {
+      const { faces, adapter } = await startRelayed({ known })
+      const batch = faces.batch([1, 2], 'one')
+      const first = await faces.post(adapter, batch)
+      expect(first.status).toBe(200)
+      faces.served.side = 'v3'
+      const again = await faces.post(adapter, batch)
+      expect(seen(again)).toEqual(seen(first))
+      expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+      // Another instance knows the write after a restart.
+      await adapter.app.close()
+      const next = await faces.start()
+      expect(seen(await faces.post(next, batch))).toEqual(seen(first))
+      expect(await faces.effects()).toHaveLength(2)
     })
-    expect([401, 403]).toContain(status)
-    expect(await faces.effects()).toHaveLength(1)
-  })
-})
+
+    it('is read back on V2 before a resend is posted to V3 if its reply was lost', async () => {
+      const { faces, adapter } = await startRelayed({ known })
+      const batch = faces.batch([1, 2], 'one')
+      await faces.setFaults(lostOnV2)
+      expect((await faces.post(adapter, batch)).status).toBe(504)
+      faces.served.side = 'v3'
+      const again = await faces.post(adapter, batch)
+      expect(statusesOf(again)).toEqual([201, 201])
+      expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
+      // From now on, V3 answers the batch, even when V2 serves again.
+      faces.served.side = 'v2'
+      const third = await faces.post(adapter, batch)
+      expect(third.text).toBe(again.text)
+      expect(await faces.effects()).toHaveLength(2)
+    })
+
+    it('is not posted to V3 for a record that a later record of the same batch replaces', async () => {
+      const { faces, adapter } = await startRelayed({ known })
+      const { headers, body } = faces.batch([1, 1, 2], 'one')
+      const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
+      const batch = { headers, body: `${body.slice(0, at)}"two"${body.slice(at + 5)}` }
+      await faces.setFaults(lostOnV2)
+      expect((await faces.post(adapter, batch)).status).toBe(504)
+      faces.served.side = 'v3'
+      expect(outcomesOf(await faces.post(adapter, batch))).toMatchObject([
+        { status: 409, codes: ['ADP_SUPERSEDED_UNKNOWN'] },
+        { status: 201 },
+        { status: 201 },
+      ])
+      expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 2 one'])
+    })
+
+    it('is posted to V3 by a resend if V2 never received it', async () => {
+      const { faces, adapter, batch } = await startRelayed({ known }, { v2: { baseUrl: NO_V2 } })
+      expect((await faces.post(adapter, batch)).status).toBe(503)
+      faces.served.side = 'v3'
+      expect(outcomesOf(await faces.post(adapter, batch))[0]?.status).toBe(201)
+      expect(await faces.effects()).toEqual(['V3 1 one'])
+    })
+
+    it('returns its stored reply only to tokens that may read its marks', async () => {
+      const { faces, adapter, batch } = await startRelayed({ known })
+      await faces.post(adapter, batch)
+      faces.served.side = 'v3'
+      const { status } = await adapter.request('POST', '/x/V2/Attendance/$batch', {
+        headers: { ...batch.headers, 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer wrong' },
+        body: batch.body,
+      })
+      expect([401, 403]).toContain(status)
+      expect(await faces.effects()).toHaveLength(1)
+    })
+  },
+)

@@ -51,7 +51,7 @@ async function metricsOf({ url }: Adapter, name: string): Promise<string[]> {
   return text.split('\n').filter((line) => line.startsWith(`markbridge_${name}`))
 }
 
-describe('a reload', () => {
+describe('a reload of the configuration', () => {
   it('applies new partners, keys, limits and quirks to requests that arrive from then on', async () => {
     const adapter = await start(await startUpstream(), {
       partners: [
@@ -108,7 +108,7 @@ describe('a reload', () => {
     ])
   })
 
-  it('fails no request under load, and each request is answered by the partner of one revision', async () => {
+  it('fails no request under load, and each request gets the settings of a single revision', async () => {
     const sandbox = await startSandbox()
     const revisions = ['flat', 'nested', 'flat'].map((layout, index) => ({
       partners: [
@@ -158,7 +158,7 @@ describe('a reload', () => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('lets a request end with the partner as it was when the request began', async () => {
+  it("lets a request end with the partner's settings from when the request began", async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
@@ -178,7 +178,7 @@ describe('a reload', () => {
     await expect.poll(() => metricsOf(adapter, 'partner_requests')).toEqual([])
   })
 
-  it('keeps the rate history and the valid tokens', async () => {
+  it('keeps the history of the rate limit and the valid tokens', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.url === '/token'
         ? replyWith(200, { access_token: 't', expires_in: 3600, token_type: 'Bearer' })
@@ -210,7 +210,7 @@ describe('a reload', () => {
   })
 })
 
-it('a request that waits for its partner is finished with the partner as it is now', async () => {
+it('recovery of a batch whose partner is missing uses the settings of the partner once a reload adds it', async () => {
   const upstream = await startUpstream()
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'later', payload: payloadOf(batchOf(flatRecords(2))), learners: [1, 2] })
@@ -230,7 +230,7 @@ it('a request that waits for its partner is finished with the partner as it is n
   )
 })
 
-describe('a reload with an unacceptable configuration', () => {
+describe('a reload of an invalid configuration', () => {
   const first = { partners: [{ id: 'a', match: keyOf('one') }] }
   const faultsIn = (adapter: Adapter): unknown =>
     adapter
@@ -238,7 +238,7 @@ describe('a reload with an unacceptable configuration', () => {
       .filter(({ msg }) => msg === 'config refused')
       .map(({ faults }) => faults)
 
-  it('changes nothing, and each of its faults is logged without a value', async () => {
+  it('changes nothing, and the adapter logs each fault without a value', async () => {
     const adapter = await start(await startUpstream(), first)
     const load = (): Config =>
       parseConfig({
@@ -274,7 +274,7 @@ describe('a reload with an unacceptable configuration', () => {
     )
   })
 
-  it('is rejected when the configuration names another address of V3', async () => {
+  it('is rejected if the configuration names another address of V3', async () => {
     const adapter = await start(await startUpstream(), first)
     const elsewhere = adapterConfig('http://127.0.0.1:9', { partners: [{ id: 'b', match: keyOf('two') }] })
     await expect(adapter.app.reload(() => elsewhere)).rejects.toThrow(
@@ -283,7 +283,7 @@ describe('a reload with an unacceptable configuration', () => {
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
   })
 
-  it('is rejected when the configuration takes unsettled records away from their partner, until they are settled', async () => {
+  it('is rejected while the configuration would take open records away from their partner', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const [a, b] = [

@@ -13,7 +13,7 @@ const stages = [
 ] as const
 
 it.each(stages)(
-  'the advice at stage %s has the figures of the writes that %s served, without resends',
+  'rollout advise at stage %s counts the writes that %s served, without resends',
   async (stage) => {
     const sandbox = await startSandbox({ now: new Date().toISOString() })
     const samples = await sandbox.samples()

@@ -22,7 +22,7 @@ interface Advice {
   readonly figures: { readonly comparison: object }
 }
 
-it('rollout advises each step from the first comparison to v3, and v3 only after marks were read back on V2', async () => {
+it('rollout advises each step from shadow to v3, and v3 only after marks were read back on V2', async () => {
   const faces = await startFaces({ scale: 'school' })
   const { learners, events, codes } = faces.samples
   const journal = journalFile()
@@ -37,7 +37,7 @@ it('rollout advises each step from the first comparison to v3, and v3 only after
     JSON.parse(await rolloutCommand('advise', 'acme', '--json')) as Advice
 
   let batches = 0
-  /** Registers of some sessions, for all schools. The last learner of each school is corrected. */
+  /** Posts the registers of some sessions for all schools, and corrects the mark of the last learner of each school. */
   const takeRegisters = async (
     sessions: readonly number[],
     checksOfBatch: number,

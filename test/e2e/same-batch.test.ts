@@ -41,8 +41,8 @@ async function postAndLeave(
     .toMatch(/journal_records\{[^}]*state="confirmed"[^}]*\} 1\n/)
 }
 
-describe('product 3: identity of a batch', () => {
-  it('is the same however the Content-Type is written', async () => {
+describe('the adapter, when it recognises a batch by its ids and its bytes', () => {
+  it('takes a resend for the same batch however its Content-Type is written', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { headers, body } = batchOf(flatRecords(3), { batch: 'b1', boundary: 'b1' })
     const spellings = [
@@ -59,7 +59,7 @@ describe('product 3: identity of a batch', () => {
     expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
   })
 
-  it('is a different one under another boundary', async () => {
+  it('takes the same bytes under another boundary for another batch', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
@@ -67,7 +67,7 @@ describe('product 3: identity of a batch', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('is preserved when another client uses its ids for other bytes', async () => {
+  it('still returns the stored reply after another client has used the same ids for other bytes', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const other = { 'Ocp-Apim-Subscription-Key': 'key of another client' }
     const first = await postBatch(adapter, mark(1))
@@ -76,7 +76,7 @@ describe('product 3: identity of a batch', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('is preserved if the client reuses the ids of a batch for another body before the first reply', async () => {
+  it('recognises a batch if the client used its ids for another body before the first reply', async () => {
     const { answer, release } = holdAnswers()
     const journal = journalFile()
     const { upstream, adapter } = await startWithV3(answer, { journal })
@@ -90,7 +90,7 @@ describe('product 3: identity of a batch', () => {
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('is new, on any instance, once the client has the reply and uses the ids again', async () => {
+  it('takes the batch for a new one, on any instance, if the client reused the ids after it had the reply', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })

@@ -9,8 +9,8 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 const drained = { listen: { port: 0, drainMs: 150 } }
 
-describe('close after the time for replies', () => {
-  it('disconnects a client that never reads, and reports how many it disconnected', async () => {
+describe('closing the adapter', () => {
+  it('disconnects a client that never reads after drainMs, and reports how many clients it disconnected', async () => {
     const block = Buffer.alloc(1_000_000, 'x')
     const upstream = await startUpstream(async (_seen, response) => {
       while (!response.destroyed) if (!response.write(block)) await Promise.race([once(response, 'drain'), once(response, 'close')])
@@ -30,7 +30,7 @@ describe('close after the time for replies', () => {
     ])
   })
 
-  it('still posts every record of a batch', async () => {
+  it('posts every record of a batch even if drainMs has passed', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, drained)
     const batch = batchOf(flatRecords(20))
@@ -48,7 +48,7 @@ describe('close after the time for replies', () => {
     ])
   })
 
-  it('does not wait when nothing is in progress', async () => {
+  it('does not wait if nothing is in progress', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { listen: { port: 0, drainMs: 60_000 } })
     const idle = await RawClient.open(adapter.port)
     await adapter.app.close()

@@ -30,7 +30,7 @@ describe('the stage in the configuration file', () => {
     ])
   })
 
-  it('is a configuration error when it is legacy without an address of V2', async () => {
+  it('is a configuration error if it is legacy and V2 has no address', async () => {
     const partner = { id: 'acme', match: { any: true }, stage: 'legacy' }
     await expect(startAdapter('http://127.0.0.1:1', { partners: [partner] })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',

@@ -29,7 +29,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
   afterAll(() => postgres.close())
 
-  it('wait with a step forward for the writes of each instance, name the instance that does not finish, and hold new writes meanwhile', async () => {
+  it('hold a step forward until each instance has finished its writes, name an unfinished instance, and hold new writes meanwhile', async () => {
     const faces = await startTwoFaces()
     await fetch(`${faces.v2Url}/_sandbox/faults`, {
       ...{ method: 'PUT', headers: { 'Content-Type': 'application/json' } },
@@ -110,7 +110,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'refuse a write, with nothing sent, that was arriving at %s while its instance stood still',
+    'refuse a write that was arriving at stage %s while its instance was paused and a step was committed',
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
@@ -156,7 +156,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     },
   )
 
-  it('serve legacy and refuse writes at v3 while the database is down, also after a start with the stored stages', async () => {
+  it('serve stage legacy and refuse writes at stage v3 while the database is down, also after a start with the stored stages', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()

@@ -11,7 +11,7 @@ it.each([
   ['a body that cannot be read', 'v3', 'POST /V2/Attendance/$batch', /^HTTP\/1\.1 400 /],
   ['a request that V2 refuses because of its head', 'legacy', 'GET /V2/Other', /^HTTP\/1\.1 401 /],
 ] as const)(
-  'the adapter closes an upload that stalls after the answer to %s',
+  'the adapter closes the connection of an upload that stalls after the answer to %s',
   async (_name, stage, start, reply) => {
     const v2 = await startRawUpstream((_request, response) => void response.writeHead(401).end('{}'))
     const partners = [{ id: 'acme', match: { any: true }, stage }]
@@ -23,7 +23,7 @@ it.each([
   },
 )
 
-it('the adapter keeps a connection whose upload ends in time after its answer', async () => {
+it('the adapter keeps a connection open if the upload ends in time after the answer', async () => {
   const v3 = await startRawUpstream((_request, response) => void response.end('{}'))
   const adapter = await startAdapter(v3.url, {}, overrides)
   const client = await RawClient.open(adapter.port, requestText('POST /nothing', 'Content-Length: 5\r\n'))
@@ -36,7 +36,7 @@ it.each([
   ['after a part of it was forwarded', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
   ['before any of it was forwarded', 10, [400, 'The request is not valid HTTP.']],
 ] as const)(
-  'the adapter answers a write once when its body breaks off %s',
+  'the adapter answers a write once if its body breaks off %s',
   async (_name, length, [status, text]) => {
     const v3 = await startRawUpstream((request) => request.on('error', () => undefined).resume())
     const adapter = await startAdapter(v3.url)

@@ -22,8 +22,8 @@ function first(count: number, answer: Answer): Answer {
   return (seen, response) => (seen.index < count ? answer : echoRecord)(seen, response)
 }
 
-describe('a class of 30 under five calls a second', () => {
-  it('is answered in about six seconds with 201 for all, and nothing is lost or duplicated', async () => {
+describe('a register of 30 marks under a limit of five calls a second', () => {
+  it('gets 201 for all marks in about six seconds, and no mark is lost or duplicated', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, onePartner({ v3: { callsPerSecond: 5 } }))
     const register = await sandboxRegister(sandbox, 30)
@@ -41,7 +41,7 @@ describe('a class of 30 under five calls a second', () => {
 })
 
 describe('the throttle', () => {
-  it('also delays a single record, and counts the calls of all partners with one key together', async () => {
+  it('also delays a single record, and counts the calls of all partners with one subscription key together', async () => {
     const upstream = await startUpstream()
     const partners = ['a', 'b'].map((id) => ({
       id,
@@ -62,14 +62,14 @@ describe('the throttle', () => {
     expect(replies.every(({ headers }) => headers['server-timing'] !== undefined)).toBe(true)
   })
 
-  it('is off for an upstream on a loopback address, unless it is configured', async () => {
+  it('is off for a V3 on a loopback address, unless it is configured', async () => {
     const { adapter } = await startWithV3()
     const reply = await postBatch(adapter, batchOf(flatRecords(40)))
     expect(outcomesOf(reply)).toEqual(created(40))
     expect(reply.headers['server-timing']).toBe(undefined)
   })
 
-  it('answers 503 for records that cannot leave within the budget, and posts exactly the others', async () => {
+  it('answers 503 for records that cannot be posted within the budget, and posts exactly the other records', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { callsPerSecond: 4, budgetMs: 950 } }))
     const parts = await postRecords(adapter, flatRecords(8))
@@ -81,7 +81,7 @@ describe('the throttle', () => {
   })
 })
 
-describe('a record that was not applied', () => {
+describe('a record that V3 did not apply', () => {
   const rows: [name: string, answer: Answer, callsPerSecond: number | 'none'][] = [
     ['a 429 without a throttle', replyWith(429, tooMany), 'none'],
     ['a 429 with a throttle', replyWith(429, tooMany), 5],
@@ -98,7 +98,7 @@ describe('a record that was not applied', () => {
     expect(upstream.seen.map(({ body }) => (JSON.parse(body) as { Qualifier: { MinutesLate: unknown } }).Qualifier.MinutesLate)).toEqual([null, null, 5]) // prettier-ignore
   })
 
-  it('is never posted again after an unknown outcome', async () => {
+  it('is never posted again if its outcome is unknown', async () => {
     const { upstream, adapter } = await startWithV3(first(1, replyWith(500, '', { 'Retry-After': '1' })))
     const parts = await postRecords(adapter, [flatRecord(1)])
     expect([failuresOf(parts), upstream.seen.length]).toEqual([

@@ -55,16 +55,19 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
     await inspector.close()
   })
 
-  database.test('are posted when resent, and superseded when a new batch has newer marks', async (url) => {
-    const v3 = await startFailing()
-    const { adapter, states } = await startOver(v3.url, url)
-    await postBatch(adapter, registerOf(1, 3))
-    await postBatch(adapter, registerOf(2, 3))
-    v3.trouble.serves = true
-    expect(statusesOf(await postBatch(adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
-    expect(await states()).toEqual({ confirmed: 3, notApplied: 3 })
-    expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
-    // The newer marks are stored. The older marks are never posted.
-    expect(await states()).toEqual({ confirmed: 6, refused: 3 })
-  })
+  database.test(
+    'are posted if the client resends them, and superseded if a new batch has newer marks',
+    async (url) => {
+      const v3 = await startFailing()
+      const { adapter, states } = await startOver(v3.url, url)
+      await postBatch(adapter, registerOf(1, 3))
+      await postBatch(adapter, registerOf(2, 3))
+      v3.trouble.serves = true
+      expect(statusesOf(await postBatch(adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
+      expect(await states()).toEqual({ confirmed: 3, notApplied: 3 })
+      expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
+      // The newer marks are stored. The older marks are never posted.
+      expect(await states()).toEqual({ confirmed: 6, refused: 3 })
+    },
+  )
 })

@@ -18,7 +18,7 @@ const ways: [what: string, first: string, again: string][] = [
   ['interim responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
 ]
 it.each(ways)(
-  'a passed-through request waits at most headersMs for a service that drips %s',
+  'a passed-through request waits at most headersMs for a V3 that drips %s',
   async (_, first, again) => {
     const v3 = { timeouts: { headersMs: 300 } }
     const adapter = await startAdapter(await startDripping(first, again), { v3 })
@@ -29,7 +29,7 @@ it.each(ways)(
   },
 )
 
-it('a V2 read ends with its budget, however slowly the answer of the service drips', async () => {
+it('a V2 read ends when its budget ends, however slowly V3 drips its answer', async () => {
   const body = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
   const url = await startDripping(body, '1\r\n \r\n')
   const adapter = await startAdapter(url, onePartner({ v3: { budgetMs: 400 } }))

@@ -1,19 +1,19 @@
 import { type Samples, sampleMark, startSandbox } from '../../sandbox/start-sandbox.ts'
 
-/** The service with both faces, and marks that it accepts. */
+/** The sandbox with both interfaces, and marks that it accepts. */
 export interface ComparedFaces {
   readonly v3Url: string
   readonly v2Url: string
   readonly samples: Samples
   /** Builds a flat record of the learner with this number. */
   mark: (learner: number, fields?: object) => object
-  /** Returns the faces of the accepted marks, in order. */
+  /** Returns the interface that accepted each mark, in order. */
   faces: () => Promise<string[]>
   /** Sets the control `/_sandbox/<name>` of the sandbox. */
   put: (name: string, body: object) => Promise<void>
 }
 
-/** Starts the service with the clock of this machine. */
+/** Starts the sandbox with the clock of this machine. */
 export async function startFaces(options: object = {}): Promise<ComparedFaces> {
   const sandbox = await startSandbox({ now: undefined, v2Port: 0, ...options })
   const samples = await sandbox.samples()

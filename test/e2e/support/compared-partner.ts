@@ -56,7 +56,7 @@ export async function startCompared(
             Object.entries(found).reduce((all, [key, value]) => (key.startsWith(name) ? all + value : all), 0)
           const ended = sum('compared') + sum('dropped') + sum('skipped')
           if (ended < checks || ended !== sum('offered')) throw new Error(JSON.stringify(found))
-          // The metrics page is built in several turns, so this page may lack a series that began meanwhile.
+          // The metrics page is built in several turns of the event loop, so this page may lack a series that has begun meanwhile.
           return counts()
         },
         { timeout: 60_000, interval: 20 },

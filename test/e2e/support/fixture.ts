@@ -7,7 +7,7 @@ import { type RawMessage, readMessage } from './raw-message.ts'
 const root = new URL('../../../fixtures/', import.meta.url)
 
 const caseSchema = z.strictObject({
-  /** Rows of the wire rules that the exchange shows. */
+  /** The rows of docs/protocol.md that the exchange shows. */
   rows: z.array(z.string()).min(1),
   title: z.string().min(1),
   /** Members of the partner's configuration. */

@@ -23,7 +23,7 @@ export function journalFile({ encrypted = false } = {}): JournalSection {
   return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
 }
 
-/** Reads rows of an SQLite journal from its file, like a later version of the program. */
+/** Reads rows of an SQLite journal from its file, as a later version of the program would. */
 export function rowsOf({ url }: Pick<JournalSection, 'url'>, sql: string): Record<string, unknown>[] {
   const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
   const rows = database.prepare(sql).all()

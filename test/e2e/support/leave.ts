@@ -31,11 +31,11 @@ export interface Left {
   readonly payload: Buffer
   readonly learners: readonly number[]
   readonly settled?: readonly Settled[]
-  /** The number of instances before the last one. Each of them opens the journal, finds no outcome, and dies. */
+  /** The number of instances that died before the last instance. Each of them opened the journal and stored no outcome. */
   readonly crashes?: number
 }
 
-/** Makes a journal as left by an instance that dies while it sends a batch. */
+/** Makes a journal as an instance leaves it that dies while it sends a batch. */
 export async function leave(
   section: JournalSection,
   { partner = 'default', owner = 'the client that died', payload, learners, settled = [], crashes = 0 }: Left,

@@ -9,13 +9,13 @@ import { sampleMark, sandboxHeaders, startSandbox } from '../../sandbox/start-sa
 import { batchOf, postBatch } from '../../support/batch-request.ts'
 import type { Adapter, Reply } from '../../support/start-adapter.ts'
 
-/** A service with both faces, each on its own port. */
+/** A sandbox with both interfaces, each on its own port. */
 export interface TwoFaces {
   readonly v3Url: string
   readonly v2Url: string
   /** Builds a batch with one mark. `comment` identifies the mark. */
   batch(comment: string): ReturnType<typeof batchOf>
-  /** Returns the face that recorded each mark, by the mark's comment. */
+  /** Returns the interface that recorded each mark, by the mark's comment. */
   faces(): Promise<ReadonlyMap<string, 'V2' | 'V3'>>
 }
 

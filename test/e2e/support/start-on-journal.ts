@@ -19,7 +19,7 @@ export async function startOnJournal(
   return { journal, ...(await startWithV3(answer, onePartner({ v3 }), { openJournal: open, ...overrides })) }
 }
 
-/** Reopens records only once both the client's request and the background have read their batch. The background is first. */
+/** Reopens records only once both the resent request and the background have loaded their batch, the background first. */
 export function reopenTogether(journal: Journal): Journal['reopen'] {
   const client = Promise.withResolvers<undefined>()
   const background = Promise.withResolvers<undefined>()

@@ -27,7 +27,7 @@ export interface StoppingAdapter {
   logged(text: string | RegExp): Promise<void>
   /** Kills the process with SIGKILL, and resolves when it has ended. */
   kill(): Promise<void>
-  /** Stops the process with SIGTERM, and resolves when it has ended and has completed everything that it began. */
+  /** Stops the process with SIGTERM, and resolves once the process has finished its work in progress and has ended. */
   close(): Promise<void>
 }
 
@@ -81,7 +81,7 @@ export async function startStopping(
     stopped: () =>
       vi.waitFor(
         () => {
-          // The state is field 3 (proc(5)).
+          // Field 3 is the state of the process (proc(5)).
           const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
           if (stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'T')
             throw new Error('the process goes on')

@@ -8,7 +8,7 @@ import { batchOf, type BatchText, postBatch } from '../../support/batch-request.
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './journal-file.ts'
 
-/** The side that serves writes from now on, and what the journal records of writes for V2. */
+/** The side that serves writes from now on, and the way in which the journal recognises writes for V2. */
 export interface Served {
   side: 'v2' | 'v3'
   stage: Stage
@@ -22,7 +22,7 @@ interface Effect {
   readonly comment: string | null
 }
 
-/** One service with both faces, and adapters in front of it whose stage the test sets. */
+/** A sandbox with both interfaces, and adapters in front of it whose stage the test sets. */
 export interface TwoFaces {
   readonly url: string
   readonly served: Served
@@ -33,7 +33,7 @@ export interface TwoFaces {
   /** Builds a batch with a mark for each of these learners, by number. */
   batch(learners: readonly number[], comment: string, ids?: string): BatchText
   post(adapter: Adapter, batch: BatchText): ReturnType<typeof postBatch>
-  /** Returns the accepted marks as `face learner comment`, in order. */
+  /** Returns the accepted marks in order, as `interface learner comment`. */
   effects(): Promise<string[]>
   setFaults(faults: object | readonly object[]): Promise<void>
   /** Changes the service: the values that it stores, or the time of its clock. */
