@@ -67,7 +67,7 @@ function typesUsed({ entityTypes, complexTypes }: Schema): Set<string> {
 describe.each([
   ...['/V3/$metadata', '/Learner/V3/$metadata', '/Attendance/V3/$metadata'],
   '/V2/Attendance/$metadata',
-])('the document %s', (path) => {
+])('the metadata document %s', (path) => {
   test('declares every type that it uses', async () => {
     const schema = await read(path)
     const declared = new Set(
@@ -93,7 +93,7 @@ describe.each([
   })
 })
 
-test('the sub-domains of service.md 1.1 are entity sets under their own names', async () => {
+test('the metadata declares the sub-domains of service.md 1.1 as entity sets under their own names', async () => {
   const sets = (await read('/V3/$metadata')).entitySets.map(({ name }) => name)
   expect(sets).toEqual(
     expect.arrayContaining([
@@ -134,7 +134,7 @@ function fieldsOf(type: Structured): FieldTable {
 }
 
 test.each(['/V3/$metadata', '/Attendance/V3/$metadata'])(
-  'the document %s declares every field of service.md 2 with its type and nullability',
+  'the metadata document %s declares every field of service.md 2 with its type and nullability',
   async (path) => {
     const { entityTypes, complexTypes } = await read(path)
     const found = new Map([...entityTypes, ...complexTypes].map((type) => [type.name, fieldsOf(type)]))

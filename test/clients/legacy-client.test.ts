@@ -8,7 +8,7 @@ import { marksOf, type Service, startService, recordAnswerOf } from './support/s
 const post = (service: Service, choices?: LegacyChoices) =>
   postLegacy(`${service.root}$batch`, service.headers, service.register, choices)
 
-describe('a client with the bytes of service.md 4.2', () => {
+describe('a client that sends the bytes of service.md 4.2', () => {
   it.each<[string, LegacyChoices]>([
     ['batch_<changeset id> in the header', { prefix: 'batch' }],
     ['changeset_<changeset id> in the header', { prefix: 'changeset' }],
@@ -27,7 +27,7 @@ describe('a client with the bytes of service.md 4.2', () => {
     },
   )
 
-  it('gets a single 200 without parts when its ids differ, and its marks are written', async () => {
+  it('gets a single 200 without parts when its ids differ, and the adapter posts its marks', async () => {
     const service = await startService()
     const answer = await post(service, { headerId: randomUUID() })
     const [batch, changeset] = [...answer.text.matchAll(/boundary=(\S+)/g)].map(([, id]) => id ?? '')

@@ -42,7 +42,7 @@ async function post(
 
 const plain: Choices = { useChangset: false, useRelativeURLs: false, sharedHeaders: false }
 
-describe('o.js', () => {
+describe('the client o.js', () => {
   it.each([
     ['one changeset', 'flat', { ...plain, useChangset: true }],
     ['one changeset', 'nested', { ...plain, useChangset: true }],
@@ -66,13 +66,13 @@ describe('o.js', () => {
     },
   )
 
-  it('reads the parts of a partner with both quirks when its fragment setting is d', async () => {
+  it('reads the parts for a partner with both quirks if its `fragment` setting is d', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
     const parts = await post(service, { ...plain, useChangset: true }, 'd')
     expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)
   })
 
-  it('reads records from value, and from d.results for a partner with dataEnvelope', async () => {
+  it('reads records from value, or from d.results for a partner with dataEnvelope', async () => {
     const plainService = await startService()
     const [learner] = plainService.samples.learners
     const query = { $filter: `Learner eq ${learner}`, $top: 3, $select: 'Learner' }

@@ -13,7 +13,7 @@ function post(service: Service) {
 }
 
 test.each(['flat', 'nested', 'auto'])(
-  '@odata/client reads the outcome of each record, which has a changeset of its own, when the layout is %s',
+  '@odata/client reads the outcome of each record when the layout is %s and each record has its own changeset',
   async (layout) => {
     const service = await startService({ layout })
     const replies = await post(service)
@@ -25,7 +25,7 @@ test.each(['flat', 'nested', 'auto'])(
   },
 )
 
-test('@odata/client reads no part with msgtype=response, a quirk that other clients need', async () => {
+test('@odata/client cannot read the parts for a partner with the quirk msgtypeResponse, which other clients need', async () => {
   const service = await startService({ quirks: { msgtypeResponse: true } })
   expect(await post(service)).toEqual(service.register.map(() => undefined))
 })

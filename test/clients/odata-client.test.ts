@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => sandbox.close())
 
-test('@odata/client finds current learners, ordered, counted and paged', async () => {
+test('@odata/client reads current learners in order, with a count and in pages', async () => {
   const params = OData.newOptions()
     .filter(OData.newFilter().property('OnRollState').eq('Current'))
     .orderby('Surname', 'asc')

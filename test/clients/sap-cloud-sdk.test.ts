@@ -60,7 +60,7 @@ async function post(service: Service): Promise<RecordAnswer[][]> {
   })
 }
 
-describe('SAP Cloud SDK', () => {
+describe('the SAP Cloud SDK', () => {
   it.each(['nested', 'auto'])(
     'reads the outcome of each record of several changesets when the layout is %s',
     async (layout) => {
@@ -71,7 +71,7 @@ describe('SAP Cloud SDK', () => {
     },
   )
 
-  it('reads the parts of a partner with msgtypeResponse', async () => {
+  it('reads the parts for a partner with the quirk msgtypeResponse', async () => {
     const service = await startService({ layout: 'nested', quirks: { msgtypeResponse: true } })
     expect((await post(service)).flat()).toEqual(service.expected)
   })

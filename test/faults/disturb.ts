@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** A repeated disturbance, until it is stopped. */
 export interface Disturbance {
   count(): number
-  /** Stops the disturbance, and resolves when the last one is over. */
+  /** Stops the disturbance, and resolves when the last run is over. */
   stop(): Promise<void>
 }
 

@@ -20,19 +20,19 @@ async function runShort(
 ): Promise<RunResult> {
   const load = { ...scenario.load, ...few }
   const result = await runScenario({ ...scenario, load }, { ...limits, records: 20, ...bounds })
-  // The table says more than the first difference would.
+  // The table of results says more than the first difference would.
   expect([result.findings, result.crashes], printResults([result])).toEqual([[], []])
   expect(result.records).toBeGreaterThan(20)
   return result
 }
 
-describe.concurrent('nothing is lost and nothing is duplicated (product contract 3)', () => {
-  test('while the adapter is killed again and again', { timeout }, async () => {
+describe.concurrent('the short fault run', () => {
+  test('finds no lost or doubled mark while it kills the adapter repeatedly', { timeout }, async () => {
     const { kills, busy, failpoints } = await runShort(scenarios.killed, { kills: 3, busy: 1, failpoints: 1 })
     expect([kills > 0, busy > 0, failpoints > 0]).toEqual([true, true, true])
   })
 
-  test('the run finds lost guarantees when it kills an adapter without a journal', { timeout }, async () => {
+  test('reports doubled marks when it kills an adapter without a journal', { timeout }, async () => {
     const result = await runScenario(
       {
         ...{ name: 'forgetful', store: 'none', kills: { failpointShare: 0.5, lifeMs: [20, 150] } },
@@ -45,20 +45,28 @@ describe.concurrent('nothing is lost and nothing is duplicated (product contract
     expect(result.findings.map(({ kind }) => kind)).toContain('doubled')
   })
 
-  test('while connections break on either side of the adapter, and clients resend', { timeout }, async () => {
-    const { before, load } = scenarios.retries
-    const scenario = { ...scenarios.broken, before, load }
-    const { broken, replays } = await runShort(scenario, { broken: 10, replays: 4 })
-    expect([broken > 5, replays > 2]).toEqual([true, true])
-  })
+  test(
+    'finds no lost or doubled mark while connections break on either side of the adapter and clients resend',
+    { timeout },
+    async () => {
+      const { before, load } = scenarios.retries
+      const scenario = { ...scenarios.broken, before, load }
+      const { broken, replays } = await runShort(scenario, { broken: 10, replays: 4 })
+      expect([broken > 5, replays > 2]).toEqual([true, true])
+    },
+  )
 
-  test('while instances stand still for longer than their lease and clocks jump', { timeout }, async () => {
-    const paused = { ...scenarios.paused, instances: 2, clock: 'injected' } as const
-    const { pauses } = await runShort(paused, { pauses: 4, records: 60 })
-    expect(pauses).toBeGreaterThan(0)
-  })
+  test(
+    'finds no lost or doubled mark while instances pause for longer than their lease and clocks jump',
+    { timeout },
+    async () => {
+      const paused = { ...scenarios.paused, instances: 2, clock: 'injected' } as const
+      const { pauses } = await runShort(paused, { pauses: 4, records: 60 })
+      expect(pauses).toBeGreaterThan(0)
+    },
+  )
 
-  test('while the file of the journal is damaged', { timeout }, async () => {
+  test('finds no lost or doubled mark while it damages the file of the journal', { timeout }, async () => {
     const { damages } = await runShort({ ...scenarios.damaged, service: [] }, { kills: 1, damages: 1 })
     expect(damages).toBeGreaterThan(0)
   })
@@ -71,12 +79,14 @@ describe.concurrent('nothing is lost and nothing is duplicated (product contract
   }
 
   test.skipIf(missingPostgres() !== undefined)(
-    'while a partner moves between V2 and V3, two instances on one PostgreSQL',
+    'finds no lost or doubled mark while a partner moves between V2 and V3, with two instances on one PostgreSQL',
     { timeout },
     () => flip(scenarios.flips),
   )
 
-  test('while a partner moves between V2 and V3, two workers on SQLite', { timeout }, () =>
-    flip(scenarios.flipsInFile),
+  test(
+    'finds no lost or doubled mark while a partner moves between V2 and V3, with two workers on SQLite',
+    { timeout },
+    () => flip(scenarios.flipsInFile),
   )
 })

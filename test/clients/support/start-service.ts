@@ -108,7 +108,7 @@ function toMark(effect: Effect): Mark {
   }
 }
 
-/** Valid and invalid records in turn, with texts that would break a careless reader of multipart or JSON. */
+/** Valid and invalid records in turn, with texts that a careless reader of multipart or JSON would misread. */
 function registerOf(samples: Samples): readonly { mark: Mark; codes?: readonly string[] }[] {
   const idOf = (wanted: string): string => samples.codes.find(({ code }) => code === wanted)?.id ?? ''
   const marks: [code: string, choices: Partial<Mark>, codes?: readonly string[]][] = [

@@ -94,7 +94,7 @@ function checkCount(recorded: Recorded): Finding[] {
 function checkEnd({ own, effects }: Recorded, { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
-  // A newer write hides whether this one was recorded.
+  // A newer write hides whether this write was recorded.
   if (isFinal(own) || own.isAbandoned === true || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `last answer ${last}, recorded ${effects.length} times` }]
 }

@@ -15,8 +15,9 @@ export interface CheckedOrder {
 
 /**
  * Finds writes that were recorded after a newer write of the same learner and session. A write is newer if it follows in the same batch, or
- * was sent after the older one was answered "created" or "unknown". A write that was answered "not applied", or not at all, has no position
- * yet, because its client may still send it. What V2 does without an adapter too is not a finding, but see `checkDrained`.
+ * was sent after the older write was answered "created" or "unknown". A write that was answered "not applied", or not at all, has no
+ * position yet, because its client may still send it. An order that V2 would also produce without an adapter is not a finding, except in
+ * `checkDrained`.
  */
 export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   const recorded = all.flatMap((one): RecordedWrite[] => {
@@ -54,7 +55,10 @@ export function checkOrder(all: readonly Recorded[]): CheckedOrder {
 export interface Rivals {
   /** Returns true if another write was recorded. */
   readonly wasMarked: (own: WriteHistory) => boolean
-  /** Returns true if a write that was sent later, or at the same time, was recorded. The adapter must then not post this write any more. */
+  /**
+   * Returns true if another write that was sent later, or at the same time, was recorded. The adapter must then not post this write any
+   * more.
+   */
   readonly wasOvertaken: (own: WriteHistory) => boolean
 }
 
@@ -78,7 +82,7 @@ function keyOf({ write }: WriteHistory): string {
   return `${write.learner} ${write.event}`
 }
 
-/** The answers that give a write its position, because it is recorded or may be. */
+/** The answers that give a write its position, because the write is recorded or may be recorded. */
 const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcome']
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
@@ -133,8 +137,9 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
 }
 
 /**
- * Returns true if only V2 received the older write, and V2 recorded it after the newer one because its client resent it. Without an adapter
- * V2 would do the same. `placedAt` is when the older write got its position, or `undefined` if the newer write is in the same batch.
+ * Returns true if only V2 received the older write, and V2 recorded it after the newer write because its client resent it. Without an
+ * adapter V2 would do the same. `placedAt` is when the older write got its position, or `undefined` if the newer write is in the same
+ * batch.
  */
 function wasResentToV2(older: Recorded, placedAt: number | undefined): boolean {
   const { own, forwards = [] } = older

@@ -62,6 +62,15 @@ const check = (...given: Parameters<typeof checked>): string[] =>
 const kindsOf = (...given: Parameters<typeof checked>): string[] =>
   checked(...given).findings.map(({ kind, of }) => `${kind} ${of}`)
 
+/** Adds to each row whether the check accepts the case, for the name of the test. The last column holds the findings. */
+const withVerdict = <Row extends readonly unknown[]>(
+  rows: readonly Row[],
+): [verdict: string, ...row: Row][] =>
+  rows.map((row) => {
+    const findings = row.at(-1)
+    return [Array.isArray(findings) && findings.length === 0 ? 'accepts' : 'reports', ...row]
+  })
+
 const none: string[] = []
 const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findings: string[]][] = [
   ['answered "created" and recorded once', [sent('a', 1, [[2, created('a')]])], [effect('a', 1)], none],
@@ -89,9 +98,12 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
   ['recorded with other values', [sent('a', 1, [[2, created('a')]])], [effect('a', 1, { code: 'code-2', minutesLate: 3 })], ['stranger a: recorded with another code, minutesLate']],
 ] // prettier-ignore
 
-test.each(rows)('the check judges a write that was %s', (_name, writes, recorded, findings) => {
-  expect(check(writes, recorded)).toEqual(findings)
-})
+test.each(withVerdict(rows))(
+  'the fault check %s a write that was %s',
+  (_verdict, _name, writes, recorded, findings) => {
+    expect(check(writes, recorded)).toEqual(findings)
+  },
+)
 
 const onItsOwn = ['falseAnswer a: answered not applied, then applied without its client']
 const times: [name: string, write: WriteHistory, forwards: Forward[], findings: string[]][] = [
@@ -105,9 +117,12 @@ const times: [name: string, write: WriteHistory, forwards: Forward[], findings: 
   ['answered "created" before V3 received it', sent('a', 1, [[2, created('a')]]), [{ at: 3, status: 201 }], ['falseAnswer a: answered created before it was sent to the service']],
 ] // prettier-ignore
 
-test.each(times)('the check judges a write that was %s', (_name, write, forwards, findings) => {
-  expect(check([write], [effect('a', 1)], { forwards: { a: forwards } })).toEqual(findings)
-})
+test.each(withVerdict(times))(
+  'the fault check %s a write that was %s',
+  (_verdict, _name, write, forwards, findings) => {
+    expect(check([write], [effect('a', 1)], { forwards: { a: forwards } })).toEqual(findings)
+  },
+)
 
 const again: [name: string, given: Partial<History>, finding: string][] = [
   ['a final part that returns with other bytes', { changedParts: [{ name: 'a', first: 'same, old', later: 'same, new' }] }, 'changedReply a: its final answer returned with other bytes: "same, old", then "same, new"'],
@@ -115,7 +130,7 @@ const again: [name: string, given: Partial<History>, finding: string][] = [
   ['a finished batch that is not answered again', { missingReplays: [5] }, 'changedReply batch 5: the finished batch was not answered again although there were no faults'],
 ] // prettier-ignore
 
-test.each(again)('the check reports %s', (_name, given, finding) => {
+test.each(again)('the fault check reports %s', (_name, given, finding) => {
   expect(check([], [], given)).toEqual([finding])
 })
 
@@ -128,7 +143,7 @@ const alterations: [comment: string, echoed: string, isOwn: boolean][] = [
 ]
 
 test.each(alterations)(
-  'the check compares the comment %j with its echo %j from a service that alters values, and accepts it: %s',
+  'the fault check compares the comment %j with the comment %j in the reply of a service that alters values, and accepts the reply: %s',
   (comment, echoed, isOwn) => {
     const name = 'w-000001'
     const write = sent(name, 1, [[2, created(echoed)]], { write: { name, comment } })
@@ -141,23 +156,23 @@ test.each(alterations)(
 const late = ['order old: recorded as 2, after the newer new (1)']
 const inBatch = (position: number): Partial<WriteHistory> => ({ batch: 7, position })
 const pairs: [name: string, older: WriteHistory, newer: WriteHistory, findings: string[]][] = [
-  ['that was sent after the older one was answered "created"', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
-  ['that was sent after the older one was answered "unknown"', sent('old', 1, [[2, unknown], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
+  ['that was sent after the older write was answered "created"', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
+  ['that was sent after the older write was answered "unknown"', sent('old', 1, [[2, unknown], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), late],
   ['that follows in the same batch', sent('old', 1, [[2, created('old')]], inBatch(0)), sent('new', 1, [[2, created('new')]], inBatch(1)), late],
-  ['that was sent while the older one was in progress', sent('old', 1, [[5, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
-  ['that was sent after the older one was answered "not applied"', sent('old', 1, [[2, notApplied], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
+  ['that was sent while the older write was in progress', sent('old', 1, [[5, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
+  ['that was sent after the older write was answered "not applied"', sent('old', 1, [[2, notApplied], [9, created('old')]]), sent('new', 3, [[4, created('new')]]), none],
   ['of another learner', sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new', { learner: 'learner-2' })]], { write: { learner: 'learner-2' } }), none],
 ] // prettier-ignore
 
-test.each(pairs)(
-  'the check judges an older write that was recorded after a newer one %s',
-  (_name, older, newer, findings) => {
+test.each(withVerdict(pairs))(
+  'the fault check %s an older write that was recorded after a newer write %s',
+  (_verdict, _name, older, newer, findings) => {
     const recorded = [effect('new', 1, { learner: newer.write.learner }), effect('old', 2)]
     expect(check([older, newer], recorded)).toEqual(findings)
   },
 )
 
-test('the check reports a second effect of an older write over a newer one as doubled and out of order', () => {
+test('the fault check reports a second effect of an older write over a newer write as doubled and out of order', () => {
   const writes = [sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]])]
   const findings = check(writes, [effect('old', 1), effect('new', 2), effect('old', 3)])
   expect(findings).toEqual([
@@ -167,16 +182,16 @@ test('the check reports a second effect of an older write over a newer one as do
 })
 
 const supersededOnes: [name: string, older: WriteHistory, effects: EffectEntry[], findings: string[]][] = [
-  ['after a newer one was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('new', 1)], none],
-  ['although it was recorded itself', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('old', 1), effect('new', 2)], ['falseAnswer old: answered superseded, but recorded']],
-  ['although the newer one was never recorded', sent('old', 1, [[9, superseded]]), [], ['lost new: answered created, but never recorded', 'falseAnswer old: answered superseded, but no newer one was recorded']],
+  ['after a newer write was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('new', 1)], none],
+  ['although it was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('old', 1), effect('new', 2)], ['falseAnswer old: answered superseded, but recorded']],
+  ['although the newer write was never recorded', sent('old', 1, [[9, superseded]]), [], ['lost new: answered created, but never recorded', 'falseAnswer old: answered superseded, but no newer one was recorded']],
   ['and later as not applied', sent('old', 1, [[2, superseded], [9, notApplied]]), [effect('new', 1)], ['falseAnswer old: answered superseded and then notApplied']],
-  ['by a mark that was older', sent('old', 5, [[6, superseded]]), [effect('new', 1)], ['falseAnswer old: answered superseded, but no newer one was recorded']],
+  ['because of a mark that was older', sent('old', 5, [[6, superseded]]), [effect('new', 1)], ['falseAnswer old: answered superseded, but no newer one was recorded']],
 ] // prettier-ignore
 
-test.each(supersededOnes)(
-  'the check judges a write that was answered as superseded %s',
-  (_name, older, recorded, findings) => {
+test.each(withVerdict(supersededOnes))(
+  'the fault check %s a write that was answered as superseded %s',
+  (_verdict, _name, older, recorded, findings) => {
     expect(check([older, sent('new', 3, [[4, created('new')]])], recorded)).toEqual(findings)
   },
 )
@@ -184,12 +199,12 @@ test.each(supersededOnes)(
 const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
   ['when another mark exists', [effect('first', 1)], none],
   ['although no other mark exists', [], ['lost first: answered created, but never recorded', 'falseAnswer second: answered 409, but nothing is wrong with it']],
-  ['although it was recorded', [effect('first', 1), effect('second', 2)], ['falseAnswer second: answered 409, but recorded']],
+  ['although the second mark was recorded', [effect('first', 1), effect('second', 2)], ['falseAnswer second: answered 409, but recorded']],
 ] // prettier-ignore
 
-test.each(conflicts)(
-  'the check judges a second mark that a service with one mark per key refuses %s',
-  (_name, recorded, findings) => {
+test.each(withVerdict(conflicts))(
+  'the fault check %s a 409 to a second mark, from a service with one mark per key, %s',
+  (_verdict, _name, recorded, findings) => {
     const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
     const writes = [sent('first', 1, [[2, created('first')]]), second]
     expect(check(writes, recorded, { oneMark: true })).toEqual(findings)
@@ -197,23 +212,23 @@ test.each(conflicts)(
 )
 
 const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, overtaken: number][] = [
-  ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
-  ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
+  ['later than it', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['at the same time as it', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
   ['before it', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
-  ['later, and is answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
-  ['later for another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
+  ['later than it, and it is answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['later than it for another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
 ] // prettier-ignore
 
-test.each(overtakings)(
-  'the check judges a write that was not recorded when another write was sent %s',
-  (_name, older, newer, overtaken) => {
+test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row] as const))(
+  'the fault check %s a write that was not recorded when another write was sent %s',
+  (_verdict, _name, older, newer, overtaken) => {
     const result = checked([older, newer], [effect('new', 1, { event: newer.write.event })])
     const kinds = result.findings.map(({ kind }) => kind)
     expect([result.overtaken, kinds]).toEqual([overtaken, overtaken === 1 ? [] : ['unsettled']])
   },
 )
 
-test('the check reports a write as lent when it reached the service with the token of another client', () => {
+test('the fault check reports a write as lent if it reached the service with the token of another client', () => {
   const write = sent('a', 1, [[4, created('a')]], { token: 'one' })
   const find = (token: string): string[] =>
     kindsOf([write], [effect('a', 1)], { forwards: { a: [{ at: 2, status: 201, token }] } })
@@ -225,14 +240,14 @@ const posted = (at: number): Forward => ({ at, status: 201, face: 'V3' })
 
 const twice = sent('a', [1, 4], [[3, noOutcome], [6, created('a')]]) // prettier-ignore
 
-test.each<[string, EffectEntry[], Forward[], string[]]>([
+test.each(withVerdict<[string, EffectEntry[], Forward[], string[]]>([
   ['V2 alone, as often as it was sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 4)], []],
   ['V2 more often than it was sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1)], ['doubled a']],
   ['V2 with one request that was relayed twice', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 1)], ['doubled a']],
   ['V2 with a request that no client has sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 3)], ['doubled a']],
-  ['both faces', effects(['a', 'V2'], ['a', 'V3']), [relayed(2, 1), posted(5)], ['doubled a']],
+  ['both interfaces', effects(['a', 'V2'], ['a', 'V3']), [relayed(2, 1), posted(5)], ['doubled a']],
   ['V3', effects(['a', 'V3'], ['a', 'V3']), [posted(2), posted(5)], ['doubled a']],
-])('the check judges a write that was sent twice and recorded twice by %s', (_name, recorded, forwards, kinds) => {
+]))('the fault check %s a write that was sent twice and recorded twice by %s', (_verdict, _name, recorded, forwards, kinds) => {
   expect(kindsOf([twice], recorded, { forwards: { a: forwards } })).toEqual(kinds)
 }) // prettier-ignore
 
@@ -240,17 +255,17 @@ const old = sent('old', [1, 7], [[3, created('old')], [9, created('old')]]) // p
 const newer = sent('new', 4, [[6, created('new')]])
 const resent = [relayed(2, 1), relayed(8, 7)]
 
-test.each<[string, EffectEntry[], Record<string, Forward[]>, string[]]>([
+test.each(withVerdict<[string, EffectEntry[], Record<string, Forward[]>, string[]]>([
   ['by V2 alone because its client resent it', effects(['old', 'V2'], ['new', 'V2'], ['old', 'V2']), { old: resent, new: [relayed(5, 4)] }, []],
   ['by V2 alone over a mark of V3 because its client resent it', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: resent, new: [posted(5)] }, []],
   ['by V2 although V3 received it too', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: [...resent, posted(3)], new: [posted(5)] }, ['order old']],
   ['by V2 when only its first request was relayed, late', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(8, 1)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
   ['by V3', effects(['new', 'V2'], ['old', 'V3']), { old: [posted(8)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
-])('the check judges an older write that is recorded after a newer one %s', (_name, recorded, forwards, kinds) => {
+]))('the fault check %s an older write that is recorded after a newer write %s', (_verdict, _name, recorded, forwards, kinds) => {
   expect(kindsOf([old, newer], recorded, { forwards })).toEqual(kinds)
 }) // prettier-ignore
 
-test('the check reports a write that its client gave up only if it was recorded twice', () => {
+test('the fault check reports a write that its client gave up only if the write was recorded twice', () => {
   const abandoned = sent('a', 1, [[3, noOutcome]], { isAbandoned: true })
   expect(kindsOf([abandoned], [])).toEqual([])
   const recorded = effects(['a', 'V2'], ['a', 'V3'])
@@ -262,31 +277,33 @@ test('the check reports a write that its client gave up only if it was recorded 
 const retried = sent('retried', [1, 4], [[3, noOutcome], [9, created('retried')]]) // prettier-ignore
 const gone = sent('gone', 5, [[10, superseded]])
 
-test.each<[string, Forward[], string[]]>([
-  ['after the newer one was sent', [relayed(8, 4)], []],
-  ['before the newer one was sent', [relayed(2, 1)], ['falseAnswer gone']],
-])(
-  'the check judges a write that was superseded by an older one, which V2 received %s',
-  (_name, forwards, kinds) => {
+test.each(
+  withVerdict<[string, Forward[], string[]]>([
+    ['after the newer write was sent', [relayed(8, 4)], []],
+    ['before the newer write was sent', [relayed(2, 1)], ['falseAnswer gone']],
+  ]),
+)(
+  'the fault check %s a write that was superseded by an older write, which V2 received %s',
+  (_verdict, _name, forwards, kinds) => {
     const given = { forwards: { retried: forwards, gone: [] } }
     expect(kindsOf([retried, gone], effects(['retried', 'V2']), given)).toEqual(kinds)
   },
 )
 
-// V2 received the older write, and the newer write left its client at 5.
+// V2 received the older write. The newer write left its client at position 5.
 const drained: [name: string, sends: number[], school: string, recorded: EffectEntry[], forwards: { old: Forward[]; new: Forward[] }, findings: string[]][] = [
-  ['before a newer one for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, ['order old']],
-  ['and recorded before V3 recorded a newer one', [1], 'school-1', effects(['old', 'V2'], ['new', 'V3']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
-  ['after a newer one for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(6, 1)], new: [posted(6)] }, []],
-  ['before and after a newer one for V3 was sent', [1, 7], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), relayed(8, 7)], new: [posted(6)] }, []],
-  ['for another school than the newer one on V3', [1], 'school-2', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
-  ['and V3 received too', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), posted(3)], new: [posted(6)] }, []],
-  ['and V2 also received the newer one', [1], 'school-1', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(2, 1)], new: [relayed(6, 5)] }, []],
+  ['before a newer write for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, ['order old']],
+  ['and recorded before V3 recorded a newer write', [1], 'school-1', effects(['old', 'V2'], ['new', 'V3']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
+  ['after a newer write for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(6, 1)], new: [posted(6)] }, []],
+  ['before and after a newer write for V3 was sent', [1, 7], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), relayed(8, 7)], new: [posted(6)] }, []],
+  ['for another school than the newer write on V3', [1], 'school-2', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
+  ['and that V3 received too', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), posted(3)], new: [posted(6)] }, []],
+  ['while V2 also received the newer write', [1], 'school-1', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(2, 1)], new: [relayed(6, 5)] }, []],
 ] // prettier-ignore
 
-test.each(drained)(
-  'the check judges a write that V2 received %s',
-  (_name, sends, school, recorded, forwards, findings) => {
+test.each(withVerdict(drained))(
+  'the fault check %s a write that V2 received %s',
+  (_verdict, _name, sends, school, recorded, forwards, findings) => {
     // Neither write was answered yet, so their clients have not ordered them.
     const writes = [sent('old', sends, [], { school }), sent('new', 5, [], { school: 'school-1' })]
     const found = kindsOf(writes, recorded, { forwards }).filter((each) => !each.startsWith('unsettled'))
@@ -302,11 +319,11 @@ function metrics(received: number, ...counts: number[]): string {
   return ['# HELP x', `markbridge_journal_received{partner="acme"} ${received}`, ...lines, ''].join('\n')
 }
 
-test.each([
+test.each(withVerdict<[string, string, string[]]>([
   ['balances', metrics(10, 5, 1, 2, 1, 0, 1), []],
   ['does not balance', metrics(10, 5, 1, 2, 0, 0, 1), ['received 10, but the states add up to 9']],
   ['has records in flight', metrics(10, 5, 1, 2, 0, 1, 1), ['1 records are still in flight']],
   ['is missing', 'markbridge_up 1\n', ['received NaN, but the states add up to NaN', 'NaN records are still in flight']],
-])('the check judges a ledger that %s', (_name, text, faults) => {
+]))('the fault check %s a ledger that %s', (_verdict, _name, text, faults) => {
   expect(checkLedger(text)).toEqual(faults.map((because) => ({ kind: 'ledger', of: 'acme', because })))
 }) // prettier-ignore

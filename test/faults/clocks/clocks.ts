@@ -37,7 +37,7 @@ export function missingSystemClock(): string | undefined {
   return reason
 }
 
-/** Returns how to start a process with a clock of this kind. */
+/** Returns the start options of a process with a clock of this kind. */
 export function clockSettings(kind: ClockKind, file: string): ClockSettings {
   if (kind === 'injected') {
     return {

@@ -31,7 +31,7 @@ function startFile() {
   return { file, damage, read }
 }
 
-test('damage deletes, renames or empties the files, or restores the content of an old copy', () => {
+test('the injected damage deletes, renames or empties the journal files, or restores an old copy', () => {
   for (const kind of ['deleted', 'renamed', 'emptied'] as const) {
     const { damage, read } = startFile()
     expect(read()).toEqual([1, 2])
@@ -43,7 +43,7 @@ test('damage deletes, renames or empties the files, or restores the content of a
   expect(read()).toEqual([1])
 })
 
-test('damage flips bits and keeps the length of the file', () => {
+test('the injected damage flips bits without changing the length of the file', () => {
   const { file, damage } = startFile()
   const before = readFileSync(file)
   damage.strike('flipped')

@@ -26,7 +26,7 @@ const endings = ['', '-wal', '-shm'] as const
 const MAX_FLIPS = 64
 
 export interface FileDamage {
-  /** Makes the copy that `oldCopy` restores. Call this while no process has the file open. */
+  /** Makes the copy that the damage `oldCopy` restores. Call this while no process has the file open. */
   makeCopy(): void
   strike(kind: DamageKind): void
 }
@@ -85,7 +85,7 @@ export interface JournalDamage {
   /** Damages the journal. Call this when a process is gone, before the next one starts. */
   readonly betweenLives: (begin: () => Life, place: AdapterPlace) => Promise<void>
   count(): number
-  /** Journals that were used although they were damaged. */
+  /** Findings about damaged journals that an adapter used. */
   findings(): readonly Finding[]
 }
 
@@ -94,7 +94,10 @@ export interface AdapterPlace {
   readonly configFile: string
 }
 
-/** The share of damage before which the old copy stays, so that it grows older, and the share of damage that happens during a life. */
+/**
+ * OLD_COPY_SHARE is the share of damage before which no new copy is made, so that the copy grows older. RUNNING_SHARE is the share of
+ * damage that happens while an adapter runs.
+ */
 const OLD_COPY_SHARE = 0.6
 const RUNNING_SHARE = 0.4
 /** The time for which clients continue before and after the damage. */

@@ -1,6 +1,6 @@
 /**
- * The moments at which a process can kill itself: before and after a transaction of the journal is committed, before a request to V3
- * leaves, after it left, when the head of its answer arrived, and when the whole answer arrived.
+ * The moments at which a process can kill itself: before and after the commit of a journal transaction, before and after a request to V3
+ * leaves, and when the head of the answer or the whole answer has arrived.
  */
 export const failpointKinds = [
   'beforeCommit',

@@ -39,7 +39,7 @@ const commits: [failpoint: Omit<Failpoint, 'store'>, end: unknown, kept: number[
 ]
 
 test.each(commits)(
-  'a process that commits to SQLite with the failpoint %o ends with %s and keeps the commits %j',
+  'a process that commits to SQLite with the failpoint %o ends with %s and leaves the commits %j in the database',
   async (point, end, kept) => {
     const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -56,8 +56,8 @@ test.each(commits)(
   },
 )
 
-describe.skipIf(missingPostgres() !== undefined)('PostgreSQL', () => {
-  test('a process dies before or after the server has the chosen commit', async () => {
+describe.skipIf(missingPostgres() !== undefined)('failpoints with PostgreSQL', () => {
+  test('kill a process before or after the server has the chosen commit', async () => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.close())
     for (const [point, end, kept] of commits) {
@@ -81,7 +81,7 @@ const sends: [kind: Failpoint['kind'], nth: number, seen: string[], printed: str
 ]
 
 test.each(sends)(
-  'a process with the failpoint %s number %i dies after the service has received %j',
+  'a process with the failpoint %s, number %i, dies after the service has received %j',
   async (kind, nth, seen, printed) => {
     const upstream = await startUpstream(replyWith(201, 'done'))
     expect(await run('post-twice', upstream.url, { kind, nth, store: 'sqlite' })).toEqual([

@@ -21,14 +21,14 @@ export interface SentBatch {
   readonly text: BatchText
   /** The bearer token of the client that owns the batch. Every request with the batch carries this token. */
   readonly token: string
-  /** The school that its requests name, or `undefined` if they name none. */
+  /** The school that the requests of the client name, or `undefined` if they name none. */
   readonly school: string | undefined
   readonly writes: readonly WriteHistory[]
-  /** The times at which its requests left. */
+  /** The times at which requests with the batch left. */
   readonly sends: number[]
   /** The bytes of each final part as they first arrived, by position. */
   readonly finalParts: (TextOfPart | undefined)[]
-  /** Final parts that arrived again with other bytes. */
+  /** The final parts that arrived again with other bytes. */
   readonly changed: ChangedPart[]
   /** The reply in which every record was final. */
   finished: WholeReply | undefined

@@ -13,9 +13,9 @@ export interface CreatedMark {
 export type Answer =
   | { readonly kind: 'created'; readonly mark: CreatedMark }
   | { readonly kind: 'refused'; readonly status: number }
-  /** A newer mark exists. This record was not applied and never will be. */
+  /** A newer mark exists. The record was not applied and never will be. */
   | { readonly kind: 'superseded' }
-  /** A newer mark took the record's place. It will never be applied, but may have been applied before. */
+  /** A newer mark took the place of the record. The record will never be applied from now on, but may have been applied before. */
   | { readonly kind: 'gaveWay' }
   | { readonly kind: 'notApplied' }
   /** The request was rejected as a whole. */
@@ -38,7 +38,7 @@ export interface WriteHistory {
   readonly sentAt: number
   /** The times at which each request with its bytes left, including the first. */
   readonly sends: readonly number[]
-  /** True if its client gave it up and must not send it any more. */
+  /** True if the client of the write gave it up and must not send it any more. */
   readonly isAbandoned?: boolean
   readonly answers: { readonly at: number; readonly answer: Answer }[]
 }
@@ -59,7 +59,7 @@ export interface History {
   readonly changedReplays: readonly number[]
   /** The numbers of finished batches that were not answered again although no faults were left. */
   readonly missingReplays: readonly number[]
-  /** Final answers that arrived again with other bytes. */
+  /** The final answers that arrived again with other bytes. */
   readonly changedParts: readonly ChangedPart[]
 }
 

@@ -35,14 +35,14 @@ export interface LoadOptions extends Pick<
   readonly maxRecords: number
   /** The longest pause of a client before each batch. Default: none, so that a client sends as fast as it is answered. */
   readonly thinkMs?: number
-  /** True if no two writes have the same learner and session. */
+  /** True if each write has a different learner or session. */
   readonly uniqueKeys?: boolean
-  /** The share of finished batches that are sent once more, and the longest delay before that. Default: no delay. */
+  /** The share of finished batches that are resent once more, and the longest delay before the resend. Default: no delay. */
   readonly replayShare: number
   readonly replayAfterMs?: number
 }
 
-/** The settings of clients in tests that need no particular ones. */
+/** The client settings for tests that need no particular settings. */
 export const usualLoad = {
   connections: 8,
   maxRecords: 20,

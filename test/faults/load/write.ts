@@ -49,7 +49,7 @@ export function nameIn(comment: unknown): string | undefined {
   return typeof comment === 'string' ? (namePattern.exec(comment)?.[0] ?? comment) : undefined
 }
 
-/** Draws writes one after another: most of any learner and session, and a share of a few that are written repeatedly. */
+/** Draws writes one after another. Most writes have any learner and session, and a share of the writes repeats the same few. */
 export function createWrites(random: Random, samples: Samples, uniqueKeys = false): () => Write {
   const [firstLearner = '', ...learners] = samples.learners
   const [firstEvent = '', ...events] = samples.events

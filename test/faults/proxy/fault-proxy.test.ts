@@ -34,7 +34,7 @@ async function service(body = 'x'.repeat(1_000)) {
   return { upstream, targets: [upstream.port], whole: `201 ${body}` }
 }
 
-describe('a request through the fault proxy', () => {
+describe('the fault proxy, for an HTTP request', () => {
   const rows: [fault: Fault, applied: number, outcome: RegExp][] = [
     [{ kind: 'pass' }, 1, /^201 x{1000}$/],
     [{ kind: 'resetBefore' }, 0, /^lost/],
@@ -44,16 +44,19 @@ describe('a request through the fault proxy', () => {
     [{ kind: 'slow', bytesPerSecond: 10_000 }, 1, /^201 x{1000}$/],
     [{ kind: 'stall', ms: 20 }, 1, /^201 x{1000}$/],
   ]
-  test.each(rows)('is hit by %o and applied %i times', async (fault, applied, outcome) => {
-    const { upstream, targets, whole } = await service()
-    const { proxy, post } = await proxyTo({ targets, plan: script(fault) })
-    const outcomeText = await post().catch((error: unknown) => `lost ${String(error)}`)
-    expect([outcomeText, upstream.seen.length]).toEqual([expect.stringMatching(outcome), applied])
-    expect([await post(), upstream.seen.length]).toEqual([whole, applied + 1])
-    expect(proxy.counts()[fault.kind]).toBe(fault.kind === 'pass' ? 2 : 1)
-  })
+  test.each(rows)(
+    'applies the fault %o, and the service gets the request %i times',
+    async (fault, applied, outcome) => {
+      const { upstream, targets, whole } = await service()
+      const { proxy, post } = await proxyTo({ targets, plan: script(fault) })
+      const outcomeText = await post().catch((error: unknown) => `lost ${String(error)}`)
+      expect([outcomeText, upstream.seen.length]).toEqual([expect.stringMatching(outcome), applied])
+      expect([await post(), upstream.seen.length]).toEqual([whole, applied + 1])
+      expect(proxy.counts()[fault.kind]).toBe(fault.kind === 'pass' ? 2 : 1)
+    },
+  )
 
-  test('shares its connection to the service with the request before it', async () => {
+  test('forwards two requests over the same connection to the service', async () => {
     const { upstream, targets } = await service()
     const { post } = await proxyTo({ targets, plan: script({ kind: 'pass' }, { kind: 'pass' }) })
     await post()
@@ -61,7 +64,7 @@ describe('a request through the fault proxy', () => {
     expect([upstream.seen.length, upstream.connections()]).toEqual([2, 1])
   })
 
-  test('passes unchanged, whatever its length and framing', async () => {
+  test('forwards a request and its reply unchanged, whatever their length and framing', async () => {
     const upstream = await startUpstream((seen, response) => {
       for (let at = 0; at < seen.body.length; at += 10_000) response.write(seen.body.slice(at, at + 10_000))
       response.end()
@@ -72,8 +75,8 @@ describe('a request through the fault proxy', () => {
   })
 })
 
-describe('a connection through the fault proxy', () => {
-  test('is refused without reaching the service', async () => {
+describe('the fault proxy, for a connection', () => {
+  test('refuses the connection without reaching the service', async () => {
     const { upstream, targets, whole } = await service()
     const faults = ['refuse', 'pass'] as const
     let at = 0
@@ -100,7 +103,7 @@ describe('a connection through the fault proxy', () => {
     return { proxy, client: await RawClient.open(proxy.port) }
   }
 
-  test('passes bytes of any protocol both ways, and is cut after a number of bytes from the other side', async () => {
+  test('passes bytes of any protocol both ways, and cuts the connection after a number of bytes from the service', async () => {
     const { proxy, client } = await echoed({ cutAfter: 4 })
     client.send('ab')
     await client.until('ab')
@@ -109,7 +112,7 @@ describe('a connection through the fault proxy', () => {
     expect(proxy.counts().cut).toBe(1)
   })
 
-  test('of any protocol halts after a number of bytes, and then continues', async () => {
+  test('halts a connection of any protocol after a number of bytes, and then continues', async () => {
     const { proxy, client } = await echoed({ haltAfter: 2, haltMs: 200 })
     client.send('ab')
     await client.until('ab')
@@ -120,7 +123,7 @@ describe('a connection through the fault proxy', () => {
     expect(proxy.counts().halt).toBe(1)
   })
 
-  test('goes to the targets in turn, skipping a target that is gone', async () => {
+  test('connects to its targets in turn, and skips a target that is gone', async () => {
     const [one, gone, other] = [await service(), await service(), await service()]
     await gone.upstream.close()
     const targets = [one, gone, other].flatMap((each) => each.targets)
@@ -135,7 +138,7 @@ describe('a connection through the fault proxy', () => {
     expect([one.upstream.seen.length, other.upstream.seen.length]).toEqual([2, 2])
   })
 
-  test('breaks when no target is available', async () => {
+  test('breaks the connection if no target is available', async () => {
     const gone = await service()
     await gone.upstream.close()
     const { post } = await proxyTo({ targets: gone.targets })
@@ -143,7 +146,7 @@ describe('a connection through the fault proxy', () => {
   })
 })
 
-describe('drawn faults', () => {
+describe('faults of drawFaults', () => {
   const shares = {
     refuse: 0.1,
     cut: 0.1,
@@ -158,7 +161,7 @@ describe('drawn faults', () => {
     return Array.from({ length: 1_000 }, () => [plan.connection(), plan.request('')])
   }
 
-  test('are the same for the same seed, and differ for another', () => {
+  test('are the same for the same seed, and differ for another seed', () => {
     expect(draw(1)).toEqual(draw(1))
     expect(draw(1)).not.toEqual(draw(2))
   })

@@ -13,7 +13,8 @@ export type Fault =
   | { readonly kind: 'slow'; readonly bytesPerSecond: number }
 
 /**
- * A fault of a whole connection: none, break it at once, or, after this many bytes from the other side, break it or halt it for `haltMs`.
+ * A fault of a whole connection: none, break the connection at once, or, after this many bytes from the other side, break it or halt it for
+ * `haltMs`.
  */
 export type ConnectionFault =
   'pass' | 'refuse' | { readonly cutAfter: number } | { readonly haltAfter: number; readonly haltMs: number }

@@ -1,13 +1,13 @@
 import { namePattern } from '../load/write.ts'
 
-/** The face of the service that receives a request. */
+/** The interface of the service that receives a request. */
 export type Face = 'V2' | 'V3'
 
 /** A request with a write that was forwarded to the service. */
 export interface Forward {
-  /** Its position in the sequence of the run, just before the service received it. */
+  /** The position of the request in the sequence of the run, just before the service received it. */
   readonly at: number
-  /** The time at that moment, by `performance.now()`. */
+  /** The time in milliseconds of `performance.now()` just before the service received the request. */
   readonly atMs?: number
   /** The status of the answer, or `undefined` if no answer arrived. */
   readonly status: number | undefined
@@ -28,7 +28,7 @@ export interface ForwardLog {
    * answer.
    */
   readonly onForward: (bytes: Buffer) => (status: number, head?: string) => void
-  /** Works like `onForward` for the V2 face. */
+  /** Works like `onForward`, for requests to V2. */
   readonly onLegacyForward: ForwardLog['onForward']
   readonly forwards: () => ReadonlyMap<string, readonly Forward[]>
   /** Returns true for a delimiter of a batch reply that V2 wrote. No two of its replies share a delimiter. */

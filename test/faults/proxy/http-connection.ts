@@ -83,7 +83,7 @@ async function relayReply(
     if (left <= 0) return false
     if (!done) continue
     source.putBack(piece.subarray(used))
-    // A truncated answer that was shorter than the cut also breaks the connection.
+    // An answer that is shorter than the cut also breaks the connection.
     return fault.kind !== 'resetAfter' && fault.kind !== 'truncate'
   }
 }

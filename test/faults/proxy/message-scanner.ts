@@ -75,7 +75,7 @@ export class MessageScanner {
 
   private finishHead(text: string): void {
     const status = Number(/^HTTP\/1\.\d (\d{3})/.exec(text)?.[1] ?? 200)
-    // An interim answer is followed by the real one.
+    // The real answer follows an interim answer.
     if (this.kind === 'reply' && status < 200) return
     this.head = text
     const length = /^content-length:\s*(\d+)\s*$/im.exec(text)?.[1]

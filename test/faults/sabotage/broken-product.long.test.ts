@@ -14,14 +14,15 @@ import { type Scenario, scenarios } from '../scenario/scenario.ts'
 import { startLife } from '../supervisor/run-life.ts'
 import { defect } from './defects.ts'
 
-// Each test breaks a guard of the built product while it is loaded. The check must then find the faults that the guard prevents.
+// Each test breaks a guard of the built product while the product is loaded. The fault check must then find the faults that the guard
+// prevents.
 
 /** The time limit for a loaded machine. */
 const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
 test(
-  'the check reports doubled records when the adapter recognises marks by their times',
+  'the fault check reports doubled records if the adapter recognises marks by their times',
   { timeout },
   async () => {
     const scenario: Scenario = {
@@ -48,7 +49,7 @@ async function writeTwice(imports: readonly string[]): Promise<readonly Finding[
 }
 
 test(
-  'the check reports marks that stay unknown when times of receipt run backwards',
+  'the fault check reports marks that stay unknown if times of receipt run backwards',
   { timeout },
   async () => {
     const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
@@ -83,7 +84,7 @@ async function strikeAll(
 }
 
 test(
-  'the check reports trusted journals when the adapter uses a journal that was deleted or replaced',
+  'the fault check reports trusted journals if the adapter uses a journal that was deleted or replaced',
   { timeout },
   async () => {
     const kinds = ['deleted', 'oldCopy', 'emptied'] as const
@@ -97,7 +98,7 @@ test(
 )
 
 test.skipIf(missingPostgres() !== undefined)(
-  'the check reports doubled records when the adapter forgets what V2 served',
+  'the fault check reports doubled records if the adapter forgets the writes that V2 served',
   { timeout },
   async () => {
     const { stages, behind, before, load } = scenarios.flips

@@ -10,7 +10,9 @@ interface Defect {
 
 /** The defects of the built product, by name. `test/simulation/mutants.ts` breaks the other guards of the engine. */
 export const defects = {
-  /** Dates the first 30 batches an hour ahead, like a clock that is set back after them, and does not ask the journal for any mark. */
+  /**
+   * Dates the first 30 batches an hour ahead, like a clock that is set back after them, and never asks the journal for the times of marks.
+   */
   'date-backwards': [
     {
       module: 'writes/plan.js',

@@ -27,7 +27,7 @@ interface Exchange {
   readonly method: string
   readonly path: string
   readonly body: string
-  /** Forwards the request and reads the answer completely. */
+  /** Forwards the request and reads the whole answer. */
   readonly forward: () => Promise<HttpAnswer>
 }
 
@@ -87,8 +87,8 @@ function breakWrites(seed: number, share: number, broken: { dropped: string[]; d
     }
     await forward()
     const reply = await forward()
-    // The second copy is sent only now, because the adapter may meanwhile have read the first one back, and the run may end before the
-    // second has arrived. A copy that the service rejects is not recorded.
+    // The second copy is sent only now: the adapter may meanwhile have read the first copy back, and the run may end before the second copy
+    // has arrived. A copy that the service rejects is not recorded.
     if (reply.status < 300) broken.doubled.push(name)
     return reply
   }
@@ -165,13 +165,13 @@ function named(findings: readonly Finding[], kind: Finding['kind']): string[] {
   return findings.flatMap((finding) => (finding.kind === kind ? [finding.of] : [])).sort()
 }
 
-test('the check finds nothing with a sound adapter, and every record has its final answer', async () => {
+test('the fault check finds nothing with a sound adapter, and every record has its final answer', async () => {
   const { findings, load } = await findingsBetween(1, {}, { records: SOUND })
   expect(findings).toEqual([])
   expect(load.history().writes.length).toBeGreaterThanOrEqual(SOUND)
 })
 
-test('the check finds exactly the faults when one record in 200 is dropped, one is duplicated, and answers are swapped', async () => {
+test('the fault check finds exactly the injected faults when one record in 200 is dropped, one is duplicated, and answers are swapped', async () => {
   const broken = { dropped: [] as string[], doubled: [] as string[], swapped: [] as string[] }
   const { findings } = await findingsBetween(2, {
     behind: breakWrites(2, 0.005, broken),
@@ -192,14 +192,14 @@ test('the check finds exactly the faults when one record in 200 is dropped, one 
   expect(Object.values(broken).map((names) => names.length > 0)).toEqual([true, true, true])
 })
 
-test('the check finds changed replies when an adapter rewrites the answer to a resent batch', async () => {
+test('the fault check finds changed replies if the adapter rewrites the answer to a resent batch', async () => {
   const journal = `sqlite:${await makeFolder()}/journal.db`
   const before = rewriteReplies(3, 0.5)
   const { findings } = await findingsBetween(3, { before }, { records: 300, replayShare: 0.5, journal })
   expect(new Set(findings.map(({ kind }) => kind))).toEqual(new Set(['changedReply']))
 })
 
-test('the check finds false answers when an adapter answers "not applied" after it has posted', async () => {
+test('the fault check finds false answers if the adapter answers "not applied" after it has posted', async () => {
   const journal = `sqlite:${await makeFolder()}/journal.db`
   const denied: string[] = []
   const before = denyReplies(4, 0.1, denied)

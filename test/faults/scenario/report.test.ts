@@ -23,7 +23,7 @@ test.each<[what: string, results: readonly RunResult[], faults: readonly string[
   expect(judge(results, { kills: 40, pauses: 20 })).toEqual(faults)
 }) // prettier-ignore
 
-test('judgeRun requires no minimum of kills and pauses if none is given', () => {
+test('judgeRun requires no minimum number of kills and pauses if none is given', () => {
   expect(judge([{ ...quiet, kills: 0 }], {})).toEqual([])
 })
 

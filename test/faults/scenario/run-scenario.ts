@@ -187,7 +187,7 @@ async function untilOver(bounds: RunBounds, counts: () => Counts): Promise<void>
 async function isSettled(load: Load, check: () => Promise<Checked>): Promise<boolean> {
   const waiting = load.history().writes.filter((own) => !isFinal(own) && own.isAbandoned !== true)
   if (waiting.length === 0) return true
-  // A write whose last answer is "unknown" may have been overtaken. Only the check, which is slow, finds that out.
+  // A newer write may have replaced a write whose last answer is "unknown". Only the check finds that out, and the check is slow.
   if (!waiting.every(({ answers }) => answers.at(-1)?.answer.kind === 'unknown')) return false
   return (await check()).findings.every(({ kind }) => kind !== 'unsettled')
 }

@@ -6,8 +6,8 @@ import type { Load } from '../load/load.ts'
 const PAUSE_MS = 100
 
 /**
- * Lets the clients finish their work and resend until all writes are final, at most until `untilMs`. A write that is not final then is a
- * finding.
+ * Lets the clients finish their work and resend until all writes are final, at most until `untilMs`. Reports every write that is not final
+ * then.
  */
 export async function settle(load: Load, isSettled: () => Promise<boolean>, untilMs: number): Promise<void> {
   await load.stop()

@@ -58,7 +58,7 @@ export interface Supervisor {
   counts(): SupervisorCounts
   /** The current process. With workers, this is their parent. */
   pid(): number
-  /** Kills the process once more, and resolves when the next process is ready. That process is not killed. */
+  /** Kills the process once more, and resolves when the next process is ready. The next process is not killed. */
   stopKilling(): Promise<void>
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ const READY_MS = 60_000
 /** The error of a start that failed because the journal was unreachable (docs/operations.md). */
 const missedStore = /The journal \S+ cannot be opened/
 
-/** Starts the adapter and begins to kill it. Resolves when the first process is ready, which is not killed before that. */
+/** Starts the adapter and begins to kill it. Resolves when the first process is ready, because no kill happens before. */
 export async function startSupervisor({
   config,
   env = {},

@@ -20,7 +20,7 @@ const SAME_TIME_MS = 150
 
 /**
  * Finds writes without a final answer that a sound service should have finished long ago. A write may stay unknown if a newer write was
- * recorded, or if there is a mark whose answer reached no client. The newest write of its learner and session may not.
+ * recorded, or if there is a mark whose answer reached no client. The newest write of its learner and session may not stay unknown.
  */
 export function findStuck(
   writes: readonly WriteHistory[],

@@ -50,13 +50,13 @@ const HOUR_MS = 3_600_000
 const LEARNERS = 8
 const EVENTS = 3
 const TWIN_KEYS = 2
-/** V2 serves the first school, and V3 serves the second. */
+/** V2 serves the first school. V3 serves the second school. */
 const SCHOOLS = ['school-v2', 'school-v3'] as const
 
 /**
  * Runs adapters in this process in front of a service whose clock, zone, precision and rounding change. Two schools write marks of the same
- * learners, one through V2 and one through V3. Answers are lost, clocks of adapters are stepped, and adapters restart. The seed decides all
- * of it.
+ * learners, one school through V2 and the other through V3. Answers are lost, clocks of adapters are stepped, and adapters restart. The
+ * seed decides all events.
  */
 export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): Promise<RunResult> {
   const closing: (() => unknown)[] = []
@@ -121,7 +121,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
     const twins = Array.from({ length: TWIN_KEYS }, (_, number) => {
       const draw = createRandom(seed, `twins ${number}`)
       const schools = SCHOOLS.map((name, index): School => {
-        // V2 may apply a request that its client gave up after the client's next write.
+        // If a client gives up a request, V2 may apply the request after the client's next write.
         const impatience = index === 0 ? 0 : patience.impatience
         const client = createLoadClient({
           ...{

@@ -13,7 +13,7 @@ interface Dating {
   readonly times: 'keep' | 'seconds' | 'roundSeconds' | 'sqlDatetime' | 'minutes' | 'roundMinutes'
 }
 
-/** A service whose clock, zone, precision and rounding change until it is stopped. Then it stays as it is. */
+/** A service whose clock, zone, precision and rounding change until it is stopped. Afterwards they stay as they are. */
 export interface ServiceTimes {
   /** The changes, each with its position in the sequence of the run. */
   readonly story: readonly string[]

@@ -8,8 +8,8 @@ export interface Unheard {
   readonly plan: FaultPlan
   readonly onForward: ForwardLog['onForward']
   /**
-   * Returns true if `own` may stay unknown because the answer to the older write `other` was lost: the answer to its last request to V2, or
-   * with `all` to any of them.
+   * Returns true if `own` may stay unknown because the answer to the older write `other` was lost. With `all`, a lost answer to any request
+   * of the older write counts, and otherwise only that to its last request to V2.
    */
   readonly hides: (own: WriteHistory, other: WriteHistory, all: boolean) => boolean
 }
@@ -28,7 +28,7 @@ export function createUnheard(plan: FaultPlan, log: ForwardLog): Unheard {
     hides: (own, other, all) => {
       const relayed = (log.forwards().get(other.write.name) ?? []).filter(({ face }) => face === 'V2')
       return relayed.slice(all ? 0 : -1).some(({ sentAt = Infinity }) => {
-        // The client may have disconnected, so that the answer is lost too.
+        // The client may also have disconnected, so that the answer is lost.
         const next = other.sends.find((at) => at > sentAt) ?? Infinity
         const isHeard = !lost.has(sentAt) && other.answers.some(({ at }) => at > sentAt && at < next)
         return sentAt <= own.sentAt && !isHeard
