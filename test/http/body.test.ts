@@ -45,7 +45,7 @@ describe('readBody', () => {
   ]
 
   it.each(encodings)(
-    'batch-wire F28, F29: reads %j, cut at every offset',
+    'reads %j, cut at every offset (batch-wire F28, F29)',
     async (contentEncoding, encode) => {
       const sent = encode(TEXT)
       for (let cut = 0; cut <= sent.length; cut += 1) {
@@ -55,7 +55,7 @@ describe('readBody', () => {
     },
   )
 
-  it.each(encodings)('batch-wire F28, F29: reads %j one byte at a time', async (contentEncoding, encode) => {
+  it.each(encodings)('reads %j one byte at a time (batch-wire F28, F29)', async (contentEncoding, encode) => {
     const bytes = Array.from(encode(TEXT), (byte) => Buffer.of(byte))
     expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
   })
@@ -78,7 +78,7 @@ describe('readBody', () => {
     expect(await codeOf(read([], { maxBytes: 9, contentLength: '10' }))).toBe('ADP_TOO_LARGE')
   })
 
-  it('batch-wire F29: limits the decompressed size, not the size on the wire', async () => {
+  it('limits the decompressed size, not the size on the wire (batch-wire F29)', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
     let seen = 0
     const reading = read([bomb], {
@@ -95,7 +95,7 @@ describe('readBody', () => {
     expect((await read([repeated], large)).length).toBe(1_000_000)
   })
 
-  it('batch-wire F27: refuses a large body that expands to more than 200 times its size', async () => {
+  it('refuses a large body that expands to more than 200 times its size (batch-wire F27)', async () => {
     const options = { maxBytes: 33_554_432, contentEncoding: 'gzip' }
     let seen = 0
     const bomb = gzipSync(Buffer.alloc(30_000_000))
@@ -123,7 +123,7 @@ describe('readBody', () => {
     ['that is invalid', Buffer.from('no gzip')],
     ['that is truncated', gzipSync(TEXT).subarray(0, -1)],
     ['with a wrong checksum', Buffer.concat([gzipSync(TEXT).subarray(0, -8), Buffer.alloc(8)])],
-  ])('batch-wire F29: refuses gzip %s', async (_, sent) => {
+  ])('refuses gzip %s (batch-wire F29)', async (_, sent) => {
     expect(await codeOf(read([sent], { contentEncoding: 'gzip' }))).toBe('ADP_BODY')
   })
 

@@ -76,7 +76,7 @@ describe('createAuthorise', () => {
     },
   )
 
-  it("batch-wire F24: uses the credentials of the outer request, and the partner's own key if it has one", async () => {
+  it("uses the credentials of the outer request, and the partner's own key if it has one (batch-wire F24)", async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) => authorise([partner('p', { any: true }, key)], request('/'))),
     )

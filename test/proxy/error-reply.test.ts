@@ -30,7 +30,7 @@ describe('sendError', () => {
     ['ADP_TOO_LARGE', 'HTTP/1.1 413 Payload Too Large', ['Connection: close']],
     ['ADP_OVERLOADED', 'HTTP/1.1 503 Service Unavailable', ['Retry-After: 5']],
     ['ADP_OUTCOME_UNKNOWN', 'HTTP/1.1 504 Gateway Timeout', []],
-  ] as const)('batch-wire 5: answers %s in the OData form', async (code, status, headers) => {
+  ] as const)('answers %s in the OData form (batch-wire 5)', async (code, status, headers) => {
     const { head, body, log } = await replyTo(new AdapterError(code, 'told'))
     expect(head.split('\r\n')).toEqual(
       expect.arrayContaining([status, 'Content-Type: application/json; charset=utf-8', ...headers]),
@@ -45,7 +45,7 @@ describe('sendError', () => {
     ['ADP_SUBSCRIPTION_KEY', 401, true],
     ['ADP_FORBIDDEN', 403, false],
   ] as const)(
-    'service-facts 12: answers %s in the form of the gateway',
+    'answers %s in the form of the gateway (service-facts 12)',
     async (code, statusCode, challenge) => {
       const { head, body } = await replyTo(new AdapterError(code, 'told'))
       expect(JSON.parse(body)).toEqual({ statusCode, message: 'told' })

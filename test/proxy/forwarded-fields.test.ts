@@ -126,7 +126,7 @@ describe('toUpstreamFields', () => {
     'x-forwarded-port': '80',
   }
 
-  it('RFC 9110 7.6.1: removes hop-by-hop fields and the fields that Connection names', () => {
+  it('removes hop-by-hop fields and the fields that Connection names (RFC 9110 7.6.1)', () => {
     const hop = { connection: 'close, X-Hop , ,te', 'x-hop': '1', te: 'x', 'keep-alive': '1', upgrade: 'h2c', trailer: 'x', expect: '100-continue', 'proxy-authorization': 'x', 'proxy-connection': 'x' } // prettier-ignore
     expect(forwarded({ ...hop, accept: '*/*', cookie: 'a=1' })).toEqual({
       accept: '*/*',

@@ -46,7 +46,7 @@ function readReply(text: string): string[] {
 }
 
 describe('createBatchReply', () => {
-  it('batch-wire A3: writes the parts in request order even if they are settled in another order', async () => {
+  it('writes the parts in request order even if they are settled in another order (batch-wire A3)', async () => {
     const orders = fc.integer({ min: 0, max: 8 }).chain((count) => {
       const all = Array.from({ length: count }, (_, index) => index)
       return fc.shuffledSubarray(all, { minLength: count, maxLength: count })

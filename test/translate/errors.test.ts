@@ -46,7 +46,7 @@ describe('toV2Refusal', () => {
     [{ code: '', message: 'odd' }, 'ADP_UPSTREAM_REFUSED'],
     [{}, 'ADP_UPSTREAM_REFUSED'],
   ]
-  it.each(rows)('service.md 7: maps %j to %s', (entry, code) => {
+  it.each(rows)('maps %j to %s (service.md 7)', (entry, code) => {
     expect(codesOf([entry])).toEqual([code])
   })
 
@@ -169,7 +169,7 @@ describe('toV2Failure', () => {
     [{ kind: 'unknown', reason: 'otherRecord' }, 504, 'ADP_OUTCOME_UNKNOWN'],
     [{ kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }, 400, 'ADP_UPSTREAM_REFUSED'],
   ] // prettier-ignore
-  it.each(rows)('product 3: maps %j to %i %s', (outcome, status, code) => {
+  it.each(rows)('maps %j to %i %s', (outcome, status, code) => {
     const failure = toV2Failure(outcome, v2ErrorRules)
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors

@@ -96,7 +96,7 @@ function replyTo(record: FlatRecord, id: string): FlatReply {
 }
 
 describe('toV3Record', () => {
-  it('service.md 9 (3): translates every flat member to its place in V3', () => {
+  it('translates every flat member to its place in V3 (service.md 9 (3))', () => {
     expect(toV3Record(flat, mapping, at)).toEqual({ record: nested, faults: undefined, unmapped: [] })
   })
 

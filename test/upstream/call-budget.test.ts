@@ -141,7 +141,7 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 ]
 
 describe('retryWaitMs', () => {
-  it.each(waits)('service-facts 9: after %s, told %j, waits %j', (reason, retryAfterMs, expected) => {
+  it.each(waits)('after %s, told %j, waits %j (service-facts 9)', (reason, retryAfterMs, expected) => {
     expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
   })
 

@@ -43,7 +43,7 @@ function start(callsPerSecond: number, maxWaiting?: number): Started {
 }
 
 describe('createRateLimit', () => {
-  it('service-facts 9: never exceeds the rate in any second, and delays no call longer than necessary', async () => {
+  it('never exceeds the rate in any second, and delays no call longer than necessary (service-facts 9)', async () => {
     const arrivals = fc.array(fc.integer({ min: 0, max: 700 }), { minLength: 1, maxLength: 40 })
     await fc.assert(
       fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 7 }), async (gaps, rate) => {

@@ -28,14 +28,14 @@ function attempt(bytes: Buffer, contentType: string): Batch | AdapterError {
   }
 }
 
-/** Returns the content of a part without its place in the body. */
+/** Returns the content of a part without its position in the body. */
 function saidBy({ part, changeset, start, end, ...rest }: BatchPart): object {
   expect([part, start, end, changeset ?? 1].every((place) => place > 0)).toBe(true)
   return rest
 }
 
 describe('decodeBatch', () => {
-  it('batch-wire F1 to F5, F10, F11, F13 to F17, F19 to F21: decodes every batch that the rules allow', () => {
+  it('decodes every batch that the rules of docs/protocol.md allow (batch-wire F1 to F5, F10, F11, F13 to F17, F19 to F21)', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const bytes = writeBatch(model)
@@ -67,7 +67,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('decodes a part the same way, whatever parts precede it', () => {
+  it('decodes a part in the same way, whatever parts precede it', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const whole = decodeBatch(writeBatch(model), contentTypeOf(model)).parts.map(saidBy)
@@ -81,7 +81,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('batch-wire F8, F12: never decodes a truncated batch, whatever boundary the header names', () => {
+  it('never decodes a truncated batch, whatever boundary the header names (batch-wire F8, F12)', () => {
     fc.assert(
       fc.property(arbitraryBatch, fc.nat(), fc.nat(), (model, cut, name) => {
         const envelope = toBytes(writeEnvelope(model), model.lineEnds)
@@ -101,7 +101,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('batch-wire F12: decodes the batch if the header names a changeset or a boundary that is not in the body', () => {
+  it('decodes the batch if the header names a changeset or a boundary that is not in the body (batch-wire F12)', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         fc.pre(model.items.length > 0)
@@ -118,7 +118,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('throws an AdapterError or returns at most one record for each request line if bytes are damaged', () => {
+  it('throws an AdapterError, or returns at most one record for each request line, if the bytes are damaged', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: 200 })),

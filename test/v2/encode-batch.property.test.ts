@@ -14,7 +14,7 @@ const reply = fc.record({
   ),
 })
 
-/** Replies in the order of a batch. Changesets count up, and parts without a changeset stand between them. */
+/** Replies in the order of a batch. The numbers of changesets count up, and parts without a changeset stand between the changesets. */
 const replies = fc.array(fc.tuple(reply, fc.constantFrom(0, 0, 1, 2), fc.boolean())).map((rows) => {
   let changeset = 0
   let inside = false
@@ -47,7 +47,7 @@ function toReply(part: WrittenPart, changeset: number | undefined): PartReply {
   }
 }
 
-it('batch-wire A2 to A4, A6: encodes a flat reply that an independent reader decodes to the same parts', () => {
+it('the batch encoder writes a flat reply that an independent reader decodes to the same parts (batch-wire A2 to A4, A6)', () => {
   fc.assert(
     fc.property(replies, ({ list, changesets }) => {
       const encoder = createBatchEncoder('flat', () => 'id')
@@ -61,7 +61,7 @@ it('batch-wire A2 to A4, A6: encodes a flat reply that an independent reader dec
   )
 })
 
-it('batch-wire A6: encodes a nested reply that an independent reader decodes to the same changesets', () => {
+it('the batch encoder writes a nested reply that an independent reader decodes to the same changesets (batch-wire A6)', () => {
   fc.assert(
     fc.property(replies, ({ list, changesets }) => {
       let count = 0

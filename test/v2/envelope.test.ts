@@ -23,7 +23,7 @@ function decodePart(text: string, options: DecodeOptions = {}): BatchPart | unde
   return decodeBatch(crlf(flat('B', text)), HEADER, options).parts[0]
 }
 
-describe('the boundary in Content-Type', () => {
+describe('decodeBatch, for the boundary in Content-Type', () => {
   const LONGEST = 'b'.repeat(70)
   it.each([
     ['multipart/mixed; boundary=batch_1', 'batch_1'],
@@ -38,7 +38,7 @@ describe('the boundary in Content-Type', () => {
     [`multipart/mixed; boundary="${'{'.repeat(200)}"`, '{'.repeat(200)],
     ['multipart/mixed; boundary="batch_{1}"', 'batch_{1}'],
     ['multipart/mixed; boundary="a;b=\\"c\\""', 'a;b="c"'],
-  ])('batch-wire F5, F31: frames the body by the boundary of %j', (contentType, boundary) => {
+  ])('frames the body by the boundary of %j (batch-wire F5, F31)', (contentType, boundary) => {
     expect(boundaryOf(`--${boundary}--`, contentType)).toBe(boundary)
   })
 
@@ -61,12 +61,12 @@ describe('the boundary in Content-Type', () => {
     [`multipart/mixed; boundary="${'b'.repeat(201)}"`, 'ADP_BOUNDARY'],
     ['multipart/mixed; boundary="é"', 'ADP_BOUNDARY'],
     ['multipart', 'ADP_MEDIA_TYPE'],
-  ])('batch-wire F5 to F7: rejects %j with %s', (contentType, code) => {
+  ])('rejects the Content-Type %j with %s (batch-wire F5 to F7)', (contentType, code) => {
     expect(faultOf(() => boundaryOf('--b--', contentType)).code).toBe(code)
   })
 })
 
-describe('the choice of the boundary that frames the body', () => {
+describe('decodeBatch, when it chooses the boundary that frames the body', () => {
   const TWO = inChangesets(part(), part())
   it.each([
     ['the header names the batch', TWO, 'B'],
@@ -84,7 +84,7 @@ describe('the choice of the boundary that frames the body', () => {
     ['the preamble has a dashed line that cannot be a boundary', `--{}\n${TWO}`, 'other'],
     ['a dashed line precedes prose', `--note\nsee below: nothing\n${flat('B', part())}`, 'B'],
     ['a dashed line precedes prose that looks like a header', `--note\nNote: this\nis prose, Content-Type: none\n${flat('B', part())}`, 'B'],
-  ])('batch-wire F12: chooses the batch if %s', (_, text, header) => {
+  ])('chooses the boundary of the batch if %s (batch-wire F12)', (_, text, header) => {
     expect(boundaryOf(text, `multipart/mixed; boundary=${header}`)).toBe('B')
   }) // prettier-ignore
 
@@ -104,66 +104,66 @@ describe('the choice of the boundary that frames the body', () => {
       'Content-ID : 1\n',
       'content-transfer-encoding\t: binary\n',
     ].map((head) => [`an unclosed envelope known by ${JSON.stringify(head)}`, `--B\n${head}\n${flat('C1', part())}`, 'C1'] as const),
-  ])('batch-wire F8, F12: rejects %s', (_, text, header) => {
+  ])('rejects %s (batch-wire F8, F12)', (_, text, header) => {
     expect(faultOf(() => boundaryOf(text, `multipart/mixed; boundary=${header}`)).code).toBe('ADP_TRUNCATED')
   }) // prettier-ignore
 })
 
-describe('the header lines of a part', () => {
+describe('decodeBatch, for the header lines of a part', () => {
   const plain = { contentId: undefined, contentIdInHttp: false, prefersMinimal: false, metadata: 'minimal' }
   const inHttp = (contentId: string): object => ({ contentId, contentIdInHttp: true })
   it.each<[what: string, text: string, head: object]>([
     ['a request without headers', part(), {}],
-    ['a binary transfer encoding in capitals (F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
-    ['folded headers (F15)', part(LINE, 'Prefer:\n return=minimal\nA: b\n \tc\n'), { prefersMinimal: true }],
-    ['headers with any text (F15)', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
-    ['a Content-ID among the MIME headers (F16)', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
-    ['a Content-ID among the HTTP headers (F16)', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
-    ['the same Content-ID in both places (F16)', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
-    ['an empty Content-ID as no Content-ID (F16)', part(LINE, '', `${MIME}Content-ID:\n`), {}],
-    ['blank lines before the request line (F17)', part(`\n\n\n${LINE}`), {}],
-    ['a second blank line as part of the body (F17)', part(LINE, '\n'), {}],
-    ['a wrong Content-Length (F19)', part(LINE, 'Content-Length: many\n'), {}],
-    ['blanks and tabs in the request line (F21)', part('POST \tAttendanceRecords \t HTTP/1.0 \n'), {}],
+    ['a binary transfer encoding in capitals (batch-wire F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: BINARY\n`), {}],
+    ['folded headers (batch-wire F15)', part(LINE, 'Prefer:\n return=minimal\nA: b\n \tc\n'), { prefersMinimal: true }],
+    ['headers with any text (batch-wire F15)', part(LINE, 'A: é "x": y\nB:\nC:\td \n'), {}],
+    ['a Content-ID among the MIME headers (batch-wire F16)', part(LINE, '', `${MIME}Content-ID: 1\n`), { contentId: '1' }],
+    ['a Content-ID among the HTTP headers (batch-wire F16)', part(LINE, 'CONTENT-id:0.0\n'), inHttp('0.0')],
+    ['the same Content-ID in both places (batch-wire F16)', part(LINE, 'Content-ID: <é>\n', `${MIME}Content-ID: <é>\n`), inHttp('<é>')],
+    ['an empty Content-ID as no Content-ID (batch-wire F16)', part(LINE, '', `${MIME}Content-ID:\n`), {}],
+    ['blank lines before the request line (batch-wire F17)', part(`\n\n\n${LINE}`), {}],
+    ['a second blank line as part of the body (batch-wire F17)', part(LINE, '\n'), {}],
+    ['a wrong Content-Length (batch-wire F19)', part(LINE, 'Content-Length: many\n'), {}],
+    ['blanks and tabs in the request line (batch-wire F21)', part('POST \tAttendanceRecords \t HTTP/1.0 \n'), {}],
     ...['Return = "minimal"', 'respond-async; wait=10, Return = "Minimal"', 'x;return=minimal'].map((value) => [`Prefer ${value} (A4)`, part(LINE, `Prefer: ${value}\n`), { prefersMinimal: true }] as [string, string, object]),
     ...['return=representation', 'noreturn=minimal', 'return=minimalist', ''].map((value) => [`Prefer ${value} (A4)`, part(LINE, `Prefer: ${value}\n`), {}] as [string, string, object]),
     ...[['application/json', 'minimal'], ['a/b, application/json; ODATA.Metadata = "Full"', 'full'], ['application/json;odata.metadata=none', 'none'], ['application/json;odata.metadata=nonesuch', 'minimal'], ['application/json;metadata=full', 'full'], ['application/json;x.metadata=full', 'minimal']].map(([value = '', metadata]) => [`Accept ${value}`, part(LINE, `Accept: ${value}\n`), { metadata }] as [string, string, object]),
-  ])('batch-wire: reads %s', (_, text, head) => {
+  ])('reads %s', (_, text, head) => {
     expect(decodePart(text)).toMatchObject({ ...plain, ...head })
   }) // prettier-ignore
 
   const faulty = (line: string): string => part(LINE, `${line}\n`)
   it.each([
-    ['two transfer encodings (F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
-    ['two Content-IDs among the HTTP headers (F16)', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
-    ['two Content-IDs among the MIME headers (F16)', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
-    ['a Content-ID that is not UTF-8 (F16)', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
-    ['JSON in place of a request line (F18)', part('{}'), 'ADP_REQUEST_LINE'],
-    ['blank lines in place of a request line (F18)', `${MIME}\n\n\n`, 'ADP_REQUEST_LINE'],
-    ['a request line without an HTTP version (F18)', part('POST AttendanceRecords\n'), 'ADP_REQUEST_LINE'],
-    ['a control character in the target (F21)', part('POST Attendance\u0001Records HTTP/1.1\n'), 'ADP_REQUEST_LINE'],
-    ['a header without a colon (F15)', faulty('nothing'), 'ADP_HEADER'],
-    ['a folded line before any header (F15)', part(LINE, '', ` folded: first\n${MIME}`), 'ADP_HEADER'],
-    ['a blank before the colon (F15)', faulty('A : b'), 'ADP_HEADER'],
-    ['a header without a name (F15)', faulty(': b'), 'ADP_HEADER'],
-    ['a NUL character in a header (F15)', faulty('A: b\u0000'), 'ADP_HEADER'],
-    ['a CR within a line (F15)', faulty('A: b\rC'), 'ADP_HEADER'],
-    ['a control character in a header (F15)', faulty('A: b\u007f'), 'ADP_HEADER'],
-    ['a control character in a folded line (F15)', faulty('A: b\n c\u0001'), 'ADP_HEADER'],
-    ['a request line with an absolute target among the headers (F18)', part(LINE, '', `${MIME}POST http://host/x HTTP/1.1\n`), 'ADP_HEADER'],
-    ['a long request line (F27)', part(`POST AttendanceRecords?${'x'.repeat(70_000)} HTTP/1.1\n`), 'ADP_LIMIT'],
-  ])('batch-wire: rejects %s', (_, text, code) => {
+    ['two transfer encodings (batch-wire F14)', part(LINE, '', `${MIME}Content-Transfer-Encoding: binary\nContent-Transfer-Encoding: 8bit\n`), 'ADP_PART_ENCODING'],
+    ['two Content-IDs among the HTTP headers (batch-wire F16)', part(LINE, 'Content-ID: 2\nContent-ID: 1\n'), 'ADP_CONTENT_ID'],
+    ['two Content-IDs among the MIME headers (batch-wire F16)', part(LINE, '', `${MIME}Content-ID: 1\nContent-ID: 2\n`), 'ADP_CONTENT_ID'],
+    ['a Content-ID that is not UTF-8 (batch-wire F16)', part(LINE, '', `${MIME}Content-ID: \ufffd\n`), 'ADP_CONTENT_ID'],
+    ['JSON in place of a request line (batch-wire F18)', part('{}'), 'ADP_REQUEST_LINE'],
+    ['blank lines in place of a request line (batch-wire F18)', `${MIME}\n\n\n`, 'ADP_REQUEST_LINE'],
+    ['a request line without an HTTP version (batch-wire F18)', part('POST AttendanceRecords\n'), 'ADP_REQUEST_LINE'],
+    ['a control character in the target (batch-wire F21)', part('POST Attendance\u0001Records HTTP/1.1\n'), 'ADP_REQUEST_LINE'],
+    ['a header without a colon (batch-wire F15)', faulty('nothing'), 'ADP_HEADER'],
+    ['a folded line before any header (batch-wire F15)', part(LINE, '', ` folded: first\n${MIME}`), 'ADP_HEADER'],
+    ['a blank before the colon (batch-wire F15)', faulty('A : b'), 'ADP_HEADER'],
+    ['a header without a name (batch-wire F15)', faulty(': b'), 'ADP_HEADER'],
+    ['a NUL character in a header (batch-wire F15)', faulty('A: b\u0000'), 'ADP_HEADER'],
+    ['a CR within a line (batch-wire F15)', faulty('A: b\rC'), 'ADP_HEADER'],
+    ['a control character in a header (batch-wire F15)', faulty('A: b\u007f'), 'ADP_HEADER'],
+    ['a control character in a folded line (batch-wire F15)', faulty('A: b\n c\u0001'), 'ADP_HEADER'],
+    ['a request line with an absolute target among the headers (batch-wire F18)', part(LINE, '', `${MIME}POST http://host/x HTTP/1.1\n`), 'ADP_HEADER'],
+    ['a long request line (batch-wire F27)', part(`POST AttendanceRecords?${'x'.repeat(70_000)} HTTP/1.1\n`), 'ADP_LIMIT'],
+  ])('rejects %s', (_, text, code) => {
     const { code: found, at } = faultOf(() => decodePart(text))
     expect([found, at.part]).toEqual([code, 1])
   }) // prettier-ignore
 
-  it.each(['utf-16', 'shift_jis', 'x-user-defined', 'no-such', '"'])('batch-wire F26: rejects a record in the charset %j', (charset) => {
+  it.each(['utf-16', 'shift_jis', 'x-user-defined', 'no-such', '"'])('rejects a record in the charset %j (batch-wire F26)', (charset) => {
     const own = decodePart(part(LINE, `Content-Type: application/json;charset=${charset}\n`))
     expect(own?.faults?.map(({ code }) => code)).toEqual(['ADP_CHARSET'])
   }) // prettier-ignore
 })
 
-describe('the request target of a part', () => {
+describe('decodeBatch, for the request target of a part', () => {
   const serviceHosts = new Set(['service.example', '::1'])
   /** Returns the code of the first fault of a record that is posted to this target. */
   const post = (target: string, options: DecodeOptions = { serviceHosts }): string | undefined =>
@@ -174,11 +174,11 @@ describe('the request target of a part', () => {
     'http://service.example/x/AttendanceRecords', 'HTTPS://SERVICE.example:8443/x/AttendanceRecords#f', 'Attendance%52ecords', './AttendanceRecords',
     '/a..b/AttendanceRecords', '/a/AttendanceRecords/', 'http://service.example/x/AttendanceRecords/?a=b',
     'https://service.example/a@b/AttendanceRecords?c@d',
-  ])('batch-wire F21: accepts %j as the collection', (target) => {
+  ])('accepts %j as the collection AttendanceRecords (batch-wire F21)', (target) => {
     expect(post(target)).toBe('ADP_FIELD')
   }) // prettier-ignore
 
-  it('batch-wire F22: refuses a POST to a single record', () => {
+  it('refuses a POST to a single record (batch-wire F22)', () => {
     expect(post('AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)')).toBe('ADP_METHOD')
   })
 
@@ -190,7 +190,7 @@ describe('the request target of a part', () => {
     'http://service.example@other.example/AttendanceRecords', 'http://', 'http://service.example:x/AttendanceRecords',
     'http://service.example/a/../AttendanceRecords', 'http://service.example', 'file:///AttendanceRecords',
     'http://service.example\\..\\AttendanceRecords', 'http://service.example?x=/AttendanceRecords',
-  ])('batch-wire F21: rejects %j', (target) => {
+  ])('rejects the target %j (batch-wire F21)', (target) => {
     expect(faultOf(() => post(target))).toMatchObject({ code: 'ADP_TARGET', at: { part: 1 } })
   }) // prettier-ignore
 
@@ -200,14 +200,14 @@ describe('the request target of a part', () => {
     'https://@service.example/AttendanceRecords',
     'https:/who:hidden@service.example/AttendanceRecords',
     'https://who:hid%40den@service.example/AttendanceRecords(1d0f6e2c-7a3b-4c5d-8e9f-a0b1c2d3e4f5)',
-  ])('batch-wire F21: rejects %j without repeating its credentials', (target) => {
+  ])('rejects the target %j without repeating its credentials in the error (batch-wire F21)', (target) => {
     for (const options of [{ serviceHosts }, {}])
       expect(() => post(target, options)).toThrow(
         /^The request line of a part has credentials in its URL(?!.*hid)/,
       )
   })
 
-  it('batch-wire F21: accepts any host but no other path if no hosts are configured', () => {
+  it('accepts any host, but no other path, if no hosts are configured (batch-wire F21)', () => {
     for (const target of ['https://old.example/AttendanceRecords', 'http://[::1]:4010/x/AttendanceRecords/'])
       expect(post(target, {})).toBe('ADP_FIELD')
     for (const target of ['https://old.example/Learners', 'https://old.example/../AttendanceRecords', '//old.example/AttendanceRecords'])
@@ -215,7 +215,7 @@ describe('the request target of a part', () => {
   }) // prettier-ignore
 })
 
-describe('a part that follows another part', () => {
+describe('decodeBatch, for a part that follows another part', () => {
   const HTTP = `${LINE}Prefer: return=minimal\n`
   const withId = (id: string): string => part(HTTP, '', `${MIME}Content-ID: ${id}\n`)
   const both = (id: string, http: string): string => part(HTTP, http, `${MIME}Content-ID: ${id}\n`)
@@ -250,7 +250,7 @@ describe('a part that follows another part', () => {
     [`${MIME}\n${HTTP}`, part(HTTP, 'Accept: x\n')],
     [`${MIME}\n${HTTP}A: b\n`, part(HTTP, 'A: bc\n')],
     [`${MIME}\n${HTTP}Content-ID: 1\n`, part(HTTP, 'Content-ID: 12\nA: b\n')],
-  ])('has the same head as without that part: %j, %j', (first, second) => {
+  ])('reads the same head as if the part came first: %j, then %j', (first, second) => {
     expect(lastOf(first, second)).toEqual(lastOf(second))
   }) // prettier-ignore
 })

@@ -24,13 +24,13 @@ describe('decodeBatch with hostile input', () => {
     },
   )
 
-  it.each(costlyRecords)('batch-wire F27: refuses a record with too many %s', (_, json, message) => {
+  it.each(costlyRecords)('refuses a record with too many %s (batch-wire F27)', (_, json, message) => {
     expect(decodeRecord(json).faults).toEqual([
       { code: 'ADP_RECORD_LIMIT', message: expect.stringMatching(message) as unknown },
     ])
   })
 
-  it('batch-wire F27: refuses a record that exceeds the byte limit of a part, and accepts the others', () => {
+  it('refuses a record that exceeds the byte limit of a part, and accepts the other records (batch-wire F27)', () => {
     const part = (bytes: number): string => `${MIME}\n${LINE}\n${' '.repeat(bytes - 2)}{}\n`
     const text = part(1_048_577) + part(1_048_576) + part(2)
     const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
@@ -41,7 +41,7 @@ describe('decodeBatch with hostile input', () => {
     ])
   })
 
-  it('yields at least 1,024 bytes of work for each part and changeset', () => {
+  it('yields a cost of at least 1,024 bytes for each part and changeset', () => {
     const one = `${MIME}\n${LINE}\n{}\n`
     const nested = `--b\nContent-Type: multipart/mixed; boundary=c\n\n${one.replace('--b', '--c')}--c--\n`
     const bytes = Buffer.from(`${one.repeat(1_000)}${nested.repeat(1_000)}--b--`)
@@ -49,19 +49,19 @@ describe('decodeBatch with hostile input', () => {
     expect(costs).toEqual(Array(3_000).fill(1_024))
   })
 
-  it('yields while it searches for the boundary', () => {
+  it('yields the cost of its search for the boundary', () => {
     const bytes = Buffer.from(`${'--a\n'.repeat(75_000)}--b\n${LINE}`)
     const steps = decodeBatchInSteps(bytes, 'multipart/mixed; boundary=b')
     let work = 0
     expect(() => {
       for (const cost of steps) work += cost
     }).toThrow(AdapterError)
-    // Two searches go through 75,000 lines; 2,000 lines count as one mebibyte.
+    // Two searches go through 75,000 lines. 2,000 lines count as one mebibyte.
     expect(work).toBeGreaterThanOrEqual(70 * 1_048_576)
   })
 
   it.each(['x--\n', '\n', '\n-', '\r\n', 'x', '--', '\n--bx', ' '])(
-    'yields while it searches through lines of any form: %j',
+    'yields the cost of a search through lines of the form %j',
     (line) => {
       const fill = line.repeat(SIZE / line.length)
       for (const text of [fill, `${fill}\n${batchOf('{}')}`, `--b\n${fill}\n--b--`]) {
@@ -83,7 +83,7 @@ describe('decodeBatch with hostile input', () => {
     },
   )
 
-  it('batch-wire F27: accepts the maximum number of records and rejects one more', () => {
+  it('accepts the maximum number of records, and rejects a batch with one more (batch-wire F27)', () => {
     const parts = (count: number): string => `${`${MIME}\n${LINE}\n{}\n`.repeat(count)}--b--`
     expect(outcome(parts(20_000), 'b')).toBe(20_000)
     expect(outcome(parts(20_001), 'b')).toBe('ADP_TOO_LARGE')

@@ -47,7 +47,7 @@ describe('readUpstreamError', () => {
     expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries, outer })
   })
 
-  it('does not read a body that is longer than any error', () => {
+  it('does not read a body that is longer than a real error', () => {
     const body = JSON.stringify({ error: { code: 'a', message: 'b'.repeat(70_000) } })
     expect(readUpstreamError(400, body)).toEqual({ status: 400, form: 'unreadable', entries: [] })
   })
@@ -87,11 +87,11 @@ describe('parsePostReply', () => {
     [500, reply, serverError], [501, reply, refused(501)], [502, '', serverError], [504, '', serverError], [599, '', serverError],
     [600, '', serverError], [999, reply, serverError], [100, '', serverError], [0, '', serverError],
   ] // prettier-ignore
-  it.each(rows)('reads the outcome from the status %i and the body %j', (status, body, outcome) => {
+  it.each(rows)('returns the outcome for the status %i and the body %j', (status, body, outcome) => {
     expect(parsePostReply(status, body, undefined, now)).toEqual(outcome)
   })
 
-  it('never reports a status below 200 or above 499, except 501, as accepted or refused', () => {
+  it('never returns accepted or refused for a status below 200 or above 499, except 501', () => {
     for (const status of Array.from({ length: 1_000 }, (_, index) => index)) {
       const { kind } = parsePostReply(status, reply, undefined, now)
       const known = status >= 200 && status < 300 ? 'accepted' : 'refused'
@@ -115,7 +115,7 @@ describe('readRetryAfter', () => {
     ['soon', '', undefined],
     ['-1x', '', undefined],
   ]
-  it.each(rows)('reads the wait from the Retry-After header %j and the body %j', (header, body, waitMs) => {
+  it.each(rows)('returns the wait for the Retry-After header %j and the body %j', (header, body, waitMs) => {
     expect(readRetryAfter(header, body, now)).toBe(waitMs)
   })
 })

@@ -25,7 +25,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ExternalID: id })).toBe(true)
   })
 
-  it('service.md 2: accepts null for every member but the id, and a reference of nulls', () => {
+  it('accepts null for every member but the id, and a reference whose members are null (service.md 2)', () => {
     const none = { ExternalID: null, Type: null }
     const names = ['Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart']
     const references = ['RecordedBy', 'Attendee', 'Event', 'AttendanceCode']
@@ -35,7 +35,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ...nulls, ExternalID: null })).toBe(false)
   })
 
-  it('accepts and rejects the same replies as a schema, whatever their members are', () => {
+  it('accepts and rejects the same replies as an equivalent zod schema, whatever their members are', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
     const reference = z.object({ ExternalID: guid.nullish(), Type: z.string().nullish() })
     const schema = z.object({
@@ -104,18 +104,18 @@ const whole: V3Record = {
 }
 
 describe('encodeRecord', () => {
-  it('service.md 2.10: writes the full body with the members in the order of the service', () => {
+  it('writes the full body with the members in the order of the service (service.md 2.10)', () => {
     expect(encodeRecord(whole, 'full')).toBe(JSON.stringify(whole))
   })
 
-  it('service-facts 6: writes the published minimum', () => {
+  it('writes only the members of the published minimum in the profile minimal (service-facts 6)', () => {
     const { Attendee, Event, AttendanceCode, Qualifier } = whole
     expect(encodeRecord(whole, 'minimal')).toBe(
       JSON.stringify({ Attendee, Event, AttendanceCode, Qualifier }),
     )
   })
 
-  it('RFC 9562 4: writes ids in lower case', () => {
+  it('writes ids in lower case (RFC 9562 4)', () => {
     const upper = { ExternalID: id, Type: 'T' }
     const record = { ...whole, RecordedBy: upper, Attendee: upper, Event: upper, AttendanceCode: upper }
     for (const profile of ['full', 'minimal'] as const) {
@@ -135,8 +135,11 @@ describe('encodeRecord', () => {
     ['MinutesLate alone', { Qualifier: { MinutesLate: 2_147_483_647, Comment: undefined } }],
     ['Comment alone', { Qualifier: { MinutesLate: undefined, Comment: '' } }],
   ] // prettier-ignore
-  it.each(changes)('distinguishes null from missing members in a record with %s', (_name, change) => {
-    const record = { ...whole, ...change }
-    expect(encodeRecord(record, 'full')).toBe(JSON.stringify(record))
-  })
+  it.each(changes)(
+    'writes null members and leaves missing members out, in a record with %s',
+    (_name, change) => {
+      const record = { ...whole, ...change }
+      expect(encodeRecord(record, 'full')).toBe(JSON.stringify(record))
+    },
+  )
 })

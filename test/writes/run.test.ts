@@ -187,7 +187,7 @@ describe('a run of one record', () => {
     ],
     ['does not post a resent record if V3 shows it', acceptedReply, true, shown, 'confirmed', 0],
     ['posts a resent record if V3 does not show it', acceptedReply, true, absent, 'confirmed', 1],
-  ] as const)('product 3: %s', async (_what, outcome, mayBeApplied, read, state, posts) => {
+  ] as const)('%s', async (_what, outcome, mayBeApplied, read, state, posts) => {
     const own = { post: () => outcome, reads: [read], partner }
     expect(await outcomeOf(own, mayBeApplied)).toMatchObject({ state, posts })
   })

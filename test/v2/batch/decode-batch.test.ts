@@ -72,23 +72,23 @@ describe('decodeBatch', () => {
   })
 
   const shapes: [what: string, text: string, parts: [changeset: number | undefined, id: string | undefined][], changesets: string[]][] = [
-    ['F3: decodes a batch after a byte order mark and blank lines', `\ufeff\n\n${flat(part(1))}`, [[undefined, '1']], []],
-    ['F3: decodes a batch right after a byte order mark', `\ufeff${flat(part(1))}`, [[undefined, '1']], []],
-    ['F3: skips the preamble and epilogue of a changeset', flat(changeset('C', part(1)).replace('\n\n', '\n\npre\n') + 'epi\n'), [[1, '1']], ['C']],
-    ['F10: decodes parts outside a changeset and without a Content-ID', flat(part(1).replace(/Content-ID.*\n/, ''), part(2)), [[undefined, undefined], [undefined, '2']], []],
-    ['F11: decodes several changesets of which one is empty', flat(changeset('C', part(1)), changeset('D'), changeset('E', part(2), part(3))), [[1, '1'], [3, '2'], [3, '3']], ['C', 'D', 'E']],
-    ['F11: decodes an empty batch', flat(), [], []],
-    ['F13: decodes a part whose type has parameters', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
-    ['F16: decodes two parts with the same Content-ID', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
-    ['F16: prefers the Content-ID of the MIME headers', flat(part(1).replace(LINE, `${LINE}Content-ID: 7\n`), part(2).replace(LINE, `${LINE}Content-ID: 8\n`)), [[undefined, '1'], [undefined, '2']], []],
-    ['F16: uses a Content-ID among the HTTP headers if the MIME headers have none', flat(part(1).replace('Content-ID: 1\n', '').replace(LINE, `${LINE}Content-ID: 7\n`)), [[undefined, '7']], []],
-    ['F16: keeps no-break spaces around a Content-ID', flat(part(1).replace(': 1', ':\t \u00a01\u00a0\t'), part(2).replace(': 2', ': \u00a02\u3000')), [[undefined, '\u00a01\u00a0'], [undefined, '\u00a02\u3000']], []],
-    ['F21: accepts blanks in the target', flat(part(1).replace('POST ', 'POST \t /My  School/'), part(2).replace('POST ', 'POST http://other.example/My School/')), [[undefined, '1'], [undefined, '2']], []],
-    ['F21: accepts empty parentheses after the collection', flat(part(1).replace('Records', 'Records()'), part(2).replace('Records', 'Records()/?a=b')), [[undefined, '1'], [undefined, '2']], []],
-    ['F11: decodes two changesets with the same boundary', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
-    ['F32: decodes a changeset with a binary transfer encoding', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
+    ['decodes a batch after a byte order mark and blank lines (batch-wire F3)', `\ufeff\n\n${flat(part(1))}`, [[undefined, '1']], []],
+    ['decodes a batch right after a byte order mark (batch-wire F3)', `\ufeff${flat(part(1))}`, [[undefined, '1']], []],
+    ['skips the preamble and epilogue of a changeset (batch-wire F3)', flat(changeset('C', part(1)).replace('\n\n', '\n\npre\n') + 'epi\n'), [[1, '1']], ['C']],
+    ['decodes parts outside a changeset and without a Content-ID (batch-wire F10)', flat(part(1).replace(/Content-ID.*\n/, ''), part(2)), [[undefined, undefined], [undefined, '2']], []],
+    ['decodes several changesets of which one is empty (batch-wire F11)', flat(changeset('C', part(1)), changeset('D'), changeset('E', part(2), part(3))), [[1, '1'], [3, '2'], [3, '3']], ['C', 'D', 'E']],
+    ['decodes an empty batch (batch-wire F11)', flat(), [], []],
+    ['decodes a part whose type has parameters (batch-wire F13)', flat(part(1).replace('application/http', 'Application/HTTP; msgtype=request')), [[undefined, '1']], []],
+    ['decodes two parts with the same Content-ID (batch-wire F16)', flat(part(1), part(1)), [[undefined, '1'], [undefined, '1']], []],
+    ['prefers the Content-ID of the MIME headers (batch-wire F16)', flat(part(1).replace(LINE, `${LINE}Content-ID: 7\n`), part(2).replace(LINE, `${LINE}Content-ID: 8\n`)), [[undefined, '1'], [undefined, '2']], []],
+    ['uses a Content-ID among the HTTP headers if the MIME headers have none (batch-wire F16)', flat(part(1).replace('Content-ID: 1\n', '').replace(LINE, `${LINE}Content-ID: 7\n`)), [[undefined, '7']], []],
+    ['keeps no-break spaces around a Content-ID (batch-wire F16)', flat(part(1).replace(': 1', ':\t \u00a01\u00a0\t'), part(2).replace(': 2', ': \u00a02\u3000')), [[undefined, '\u00a01\u00a0'], [undefined, '\u00a02\u3000']], []],
+    ['accepts blanks in the target (batch-wire F21)', flat(part(1).replace('POST ', 'POST \t /My  School/'), part(2).replace('POST ', 'POST http://other.example/My School/')), [[undefined, '1'], [undefined, '2']], []],
+    ['accepts empty parentheses after the collection (batch-wire F21)', flat(part(1).replace('Records', 'Records()'), part(2).replace('Records', 'Records()/?a=b')), [[undefined, '1'], [undefined, '2']], []],
+    ['decodes two changesets with the same boundary (batch-wire F11)', flat(changeset('C', part(1)), changeset('C', part(2))), [[1, '1'], [2, '2']], ['C', 'C']],
+    ['decodes a changeset with a binary transfer encoding (batch-wire F32)', flat(`Content-Transfer-Encoding: Binary\n${changeset('C', part(1))}`), [[1, '1']], ['C']],
   ] // prettier-ignore
-  it.each(shapes)('batch-wire %s', (_, text, parts, changesets) => {
+  it.each(shapes)('%s', (_, text, parts, changesets) => {
     const batch = decode(text)
     expect(batch.parts.map((own) => [own.changeset, own.contentId])).toEqual(parts)
     expect(batch.parts.map((own) => own.record)).toEqual(parts.map(() => record))
@@ -96,7 +96,7 @@ describe('decodeBatch', () => {
   })
 
   it.each(['20bbbf', 'ef20bf', 'efbb20'])(
-    'batch-wire F3: treats the bytes %s as text and not as a byte order mark',
+    'treats the bytes %s as text and not as a byte order mark (batch-wire F3)',
     (hex) => {
       const bytes = Buffer.concat([Buffer.from(hex, 'hex'), crlf(flat(part(1), part(2)))])
       expect(decodeBatch(bytes, CONTENT_TYPE).parts.map(({ contentId }) => contentId)).toEqual(['2'])
@@ -104,15 +104,15 @@ describe('decodeBatch', () => {
   )
 
   const partFaults: [what: string, text: Buffer, code: string][] = [
-    ['F22: refuses a part with GET', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
-    ['F22: refuses a part whose method is in small letters', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],
-    ['F22: refuses a POST to a single record', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
-    ['F23: refuses a part whose JSON ends early', crlf(flat(part(1, '{'))), 'ADP_JSON'],
-    ['F26: refuses a part with malformed UTF-8', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
-    ['F26: refuses a part with a byte that its charset does not define', Buffer.from(flat(part(1, '{"Comment":"Ò"}').replace(LINE, `${LINE}Content-Type: a/b; charset=windows-1253\n`)), 'latin1'), 'ADP_CHARSET'],
-    ['F26: refuses a part with an unknown charset', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
+    ['refuses a part with GET (batch-wire F22)', crlf(flat(`${HTTP}\nGET AttendanceRecords HTTP/1.1\n`)), 'ADP_METHOD'],
+    ['refuses a part whose method is in small letters (batch-wire F22)', crlf(flat(part(1).replace('POST', 'post'))), 'ADP_METHOD'],
+    ['refuses a POST to a single record (batch-wire F22)', crlf(flat(part(1).replace('Records', 'Records(1)'))), 'ADP_METHOD'],
+    ['refuses a part whose JSON ends early (batch-wire F23)', crlf(flat(part(1, '{'))), 'ADP_JSON'],
+    ['refuses a part with malformed UTF-8 (batch-wire F26)', Buffer.from(flat(part(1, '{"Comment":"é"}')), 'latin1'), 'ADP_CHARSET'],
+    ['refuses a part with a byte that its charset does not define (batch-wire F26)', Buffer.from(flat(part(1, '{"Comment":"Ò"}').replace(LINE, `${LINE}Content-Type: a/b; charset=windows-1253\n`)), 'latin1'), 'ADP_CHARSET'],
+    ['refuses a part with an unknown charset (batch-wire F26)', crlf(flat(part(1).replace(LINE, `${LINE}Content-Type: a/b; charset=utf-16\n`))), 'ADP_CHARSET'],
   ] // prettier-ignore
-  it.each(partFaults)('batch-wire %s, without refusing the batch', (_, bytes, code) => {
+  it.each(partFaults)('%s, but decodes the rest of the batch', (_, bytes, code) => {
     const [own] = decodeBatch(bytes, CONTENT_TYPE).parts
     expect(own?.record).toBeUndefined()
     expect(own?.faults?.map((fault) => fault.code)).toEqual([code])
@@ -125,7 +125,7 @@ describe('decodeBatch', () => {
     ['windows-1250', 'f8e8', 'řč'],
     ['koi8-r', 'c1c2', 'аб'],
   ])(
-    'batch-wire F26: reads %s in the part that names it, and UTF-8 in the other parts',
+    'reads %s in a part that names this charset, and UTF-8 in the other parts (batch-wire F26)',
     (charset, hex, text) => {
       const withComment = (comment: string): string => JSON.stringify({ ...record, Comment: comment })
       const type = `Content-Type: application/json;charset=${charset}\n`
@@ -139,7 +139,7 @@ describe('decodeBatch', () => {
   )
 
   it.each(['7bit', '8BIT', 'Binary'])(
-    'batch-wire F32: decodes a changeset with the transfer encoding %s',
+    'decodes a changeset with the transfer encoding %s (batch-wire F32)',
     (encoding) => {
       const text = flat(changeset('C', part(1)))
       const encoded = text.replace('boundary=C', `boundary=C\nContent-Transfer-Encoding: ${encoding}`)
@@ -148,7 +148,7 @@ describe('decodeBatch', () => {
     },
   )
 
-  it('batch-wire F12, F31: frames the body by the batch if the header names a changeset and boundaries have braces', () => {
+  it('frames the body by the batch boundary if the header names a changeset and the boundaries have braces (batch-wire F12, F31)', () => {
     const text = flat(changeset('C', part(1)), changeset('D', part(2)))
       .replaceAll('--B', '--batch_{1}')
       .replaceAll('--C', '--changeset_{2}')
@@ -158,29 +158,29 @@ describe('decodeBatch', () => {
   })
 
   const refused: [what: string, text: string, code: string, part: number | undefined, where: string][] = [
-    ['F8: rejects an empty body', '', 'ADP_TRUNCATED', undefined, ''],
-    ['F8: rejects a batch without a closing delimiter', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined, ''],
-    ['F8: rejects a changeset without a closing delimiter', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
-    ['F8: rejects a changeset without any delimiter', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
-    ['F9: rejects a changeset with the boundary of the batch', flat(changeset('B', part(1))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
-    ['F9: rejects a changeset within a changeset', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
-    ['F5: rejects a boundary of 71 characters', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
-    ['F6: rejects a changeset whose type has no boundary', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
-    ['F13: rejects a part of another type', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2, 'Content-Type: application/json'],
-    ['F13: rejects a part without a type', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1, 'Content-Transfer-Encoding: binary'],
-    ['F13: rejects a part whose type is malformed', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1, 'Content-Type: application/'],
-    ['F13: rejects a multipart part that is not multipart/mixed', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
-    ['F14: rejects a part in base64', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
-    ['F32: rejects a changeset in base64', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
-    ['F16: rejects two Content-IDs among the MIME headers', flat(part(1).replace('Content-ID: 1', 'Content-ID: 1\nContent-ID: 2')), 'ADP_CONTENT_ID', 1, 'Content-Type: application/'],
-    ['F21: rejects a target with text after a blank at its end', flat(part(1).replace(' HTTP/1.1', ' x HTTP/1.1')), 'ADP_TARGET', 1, 'POST Attendance'],
-    ['F21: rejects a tab in the target', flat(part(1).replace('POST ', 'POST My\tSchool/')), 'ADP_REQUEST_LINE', 1, 'POST My'],
-    ['F18: rejects a part without a blank line after the MIME headers', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
-    ['F18: rejects a part that ends with its MIME headers', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
-    ['F18: rejects a part of a changeset that ends with its MIME headers', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
-    ['F21: rejects a target on another host', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1, 'POST http:'],
+    ['rejects an empty body (batch-wire F8)', '', 'ADP_TRUNCATED', undefined, ''],
+    ['rejects a batch without a closing delimiter (batch-wire F8)', flat(part(1)).replace('--B--', ''), 'ADP_TRUNCATED', undefined, ''],
+    ['rejects a changeset without a closing delimiter (batch-wire F8)', flat(changeset('C', part(1)).replace('--C--', '')), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['rejects a changeset without any delimiter (batch-wire F8)', flat('Content-Type: multipart/mixed; boundary=C\n\n'), 'ADP_TRUNCATED', undefined, '\r\n--B--'],
+    ['rejects a changeset with the boundary of the batch (batch-wire F9)', flat(changeset('B', part(1))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['rejects a changeset within a changeset (batch-wire F9)', flat(changeset('C', changeset('D', part(1)))), 'ADP_NESTING', 1, 'Content-Type: multipart/'],
+    ['rejects a boundary of 71 characters (batch-wire F5)', flat(changeset('c'.repeat(71), part(1))), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['rejects a changeset whose type has no boundary (batch-wire F6)', flat('Content-Type: multipart/mixed\n\nx\n'), 'ADP_BOUNDARY', 1, 'Content-Type: multipart/'],
+    ['rejects a part of another type (batch-wire F13)', flat(part(1), part(2).replace('application/http', 'application/json')), 'ADP_PART_TYPE', 2, 'Content-Type: application/json'],
+    ['rejects a part without a type (batch-wire F13)', flat(part(1).replace(/Content-Type.*\n/, '')), 'ADP_PART_TYPE', 1, 'Content-Transfer-Encoding: binary'],
+    ['rejects a part whose type is malformed (batch-wire F13)', flat(part(1).replace('application/http', 'application/http; "')), 'ADP_PART_TYPE', 1, 'Content-Type: application/'],
+    ['rejects a multipart part that is not multipart/mixed (batch-wire F13)', flat(changeset('C', part(1)).replace('mixed', 'form-data')), 'ADP_PART_TYPE', 1, 'Content-Type: multipart/'],
+    ['rejects a part in base64 (batch-wire F14)', flat(part(1).replace('binary', 'base64')), 'ADP_PART_ENCODING', 1, 'Content-Type: application/'],
+    ['rejects a changeset in base64 (batch-wire F32)', flat(`Content-Transfer-Encoding: base64\n${changeset('C', part(1))}`), 'ADP_PART_ENCODING', 1, 'Content-Transfer-Encoding: base64'],
+    ['rejects two Content-IDs among the MIME headers (batch-wire F16)', flat(part(1).replace('Content-ID: 1', 'Content-ID: 1\nContent-ID: 2')), 'ADP_CONTENT_ID', 1, 'Content-Type: application/'],
+    ['rejects a target with text after a blank at its end (batch-wire F21)', flat(part(1).replace(' HTTP/1.1', ' x HTTP/1.1')), 'ADP_TARGET', 1, 'POST Attendance'],
+    ['rejects a tab in the target (batch-wire F21)', flat(part(1).replace('POST ', 'POST My\tSchool/')), 'ADP_REQUEST_LINE', 1, 'POST My'],
+    ['rejects a part without a blank line after the MIME headers (batch-wire F18)', flat(part(1).replace('\n\n', '\n')), 'ADP_HEADER', 1, 'POST'],
+    ['rejects a part that ends with its MIME headers (batch-wire F18)', flat(HTTP), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['rejects a part of a changeset that ends with its MIME headers (batch-wire F18)', flat(changeset('C', HTTP)), 'ADP_HEADER', 1, 'Content-Type: application/'],
+    ['rejects a target on another host (batch-wire F21)', flat(part(1).replace('Attendance', 'http://other.example/Attendance')), 'ADP_TARGET', 1, 'POST http:'],
   ] // prettier-ignore
-  it.each(refused)('batch-wire %s, and reports the offset of the fault', (_, text, code, index, where) => {
+  it.each(refused)('%s, and reports the offset of the fault', (_, text, code, index, where) => {
     const options = { serviceHosts: new Set(['service.example']) }
     const fault = faultOf(() => decode(text, options))
     expect({ code: fault.code, part: fault.at.part }).toEqual({ code, part: index })
@@ -189,7 +189,7 @@ describe('decodeBatch', () => {
     expect(fault.at.offset).toBeDefined()
   })
 
-  it('batch-wire F16: reports a Content-ID among the HTTP headers only if it is the one that counts', () => {
+  it('sets contentIdInHttp only if the Content-ID among the HTTP headers is the id of the part (batch-wire F16)', () => {
     const both = (mime: number, http: number): string =>
       part(mime).replace(LINE, `${LINE}Content-ID: ${http}\n`)
     const text = flat(both(1, 1), both(2, 7), part(3).replace('Content-ID: 3', 'X-Id: 3'), both(4, 4))
@@ -210,12 +210,15 @@ describe('decodeBatch', () => {
     ['headers of parts that end in CR CR LF', Buffer.from(flat(part(1)).replaceAll(/(?<=^[A-Z].*)\n/gm, '\r\r\n')), /CR CR LF/],
     ['lines that end in CR alone', Buffer.from(flat(part(1)).replaceAll('\n', '\r')), /CR alone/],
   ] // prettier-ignore
-  it.each(misencoded)('batch-wire F8: names the cause if the body has %s', (_, bytes, message) => {
-    expect(() => decodeBatch(bytes, CONTENT_TYPE)).toThrow(message)
-    expect(faultOf(() => decodeBatch(bytes, CONTENT_TYPE)).code).toBe('ADP_BODY')
-  })
+  it.each(misencoded)(
+    'names the cause in the error if the body has %s (batch-wire F8)',
+    (_, bytes, message) => {
+      expect(() => decodeBatch(bytes, CONTENT_TYPE)).toThrow(message)
+      expect(faultOf(() => decodeBatch(bytes, CONTENT_TYPE)).code).toBe('ADP_BODY')
+    },
+  )
 
-  it('batch-wire F8: reports a truncated body although a record in it has lines that end in CR CR LF', () => {
+  it('reports a truncated body even if a record in it has lines that end in CR CR LF (batch-wire F8)', () => {
     const text = flat(part(1, '{\r\n}')).replace('--B--', '')
     expect(faultOf(() => decode(text)).code).toBe('ADP_TRUNCATED')
   })
@@ -225,7 +228,7 @@ describe('decodeBatch', () => {
     'multipart/mixed, application/json; boundary=B',
     'application/json; boundary="B',
     'boundary=B',
-  ])('batch-wire F7: rejects %s as another media type', (contentType) => {
+  ])('rejects the Content-Type %s as another media type (batch-wire F7)', (contentType) => {
     expect(faultOf(() => decode(flat(part(1)), {}, contentType)).code).toBe('ADP_MEDIA_TYPE')
   })
 
@@ -242,12 +245,12 @@ describe('decodeBatch', () => {
       'ADP_LIMIT',
     ],
   ]
-  it.each(limited)('batch-wire F27: limits the number of %s', (_, limits, text, code) => {
+  it.each(limited)('limits the number of %s (batch-wire F27)', (_, limits, text, code) => {
     expect(decode(text).boundary).toBe('B')
     expect(faultOf(() => decode(text, { limits: { ...defaultBatchLimits, ...limits } })).code).toBe(code)
   })
 
-  it('batch-wire 3: reports whether the ids of header and body agree', () => {
+  it('reports whether the ids in the header and the body agree (batch-wire 3)', () => {
     const text = flat(changeset('C', part(1)))
     const agree = ['B', 'C', 'other'].map((boundary) => {
       const batch = decode(text, {}, `multipart/mixed; boundary=${boundary}`)
@@ -264,7 +267,7 @@ describe('decodeBatch', () => {
 const ONE = '36522ad7-fc75-4b56-8c71-56071383e77b'
 const TWO = '77162fcd-b8da-41ac-a9f8-9357efbbd621'
 
-describe('the id rule', () => {
+describe('the id rule of decodeBatch', () => {
   const rows: [what: string, header: string, delimiters: string[], agree: boolean][] = [
     ['the batch', `batch_${ONE}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
     ['a changeset', `changeset_${TWO}`, [`batch_${ONE}`, `changeset_${TWO}`], true],
@@ -289,7 +292,7 @@ describe('the id rule', () => {
     ['no guid although the body has one', 'b', [`batch_${ONE}`], false],
   ]
   it.each(rows)(
-    "batch-wire 3: compares the header's boundary with the body if the header names %s",
+    'says whether the ids agree if the boundary in the header is %s (batch-wire 3)',
     (_, header, delimiters, agree) => {
       const [batch = '', ...changesets] = delimiters
       const text = flat(part(0), ...changesets.map((name, index) => changeset(name, part(index + 1))))

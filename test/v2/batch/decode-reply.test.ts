@@ -27,17 +27,20 @@ describe('decodeBatchReply', () => {
     { contentId: '2', contentIdInHttp: true, changeset: 1, status: 400, json: '[]' },
     { contentId: undefined, contentIdInHttp: false, changeset: 2, status: 204, json: undefined },
   ]
-  it.each(['flat', 'nested'] as const)('decodes what the encoder writes in the layout %s', (layout) => {
-    const encoder = createBatchEncoder(layout, () => '1')
-    const body = replies.map((reply) => encoder.part(reply)).join('') + encoder.close(3)
-    expect(decodeBytes(Buffer.from(body), encoder.contentType)).toEqual([
-      { contentId: '1', status: 201, body: '{"a":"é"}' },
-      { contentId: '2', status: 400, body: '[]' },
-      { contentId: undefined, status: 204, body: '' },
-    ])
-  })
+  it.each(['flat', 'nested'] as const)(
+    'decodes a reply that the encoder writes in the layout %s',
+    (layout) => {
+      const encoder = createBatchEncoder(layout, () => '1')
+      const body = replies.map((reply) => encoder.part(reply)).join('') + encoder.close(3)
+      expect(decodeBytes(Buffer.from(body), encoder.contentType)).toEqual([
+        { contentId: '1', status: 201, body: '{"a":"é"}' },
+        { contentId: '2', status: 400, body: '[]' },
+        { contentId: undefined, status: 204, body: '' },
+      ])
+    },
+  )
 
-  it('batch-wire 3: returns no parts for the single 200 of ids that differ', () => {
+  it('returns no parts for the single 200 that answers a batch with differing ids (batch-wire 3)', () => {
     const { contentType, body } = encodeMismatch(() => '1')
     expect(decodeBytes(Buffer.from(body), contentType)).toEqual([])
   })
@@ -78,7 +81,7 @@ describe('decodeBatchReply', () => {
     }
 
     it.each(['flat', 'nested'] as const)(
-      'returns each part when its last byte arrives in the layout %s',
+      'returns each part as soon as its last byte arrives in the layout %s',
       (layout) => {
         const { contentType, pieces } = encoded(layout)
         const decoding = openReplyDecoding(contentType)
@@ -104,7 +107,7 @@ describe('decodeBatchReply', () => {
       },
     )
 
-    it('waits for the delimiter if the Content-Length is wrong or missing', () => {
+    it('waits for the delimiter if the Content-Length of a part is wrong or missing', () => {
       for (const length of ['Content-Length: 1\n', 'Content-Length: 99\n', 'Content-Length: x\n', '']) {
         const decoding = openReplyDecoding('multipart/mixed; boundary=b')
         expect(decoding.push(crlf(`--b\n${HEAD}\nHTTP/1.1 200 OK\n${length}\n{"a":1}\n`))).toEqual([])
@@ -113,7 +116,7 @@ describe('decodeBatchReply', () => {
       }
     })
 
-    it('reports a truncated reply after returning the parts that arrived', () => {
+    it('reports a truncated reply after it has returned the parts that arrived', () => {
       const { contentType, pieces } = encoded('flat')
       const decoding = openReplyDecoding(contentType)
       expect(decoding.push(Buffer.from(`${pieces[0] ?? ''}--batchresp`))).toHaveLength(1)

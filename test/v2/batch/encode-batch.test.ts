@@ -19,7 +19,7 @@ const created: PartReply = {
 
 describe('createBatchEncoder', () => {
   it.each(['flat', 'nested'] as const)(
-    'protocol A8: writes the Location of a created record in the layout %s',
+    'writes the Location of a created record in the layout %s (protocol A8)',
     (layout) => {
       const encoder = createBatchEncoder(
         layout,

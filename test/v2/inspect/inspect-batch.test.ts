@@ -31,7 +31,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
 }
 
 describe('inspectBatchInSteps', () => {
-  it('returns the batch, and no findings for a batch in the legacy form', () => {
+  it('returns the batch, and reports no findings for a batch in the legacy form', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
   })
@@ -54,7 +54,7 @@ describe('inspectBatchInSteps', () => {
     expect(inspectBatch(bytes, contentType).batch?.parts).toHaveLength(1)
   })
 
-  it('sorts findings by offset after those of the header', () => {
+  it('sorts the findings of the body by offset, after the findings of the header', () => {
     const bytes = Buffer.from(`\ufeff${BATCH.replace('Content-ID: 1\n', '').replace('true', '1')}`)
     expect(inspect(bytes, 'multipart/mixed; boundary="other"')).toEqual([
       ['note', 'quotedBoundary', undefined, undefined],
@@ -86,7 +86,7 @@ describe('inspectBatchInSteps', () => {
   const messageOf = (bytes: Buffer, contentType: string, code: string): string | undefined =>
     inspectBatch(bytes, contentType).findings.find((finding) => finding.code === code)?.message
 
-  it('names both boundaries if header and body differ', () => {
+  it('names both boundaries in the message if header and body differ', () => {
     expect(messageOf(crlf(BATCH), 'multipart/mixed; boundary=x', 'idsDiffer')).toMatch(
       /"x".*the boundary "b" and the changeset "c"/,
     )
@@ -99,7 +99,7 @@ describe('inspectBatchInSteps', () => {
     expect(messageOf(cut, HEADER, 'boundariesDiffer')).toBeUndefined()
   })
 
-  it('names only the first of many changesets', () => {
+  it('names only the first three of many changesets in the message', () => {
     const changesets = [1, 2, 3, 4, 5].map((n) =>
       BATCH.slice(BATCH.indexOf('--b'), BATCH.indexOf('--b--')).replaceAll(/(=|--)c/g, `$1c${n}`),
     )
@@ -132,22 +132,22 @@ test.each<[what: string, body: string, boundary: string | undefined]>([
   ['no boundary in prose', 'a -- b\n -- c\n', undefined],
   ['no boundary in an empty body', '', undefined],
   ['no boundary in lines of dashes', '--\n----\n', undefined],
-])('guesses %s', (_, body, boundary) => {
+])('guessBoundary finds %s', (_, body, boundary) => {
   expect(guessed(Buffer.from(body))).toBe(boundary)
 }) // prettier-ignore
 
-test('guesses the boundary of the class register even if the body is truncated', async () => {
+test('guessBoundary finds the boundary of the class register even if the body is truncated', async () => {
   const body = await readFile(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
   const boundary = 'batch_36522ad7-fc75-4b56-8c71-56071383e77b'
   for (const end of [body.length, 3_000, 60]) expect(guessed(body.subarray(0, end))).toBe(boundary)
 })
 
-test('reads each line once, however many lines look like delimiters', () => {
+test('guessBoundary reads each line only once, however many lines look like delimiters', () => {
   expect(guessed(Buffer.from('--\u00e9\n'.repeat(1_000_000)))).toBeUndefined()
 })
 
-it('has a remedy for every error of a batch file or its request', () => {
-  // These errors belong to other requests or to the exchange.
+it('the remedies cover every error of a batch file or its request', () => {
+  // The other error codes belong to other requests or to the exchange.
   const others = ['ADP_FORBIDDEN', 'ADP_NOT_ACCEPTABLE', 'ADP_QUERY', 'ADP_SLOW_CLIENT']
   const needed = Object.entries(errorRules)
     .filter(([code, rule]) => (rule.class === 'request' || rule.class === 'record') && !others.includes(code))

@@ -30,7 +30,7 @@ describe('inspectParts', () => {
     expect(inspect(part(1, '', record(1, `,"Comment":"it's \\"so\\", isn't it"`)))).toEqual([])
   })
 
-  it('compares Content-Length with the bytes of the record only', () => {
+  it('compares the Content-Length among the HTTP headers with the bytes of the record, and ignores a length among the MIME headers', () => {
     const mimeLength = 'Content-Length: 900\n'
     const exact = `Content-Length: ${record(1).length}\n`
     expect(inspect(part(1, exact, record(1), mimeLength), mimeLength)).toEqual([])
@@ -53,16 +53,16 @@ describe('inspectParts', () => {
     expect(inspect(parts).map(({ code, part: position }) => [code, position])).toEqual([finding])
   })
 
-  it('counts the further parts of a finding', () => {
+  it('counts in the message how many more parts have the same finding', () => {
     const [finding] = inspect([1, 2, 3].map((id) => part(id, '', record(id, ',"Room":1'))).join(''))
     expect(finding?.message).toMatch(/^Part 1 .* 2 more\.$/)
   })
 
-  it('reports no repetition among records that cannot be read', () => {
+  it('reports no repeated records among records that cannot be read', () => {
     expect(inspect(part(1, '', '{}') + part(2, '', '{}'))).toEqual([])
   })
 
-  it('reports parts without a changeset, and a batch without parts', () => {
+  it('reports a batch whose parts are in no changeset, and a batch without parts', () => {
     const flat = crlf(part(1).replace('--c', '--b') + '--b--')
     const codesOf = (bytes: Buffer): string[] =>
       runAtOnce(inspectParts(bytes, decodeBatch(bytes, 'multipart/mixed; boundary=b'))).map(
@@ -72,7 +72,7 @@ describe('inspectParts', () => {
     expect(codesOf(Buffer.from('--b--'))).toEqual(['emptyBatch'])
   })
 
-  it('never repeats a value of a record', () => {
+  it('never repeats a value of a record in a finding', () => {
     const found = JSON.stringify(inspect(part(1, 'Cookie: secret\n', record(1, ',"Room":"secret"'))))
     expect(found).not.toMatch(/secret|04d6/)
   })

@@ -45,14 +45,14 @@ describe('decodeRecord', () => {
     ['a null comment', json({ Comment: null }), { Comment: null }],
     ['an empty comment', json({ Comment: '' }), { Comment: '' }],
     ['escaped member names', json({}).replace('"Learner"', '"\\u004cearner"'), {}],
-    ['pretty-printed JSON after a byte order mark (F20)', `\ufeff${JSON.stringify(written, null, 2).replaceAll('\n', '\r\n\r\n')}\r\n`, {}],
-    ['single quotes (F30)', json({ Comment: 'x' }).replaceAll('"', "'"), { Comment: 'x' }],
+    ['pretty-printed JSON after a byte order mark (batch-wire F20)', `\ufeff${JSON.stringify(written, null, 2).replaceAll('\n', '\r\n\r\n')}\r\n`, {}],
+    ['single quotes (batch-wire F30)', json({ Comment: 'x' }).replaceAll('"', "'"), { Comment: 'x' }],
     ['unmapped members with their original text', withText('"Z":1.50,"a":{"b":[1]},"@odata.type":"#Other","":null'), {
       unmapped: [{ name: 'Z', raw: '1.50' }, { name: 'a', raw: '{"b":[1]}' }, { name: '@odata.type', raw: '"#Other"' }, { name: '', raw: 'null' }],
     }],
     ['a name that differs in letter case as unmapped', json({ learner: 1 }), { unmapped: [{ name: 'learner', raw: '1' }] }],
   ] // prettier-ignore
-  it.each(accepted)('batch-wire 4: accepts %s', (_, text, more) => {
+  it.each(accepted)('accepts %s (batch-wire 4)', (_, text, more) => {
     expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
   })
 
@@ -85,23 +85,23 @@ describe('decodeRecord', () => {
     ['minutes beyond twice the range of int32', json({ MinutesLate: 4294967297 }), [field('MinutesLate', 'must be an int32 or null')]],
     ['a fraction of minutes', withText('"MinutesLate":5.0'), [field('MinutesLate', 'must be an int32 or null')]],
     ['minutes with an exponent', withText('"MinutesLate":5e0'), [field('MinutesLate', 'must be an int32 or null')]],
-    ['an empty body (F23)', ' \r\n', [syntax('the body is empty', 3)]],
-    ['an array (F23)', '[]', [syntax('the body is not an object', 0)]],
-    ['a string (F23)', '"x"', [syntax('the body is not an object', 0)]],
-    ['text after the object (F23)', '{}x', [syntax('text follows the object', 2)]],
-    ['an unclosed object (F23)', '{"a":1', [syntax('a comma or the end of the object is expected', 6)]],
-    ['a trailing comma (F23)', '{"a":1,}', [syntax('a string is expected', 7)]],
-    ['a member without a colon (F23)', '{"Learner"}', [syntax('a colon is expected', 10)]],
-    ['a member without a value (F23)', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
-    ['a truncated guid (F23)', '{"Learner":"2b6f', [syntax('a string is not closed', 11)]],
-    ['a comment with a raw line end (F23)', '{"Comment":"a\nb"}', [syntax('a string has a control character', 13)]],
-    ['a flag that is a bare word (F23)', '{"Present":yes}', [syntax('a value is expected', 11)]],
+    ['an empty body (batch-wire F23)', ' \r\n', [syntax('the body is empty', 3)]],
+    ['an array (batch-wire F23)', '[]', [syntax('the body is not an object', 0)]],
+    ['a string (batch-wire F23)', '"x"', [syntax('the body is not an object', 0)]],
+    ['text after the object (batch-wire F23)', '{}x', [syntax('text follows the object', 2)]],
+    ['an unclosed object (batch-wire F23)', '{"a":1', [syntax('a comma or the end of the object is expected', 6)]],
+    ['a trailing comma (batch-wire F23)', '{"a":1,}', [syntax('a string is expected', 7)]],
+    ['a member without a colon (batch-wire F23)', '{"Learner"}', [syntax('a colon is expected', 10)]],
+    ['a member without a value (batch-wire F23)', '{"MinutesLate":}', [syntax('a value is expected', 15)]],
+    ['a truncated guid (batch-wire F23)', '{"Learner":"2b6f', [syntax('a string is not closed', 11)]],
+    ['a comment with a raw line end (batch-wire F23)', '{"Comment":"a\nb"}', [syntax('a string has a control character', 13)]],
+    ['a flag that is a bare word (batch-wire F23)', '{"Present":yes}', [syntax('a value is expected', 11)]],
     ['a repeated name', withText('"Present":true'), [syntax('a name occurs twice', withText('"Present":true').lastIndexOf(':'))]],
     ['a repeated name that is escaped differently', withText('"\\u0050resent":true'), [syntax('a name occurs twice', withText('"\\u0050resent":true').lastIndexOf(':'))]],
     ['a repeated name of an unmapped member', '{"a":1,"b":2,"\\u0061":1}', [syntax('a name occurs twice', 21)]],
     ['a repeated @odata.type', `{"@odata.type":"${FLAT_TYPE}","@odata.type":1}`, [syntax('a name occurs twice', 79)]],
   ] // prettier-ignore
-  it.each(refused)('batch-wire 4: refuses %s', (_, text, faults) => {
+  it.each(refused)('refuses %s (batch-wire 4)', (_, text, faults) => {
     expect(decodeRecord(text)).toEqual({ record: undefined, faults })
   })
 
@@ -117,7 +117,7 @@ describe('decodeRecord', () => {
     ['guids with surrounding blanks', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
     ['a guid without hyphens in capitals', json({ AttendableEvent: EVENT.replaceAll('-', '') }), { converted: 1 }],
   ] // prettier-ignore
-  it.each(converted)('batch-wire 4: converts and counts %s', (_, text, more) => {
+  it.each(converted)('converts %s, and counts the conversion (batch-wire 4)', (_, text, more) => {
     expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
   })
 
@@ -127,7 +127,7 @@ describe('decodeRecord', () => {
     expect(faults).toHaveLength(3)
   })
 
-  it('never repeats a value in a fault', () => {
+  it('never repeats a value of the record in a fault', () => {
     const { faults } = decodeRecord(
       json({ Present: 'secret', Learner: 'secret', MinutesLate: 'secret', Comment: 7 }),
     )
@@ -142,7 +142,7 @@ describe('decodeRecord', () => {
     expect(read([...members, '"a7":0']).faults).toMatchObject([{ code: 'ADP_JSON' }])
   })
 
-  it('decodes what was encoded, whatever the quotes, escapes and blanks', () => {
+  it('decodes every record that the test encodes, whatever its quotes, escapes and blanks', () => {
     const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))
     const unmapped = fc.dictionary(
       fc.string({ minLength: 1 }).map((name) => `x${name}`),

@@ -30,7 +30,7 @@ const CONTEXT = 'http://adapter.example/V2/Attendance/$metadata#AttendanceRecord
 
 describe('encodeFlatReply', () => {
   it.each([reply, nothing])(
-    'batch-wire A4: writes one line of JSON with the members in the order of the service',
+    'writes one line of JSON with the members in the order of the service (batch-wire A4)',
     (flat) => {
       const text = encodeFlatReply(flat, CONTEXT, 'minimal')
       expect(text).not.toMatch(/[\r\n]/)
@@ -38,7 +38,7 @@ describe('encodeFlatReply', () => {
     },
   )
 
-  it('writes the metadata that the record requested', () => {
+  it('writes the metadata annotations of the level that the record requested', () => {
     const keys = (level: 'none' | 'minimal' | 'full'): string[] =>
       Object.keys(JSON.parse(encodeFlatReply(reply, CONTEXT, level)) as object)
     expect(keys('none')[0]).toBe('ExternalID')
@@ -53,7 +53,7 @@ describe('encodeFlatReply', () => {
 const row = flatMark({ MinutesLate: 5, Comment: 'a "b"' })
 
 describe('createRowEncoder', () => {
-  it('writes all fields in the form of a single record', () => {
+  it('writes all fields, as encodeFlatReply does for a single record', () => {
     expect(createRowEncoder(undefined, 'minimal')(row)).toBe(encodeFlatReply(row, '', 'none'))
     expect(createRowEncoder(undefined, 'full')(row)).toBe(encodeFlatReply(row, '', 'full'))
   })
@@ -70,7 +70,7 @@ describe('createRowEncoder', () => {
   )
 })
 
-it('writes the histories of a mark without histories of their own', () => {
+it('the row encoder writes the histories of a mark without histories inside them', () => {
   const state = { ...row, ExternalID: 's', Comment: null }
   const json = createRowEncoder(
     new Set(['Learner', 'AttendanceHistorys']),

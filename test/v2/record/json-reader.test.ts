@@ -21,7 +21,7 @@ describe('JsonReader', () => {
     '0', '-0', '1.50', '-1e+10', '12E-3', '123456789012345678901', 'true', 'false', 'null', '""', "''", '"a\\u0041"', '[]', '{}',
     '[1, [2 ,{"a" : [ ] }],"x"]', '{"a":1,"b":{"a":2}}', "{'a':'b'}", deep(64), '{"A":1,"a":2}',
   ] // prettier-ignore
-  it.each(values)('skips %s and returns its text', (text) => {
+  it.each(values)('skips the value %s and returns its text', (text) => {
     expect(readRaw(` \t\r\n${text} ,`)).toBe(text)
   })
 
@@ -44,7 +44,7 @@ describe('JsonReader', () => {
     ['{"a":"b', 'a string is not closed', 5],
     [deep(66), 'values are nested deeper than 64 levels', 65],
   ]
-  it.each(faults)('refuses %j', (text, message, position) => {
+  it.each(faults)('refuses the text %j', (text, message, position) => {
     expect(readRaw(text)).toEqual({ message, position })
   })
 
@@ -57,7 +57,7 @@ describe('JsonReader', () => {
     ['"\\u00e9\\uD83D\\uDE00\\ud800x"', 'é😀\ud800x'],
     ['"é😀\u2028\u007f"', 'é😀\u2028\u007f'],
   ]
-  it.each(strings)('batch-wire F30: reads the string %j', (text, value) => {
+  it.each(strings)('reads the string %j (batch-wire F30)', (text, value) => {
     expect(readString(` ${text}`)).toBe(value)
   })
 
@@ -76,11 +76,14 @@ describe('JsonReader', () => {
     expect(readString(text)).toEqual({ message, position })
   })
 
-  it.each(['\ufeff{}', '\ufeff \n{}', '\r\n \ufeff{}'])('batch-wire F20: skips the BOM of %j', (text) => {
-    expect(readRaw(text)).toBe('{}')
-  })
+  it.each(['\ufeff{}', '\ufeff \n{}', '\r\n \ufeff{}'])(
+    'skips the byte order mark of %j (batch-wire F20)',
+    (text) => {
+      expect(readRaw(text)).toBe('{}')
+    },
+  )
 
-  it('keeps only the first fault', () => {
+  it('reports only the first fault', () => {
     const reader = new JsonReader('x')
     expect([reader.fail('one'), reader.fail('two', 1)]).toEqual([false, false])
     expect(reader.fault).toEqual({ message: 'one', position: 0 })
@@ -94,7 +97,7 @@ describe('JsonReader', () => {
     )
   })
 
-  it('rejects what JSON.parse rejects, except for single quotes', () => {
+  it('rejects the texts that JSON.parse rejects, except for single quotes', () => {
     const text = fc.string({
       unit: fc.constantFrom(...Array.from('[]{},:"\\u0123eE+-.truefalsn \n')),
       maxLength: 12,

@@ -73,7 +73,7 @@ const parts = fc
     ),
   ])
 
-// Boundaries that are prefixes of each other. None is another one followed by two dashes.
+// Boundaries of which some are prefixes of others. No boundary equals another boundary followed by two dashes.
 const boundaries = fc.shuffledSubarray(
   ['b', 'bb', 'b-b', 'B', "b'()+_,-./:=?b", 'batch_1', 'batch_12', 'c'.repeat(70), 'c c'],
   {
@@ -95,7 +95,7 @@ const shapes = fc.array(
   { maxLength: 4 },
 )
 
-/** Any batch that batch-wire accepts, in any form that it names. */
+/** Any batch that docs/protocol.md accepts, in any form that it names. */
 export const arbitraryBatch: fc.Arbitrary<BatchModel> = fc
   .record({
     names: boundaries,

@@ -34,7 +34,7 @@ export interface ChangesetModel {
   readonly parts: readonly PartModel[]
 }
 
-/** A batch and its form. Texts have LF; `lineEnds` says in turn which of them become CRLF. */
+/** A batch and its form. Texts have LF as line end. `lineEnds` says in turn which line ends become CRLF. */
 export interface BatchModel {
   readonly boundary: string
   readonly quoted: boolean

@@ -1,4 +1,4 @@
-/** Returns the bytes of a text with LF, with the line ends of the wire. */
+/** Returns the bytes of a text, with CRLF in place of each LF. */
 export function crlf(text: string): Buffer {
   return Buffer.from(text.replaceAll('\n', '\r\n'))
 }

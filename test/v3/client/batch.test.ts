@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('posts single records in mode auto once the service refused a batch, and tries one batch again after ten minutes', async () => {
+  it('posts single records in mode auto once the service refused a batch, and tries a batch again after ten minutes', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -44,7 +44,7 @@ describe('createBatchPost', () => {
     expect(calls.filter((call) => !call.startsWith('[')).sort()).toEqual(Array.from('abcdefghij'))
   })
 
-  it('retries nothing and sends no further batch in mode auto if the answers of a batch cannot be assigned to its records', async () => {
+  it('retries nothing, and posts no further batch in mode auto, if the answers of a batch cannot be assigned to its records', async () => {
     const { calls, postAll } = start({}, answered(false))
     const outcomes = await postAll('abc')
     const together = { records: 3 }
@@ -57,7 +57,7 @@ describe('createBatchPost', () => {
 
   const taken = (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(accepted), sound: true }) // prettier-ignore
 
-  it('halves a batch that is too long, and sends no longer batch than the longest accepted one for ten minutes', async () => {
+  it('halves a batch that is too long, and for ten minutes sends no batch longer than the longest that V3 accepted', async () => {
     const short = (count: number): BatchResult =>
       count > 3 ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { clock, calls, postAll } = start({ maxRecords: 8 }, short)
@@ -68,7 +68,7 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcdefgh]', '[abcd]', '[ab]', '[cd]', '[ef]', '[gh]', '[ij]', '[kl]', 'm', '[nopq]', '[no]', '[pq]']) // prettier-ignore
   })
 
-  it('finds the one record that makes a batch too long, and keeps the batch size that V3 accepted', async () => {
+  it('finds the single record that makes a batch too long, and keeps the batch size that V3 accepted', async () => {
     const large = (count: number, records: string): BatchResult =>
       records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { calls, postAll } = start({ maxRecords: 8 }, large)
@@ -88,14 +88,14 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcd]', '[ab]', '[cd]'])
   })
 
-  it('reports every record of a refused batch as not applied in mode batch, and continues with batches', async () => {
+  it('reports every record of a refused batch as not applied in mode batch, and posts the next records as a batch again', async () => {
     const { calls, postAll } = start({ mode: 'batch' }, unsupported)
     const refused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
     expect([await postAll('ab'), await postAll('cd')]).toEqual([[refused, refused], [refused, refused]]) // prettier-ignore
     expect(calls).toEqual(['[ab]', '[cd]'])
   })
 
-  it('reports an unknown outcome for every record if the call of a batch fails unexpectedly', async () => {
+  it('reports an unknown outcome for every record if posting a batch throws an unexpected error', async () => {
     const { postAll } = start({}, () => {
       throw new RangeError('Maximum call stack size exceeded')
     })
@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('allows further batches without a probe once a batch has worked', async () => {
+  it('allows further batches without a trial batch once a batch has worked', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()

@@ -53,7 +53,7 @@ describe('the V3 client, for a service whose reply never ends', () => {
     ['a trailer byte by byte without end', `${HEAD}2\r\n{}\r\n0\r\nX: `, 'x'],
   ]
   it.each(ways)(
-    'ends a read and a write with their budget if the service sends %s',
+    'ends a read and a write when their budget ends if the service sends %s',
     async (_, first, again) => {
       const serve = (socket: Socket): void => {
         socket.write(first)
@@ -75,7 +75,7 @@ describe('the V3 client, for a service that repeats a header field', () => {
   const answer = async (text: string): Promise<URL> =>
     (await startRaw((socket) => void socket.write(text))).url
 
-  it('reads a repeated Retry-After with one value for a write and a read', async () => {
+  it('reads a repeated Retry-After with equal values once, for a write and a read', async () => {
     const url = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
     expect(await read(url, 20_000)).toEqual({ kind: 'unavailable', reason: 'throttled', retryAfterMs: 7_000 })
     const other = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
@@ -96,7 +96,7 @@ describe('the V3 client, for a service with a large reply', () => {
   /** Returns `count` bytes of JSON, each in its own chunk. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
 
-  it('closes the connection and reports a broken page beyond 4 MiB', async () => {
+  it('closes the connection and reports a broken page if a page exceeds 4 MiB', async () => {
     const service = await startRaw((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 31000000\r\n\r\n${' '.repeat(5_000_000)}`)
     })
@@ -138,7 +138,7 @@ describe('the V3 client, for a service with a large reply', () => {
     const outcome = await read(service.url, 28_000)
     clearInterval(timer)
     expect(outcome).toEqual({ kind: 'read', json: {} })
-    // The text of the service accounts for 2.4 MB, and garbage of earlier tests counts too.
+    // The service's own text accounts for 2.4 MB of the memory, and the heap may hold garbage of earlier tests.
     expect(most).toBeLessThan(80_000_000)
   })
 })

@@ -42,7 +42,7 @@ const begin =
   (_seen, response) =>
     void response.socket?.write(text)
 
-describe('a single post', () => {
+describe('a post of a single record by the V3 client', () => {
   const failures: [name: string, answer: Answer, outcome: PostOutcome][] = [
     ['a 500 that stalls', begin('HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\n{'), unknown('serverError')],
     ['a 429 with Retry-After that stalls', begin('HTTP/1.1 429 X\r\nRetry-After: 3\r\nContent-Length: 9\r\n\r\n{'), { kind: 'notApplied', reason: 'throttled', retryAfterMs: 3_000 }],
@@ -59,7 +59,7 @@ describe('a single post', () => {
     expect(await Promise.all(outcomes)).toEqual(failures.map(([name, , outcome]) => [name, outcome]))
   })
 
-  it('is not applied if no server listens or a header is invalid', async () => {
+  it('is reported as not applied if no server listens or a header is invalid', async () => {
     const upstream = await startUpstream()
     const v3 = client(upstream.url)
     expect(await post(v3, 1_000, { ...credentials, subscriptionKey: 'a\nb' })).toEqual(notConnected)
@@ -68,7 +68,7 @@ describe('a single post', () => {
     expect(upstream.seen).toEqual([])
   })
 
-  it('is not applied after the client was closed', async () => {
+  it('is reported as not applied after the client was closed', async () => {
     const upstream = await startUpstream()
     const v3 = createV3Client({
       baseUrl: new URL(upstream.url),
@@ -82,10 +82,10 @@ describe('a single post', () => {
   })
 })
 
-describe('a post whose permission to send is refused at the socket', () => {
+describe('a post of the V3 client whose lease no longer permits it to send', () => {
   it.each<[string, boolean[], string, number]>([
-    ['is sent once the permission is renewed', [true, true], 'accepted', 1],
-    ['is not sent if the permission is not renewed', [false], 'notApplied', 0],
+    ['is sent if the permission can be renewed', [true, true], 'accepted', 1],
+    ['is not sent if the permission cannot be renewed', [false], 'notApplied', 0],
   ])('%s', async (_what, renewals, kind, posts) => {
     const upstream = await startUpstream()
     let asked = 0
@@ -101,8 +101,8 @@ describe('a post whose permission to send is refused at the socket', () => {
   })
 })
 
-describe('the budget of a batch', () => {
-  it('makes a sent record unknown, and a queued or later record not applied, when it ends', async () => {
+describe("the end of a batch's budget in the V3 client", () => {
+  it('makes a sent record unknown, and a queued or later record not applied', async () => {
     const upstream = await startUpstream(() => undefined)
     const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, { budgetMs: 200 })
     const outcomes = await Promise.all([postWith(writes), postWith(writes)])
@@ -111,7 +111,7 @@ describe('the budget of a batch', () => {
     expect(upstream.seen.length).toBe(1)
   })
 
-  it('keeps a received status when it ends before the body has arrived', async () => {
+  it('does not discard a status that arrived before the body', async () => {
     const upstream = await startUpstream(begin('HTTP/1.1 403 X\r\nContent-Length: 9\r\n\r\n{'))
     expect(await post(client(upstream.url), 200)).toEqual({
       kind: 'refused',
@@ -119,7 +119,7 @@ describe('the budget of a batch', () => {
     })
   })
 
-  it('takes no connection from other batches when it ends', async () => {
+  it('takes no connection from other batches', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.index < 2) held.push(() => void echoRecord(seen, response))
@@ -142,7 +142,7 @@ describe('the budget of a batch', () => {
   })
 })
 
-it('the client reports every call that it sent, with or without a status', async () => {
+it('the V3 client reports every call that it sent, with or without a status', async () => {
   const reported: [kind: string, status: number | undefined][] = []
   const upstream = await startUpstream((seen, response) =>
     seen.index === 0

@@ -88,7 +88,7 @@ describe('createV3Reader', () => {
   it.each([
     ['members', `{"value":[{${Array.from({ length: 140_000 }, (_, n) => `"${n}":1`).join()}}]}`],
     ['brackets', `{"value":[${'['.repeat(140_000)}${']'.repeat(140_000)}]}`],
-  ])('rejects a page with more %s than any page has', async (_what, page) => {
+  ])('rejects a page with more %s than a real page has', async (_what, page) => {
     const upstream = await startUpstream(replyWith(200, page))
     expect(await get(reader(upstream.url))).toEqual(broken(200))
   })
@@ -109,7 +109,7 @@ describe('createV3Reader', () => {
     expect(await get(reader(upstream.url))).toEqual(broken(200))
   })
 
-  it("ends when the client's request is aborted", async () => {
+  it("rejects with an AbortError when the client's request is aborted", async () => {
     const upstream = await startUpstream(() => undefined)
     const gone = new AbortController()
     const asked = get(reader(upstream.url), gone.signal)
@@ -118,7 +118,7 @@ describe('createV3Reader', () => {
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('returns each concurrent read its own page, even while other reads are aborted halfway', async () => {
+  it('returns its own page to each concurrent read, even while other reads are aborted halfway', async () => {
     const rowsOf = (index: number): string[] =>
       Array<string>(2_000 + 500 * (index % 8)).fill(`${index} ${'x'.repeat(250)}`)
     const ended = new Map([3, 6, 9].map((index) => [index, new AbortController()]))
@@ -164,15 +164,15 @@ describe('parsePage', () => {
     expect(await slotsOf(20_000)).toBeGreaterThanOrEqual(8)
   })
 
-  it('returns the result of JSON.parse for a page that it cuts into pieces', async () => {
-    // Texts in which a cut may be wrong: in a string, in a list within a row, after a member of the same name.
+  it('returns the same value as JSON.parse for a page that it cuts into pieces', async () => {
+    // Texts that a parser may cut in the wrong place: in a string, in a list within a row, or after a member of the same name.
     const text = fc.constantFrom('},{', '},{"', '}]', '"value":[', '"value"', '\\', '[', 'é', '')
     const row = fc.oneof(
       fc.record({ text, list: fc.array(fc.record({ text, n: fc.nat() }), { minLength: 2, maxLength: 3 }) }),
       fc.record({ value: fc.array(fc.record({ text })) }),
       text,
     )
-    // Filler rows, of which the first shifts the others. They add about 130 KB with few values, so that the page is cut.
+    // Filler rows. The first row shifts the others. They add about 130 KB with few values, so that the parser cuts the page.
     const rows = fc.tuple(fc.array(row, { minLength: 1, maxLength: 4 }), fc.nat(200)).map(([own, shift]) => {
       const fill = (length: number): object => ({ filling: 'x'.repeat(length) })
       const part = (): unknown[] => [fill(200), ...own]
@@ -193,7 +193,7 @@ describe('parsePage', () => {
   })
 
   it.each(['"v\\u0061lue":[]', '"value":[]'])(
-    'lets the member %s replace the rows before it',
+    'lets a later member %s replace the rows before it',
     async (later) => {
       const rows = Array.from({ length: 400 }, (_, index) => ({ filling: 'x'.repeat(200), index }))
       const json = `{"value":${JSON.stringify(rows)},${later}}`
@@ -214,7 +214,7 @@ describe('parsePage', () => {
       'values in rows that are cut in the wrong place',
       `{"value":[{"a":[${'{"b":1},'.repeat(40_000)}{"b":1}]}]}`,
     ],
-  ])('rejects more %s than any page has', async (_what, text) => {
+  ])('rejects more %s than a real page has', async (_what, text) => {
     expect(JSON.parse(text)).toBeDefined()
     expect(await parsePage(Buffer.from(text), (act) => act())).toBeUndefined()
   })

@@ -140,7 +140,7 @@ describe('runBounded', () => {
   })
 
   it.each([['waitOf'], ['pause']] as const)(
-    'rejects instead of waiting forever if %s rejects',
+    'rejects, and does not wait forever, if %s rejects',
     async (what) => {
       const started: number[] = []
       const whole = runBounded({
