@@ -13,7 +13,7 @@ import { nestedRecord } from '../writes/planned-record.ts'
 
 const postedOn = '2026-06-10T10:00:31.254Z'
 
-/** Returns the echo of a mark. `own` holds the posted values and any other difference. */
+/** Returns the echo of a mark. `own` holds the posted values and any other property of the echo. */
 function echo(
   shown: Echo['shown'],
   {
@@ -72,7 +72,7 @@ describe('learnEcho', () => {
     ['a new epoch if a comment of a length once stored whole is cut', [whole, comment('x'.repeat(30), 'x'.repeat(20))], { epoch: 1, commentsShown: true, cutLength: 20, nullKept: true }],
     ['a new epoch if a comment beyond the cut length is stored whole', [cut, comment('one two three', 'one two three')], { epoch: 1, commentsShown: true, wholeLength: 13 }],
     ['a new epoch if missing minutes become 0 after they were kept', [minutes(null, null, true), minutes(null, 0, true)], { epoch: 1 }],
-  ])('learns %s, and nothing more from the same echo', (_what, echoes, learned) => {
+  ])('learns %s, and nothing more when the last mark is seen again', (_what, echoes, learned) => {
     const profile = learn(...echoes)
     expect(profile).toEqual({ ...freshProfile, qualifierShown: profile.qualifierShown, ...learned })
     expect(echoes.slice(-1).reduce(learnEcho, profile)).toBe(profile)
@@ -84,15 +84,18 @@ describe('learnEcho', () => {
     ['a qualifier of nulls', minutes(5, null), false],
     ['a null qualifier', echo({ Qualifier: null }), false],
     ['missing values', echo({}), false],
-  ])('learns whether the service shows minutes and comments from %s', (_what, shown, isShown) => {
-    expect(learn(shown).qualifierShown).toBe(isShown)
-  })
+  ])(
+    'learns whether the service shows minutes and comments, from a reply with %s',
+    (_what, shown, isShown) => {
+      expect(learn(shown).qualifierShown).toBe(isShown)
+    },
+  )
 })
 
 describe('joinProfiles, formatProfile and parseProfile', () => {
   const [own, other] = [learn(behind), learn(cut)]
 
-  it('joins the profiles of several instances', () => {
+  it('joinProfiles joins the profiles of several instances', () => {
     const joined = joinProfiles(own, other)
     expect(joined).toEqual({
       ...freshProfile,
@@ -107,13 +110,13 @@ describe('joinProfiles, formatProfile and parseProfile', () => {
     expect(joinProfiles(other, { ...other, cutLength: 9 })).toMatchObject({ cutLength: 9 })
   })
 
-  it('parses the text of a profile back to the same profile', () => {
+  it('parseProfile returns the profile whose text formatProfile wrote', () => {
     for (const profile of [freshProfile, own, other])
       expect(parseProfile(formatProfile(profile))).toEqual(profile)
   })
 
   it.each(['', '5', 'null', '[]', '{}', '{"epoch":0,"clockOffMs":1,"wholeLength":0,"known":[]}'])(
-    'does not parse %j',
+    'parseProfile returns undefined for %j',
     (text) => {
       expect(parseProfile(text)).toBeUndefined()
     },

@@ -46,11 +46,11 @@ describe('toV2Refusal', () => {
     [{ code: '', message: 'odd' }, 'ADP_UPSTREAM_REFUSED'],
     [{}, 'ADP_UPSTREAM_REFUSED'],
   ]
-  it.each(rows)('maps %j to %s (service.md 7)', (entry, code) => {
+  it.each(rows)('maps the V3 error %j to the V2 code %s (service.md 7)', (entry, code) => {
     expect(codesOf([entry])).toEqual([code])
   })
 
-  it('limits the errors of a part to 4,096 characters and counts those that it omits', () => {
+  it('limits the errors of a part to 4,096 characters and counts the omitted errors', () => {
     const entryOf = (message: string): UpstreamErrorEntry => ({ code: 'E', message, target: undefined })
     const long = Array.from({ length: 5 }, (_, n) => entryOf(`${n}${'x'.repeat(3_000)}`))
     const { errors } = toV2Refusal({ status: 400, form: 'odata', entries: long, omitted: 7 }, v2ErrorRules)
@@ -61,7 +61,7 @@ describe('toV2Refusal', () => {
     ])
   })
 
-  it('applies the first rule whose conditions all hold', () => {
+  it('applies the first rule of the error mapping whose conditions all hold', () => {
     const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
     const mapping: ErrorMappingRule[] = [
       { status: 409, code: /A/, message: /B/, target: /C/, to: to('all') },
@@ -83,7 +83,7 @@ describe('toV2Refusal', () => {
     expect(codesOf([{ code: 'Z' }, { code: 'Y', target: 'x' }], mapping)).toEqual(['noTarget', 'Y'])
   })
 
-  it('reports each error once and shortens long codes and messages', () => {
+  it('reports each error once, and shortens long codes and messages', () => {
     expect(
       codesOf([{ code: 'ATT_VAL_2' }, { target: 'Event', message: 'unknown' }, { code: 'ATT_VAL_3' }]),
     ).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
@@ -105,7 +105,7 @@ describe('toV2Refusal', () => {
     [404, 400],
     [409, 400],
     [422, 400],
-  ])('maps the status %i to %i if the reply has no entries', (status, expected) => {
+  ])('maps the status %i to %i if the reply of V3 has no error entries', (status, expected) => {
     expect(toV2Refusal({ status, form: 'unreadable', entries: [] }, v2ErrorRules)).toEqual({
       status: expected,
       errors: [{ code: 'ADP_UPSTREAM_REFUSED', message: expect.stringContaining(String(status)) as unknown }],
@@ -118,7 +118,7 @@ describe('toV2Refusal for an error with details', () => {
     const error = readUpstreamError(400, JSON.stringify({ error: { message: 'm', ...outer, details } }))
     return toV2Refusal(error, v2ErrorRules).errors.map(({ code }) => code)
   }
-  it('also reports the outer error, once, if a rule fits it', () => {
+  it('also reports the outer error, once, if a rule of the error mapping fits it', () => {
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
@@ -130,7 +130,7 @@ describe('toV2Refusal for an error with details', () => {
     ])
   })
 
-  it('drops the outer error if no rule fits it', () => {
+  it('drops the outer error if no rule of the error mapping fits it', () => {
     expect(codes({ code: 'MULTIPLE_ERRORS' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
       'ATT_VAL_3',
@@ -145,9 +145,12 @@ it.each([
   ['Syntax error at line 1, column 55 of the filter', 'Syntax error of the filter'],
   ["Syntax error: character 'x' is not valid at position: 8", "Syntax error: character 'x' is not valid"],
   ['5 rows at most, 90 days', '5 rows at most, 90 days'],
-])('withoutPlaces removes positions in a query that the client did not write: %s', (message, expected) => {
-  expect(withoutPlaces(message)).toBe(expected)
-})
+])(
+  'withoutPlaces removes the positions of a query that the client did not write from the message: %s',
+  (message, expected) => {
+    expect(withoutPlaces(message)).toBe(expected)
+  },
+)
 
 describe('toV2Failure', () => {
   const notApplied = (reason: Extract<FailedOutcome, { kind: 'notApplied' }>['reason']): FailedOutcome => ({
@@ -169,7 +172,7 @@ describe('toV2Failure', () => {
     [{ kind: 'unknown', reason: 'otherRecord' }, 504, 'ADP_OUTCOME_UNKNOWN'],
     [{ kind: 'refused', error: { status: 422, form: 'unreadable', entries: [] } }, 400, 'ADP_UPSTREAM_REFUSED'],
   ] // prettier-ignore
-  it.each(rows)('maps %j to %i %s', (outcome, status, code) => {
+  it.each(rows)('maps the outcome %j to %i %s', (outcome, status, code) => {
     const failure = toV2Failure(outcome, v2ErrorRules)
     expect(failure).toEqual({ status, errors: [{ code, message: expect.any(String) as unknown }] })
     const [error] = failure.errors

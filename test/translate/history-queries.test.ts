@@ -42,7 +42,7 @@ describe('toHistory', () => {
     Qualifier: { MinutesLate: 3, Comment: 'c' },
   }
 
-  it('converts a row into a flat state of the mark, even if nobody recorded it', () => {
+  it('converts a row into a flat state of the mark, even if nobody recorded the row', () => {
     const state = { ...mark(1, 2), ExternalID: guid(5), Present: false, Absent: true, SchoolAttendanceCode: guid(8), MinutesLate: 3, Comment: 'c' } // prettier-ignore
     expect(toHistory(row)).toEqual(state)
     expect(historyKey(state)).toBe(historyKey({ ...mark(1, 2), Learner: guid(1).toUpperCase() }))

@@ -78,7 +78,7 @@ describe('createReadPlanner', () => {
     expect(decoded(plan(`$filter=${v2}`).queries)).toEqual([`$filter=${v3}`])
   }) // prettier-ignore
 
-  it('makes V3 filter out rows without a mark', () => {
+  it('makes V3 leave out rows without a mark', () => {
     expect(filtered('Present or Absent', { needsRecordedBy: true, unmarkedCodes: [guid] })).toEqual([
       `$filter=(Present eq true or Absent eq true) and RecordedBy/ExternalID ne null and AttendanceCode/ExternalID ne ${guid}`,
     ])
@@ -106,7 +106,7 @@ describe('createReadPlanner', () => {
     ['dates without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
     ['a range with one end', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
     ['a negated range', 'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)', 1],
-  ])('plans the expected number of queries for a filter on %s', (_name, filter, count) => {
+  ])('plans as few queries as the 90 days of V3 allow for a filter on %s', (_name, filter, count) => {
     expect(filtered(filter)).toHaveLength(count)
   }) // prettier-ignore
 
@@ -125,7 +125,7 @@ describe('createReadPlanner', () => {
     ['Learner/ExternalID eq null', 'Edm.Guid has no members', 8],
     ['Mood eq 1', 'has no property Mood', 0],
     ['$it eq null', '$it has no counterpart in V3', 0],
-  ])('rejects %s with its name and position', (filter, what, position) => {
+  ])('rejects the filter %s with the cause and the position', (filter, what, position) => {
     expect(() => plan(`$filter=${filter}`)).toThrow(`${what} ($filter, character ${position})`)
   }) // prettier-ignore
 
@@ -137,15 +137,15 @@ describe('createReadPlanner', () => {
     ['$filter=true&$compute=Present as P', '$compute'],
     [`${wide}&$orderby=Learner`, '($orderby, character 0)'],
     ['$filter=AttendableEventStart ge 1900-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z', 'more than 3780 days'],
-  ])('rejects %s', (query, message) => {
+  ])('rejects the query %s', (query, message) => {
     expect(() => plan(query)).toThrow(message)
   }) // prettier-ignore
 })
 
-describe('createReadPlanner for next links and reads by key', () => {
+describe('createReadPlanner, for next links and reads by key', () => {
   it('accepts a next link only without further options', () => {
     expect([planner.tokenOf('%24skiptoken=abc'), planner.tokenOf('$filter=true')]).toEqual(['abc', undefined])
-    // By the ABNF of skiptoken the option always begins with "$".
+    // By the ABNF of skiptoken, the option always begins with "$".
     expect(planner.tokenOf('skiptoken=abc')).toBeUndefined()
     expect(() => planner.plan('skiptoken=abc', rules)).toThrow('needs a $filter')
     expect(() => planner.tokenOf('$skiptoken=abc&$top=5')).toThrow('($top, character 0)')

@@ -54,7 +54,7 @@ const rules = fc
   })
   .map((rules) => valueRulesSchema.parse(rules))
 
-/** Returns what the sandbox stores of a record under some rules. */
+/** Returns the row that the sandbox stores for a record under some rules. */
 function store(posted: V3Record, ruled: ValueRules, latencyMs: number) {
   const recordedOn = Date.parse(posted.RecordedOn ?? '')
   const { MinutesLate = null, Comment = null } = posted.Qualifier
@@ -91,7 +91,7 @@ const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: num
 }
 
 describe('decideReadBack', () => {
-  it('recognises every stored form of a mark, with or without a profile of the service', () => {
+  it('recognises a mark in every form that the service may store, with or without a profile of the service', () => {
     fc.assert(
       fc.property(record, record, rules, fc.integer({ min: 0, max: 100_000 }), (posted, other, ruled, ms) => {
         const row = store(posted, ruled, ms)
@@ -101,7 +101,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('recognises a mark whose comment was cut if the profile has the length, and otherwise posts nothing again', () => {
+  it('recognises a mark whose comment was cut if the profile has the length, and otherwise never calls the mark absent', () => {
     const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
     const text = long.map((tail) => `w${tail}z`)
     fc.assert(
@@ -127,7 +127,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('does not take a mark with other values for the posted one', () => {
+  it('does not take a mark with other values for the posted mark', () => {
     const words = fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,3}$/)
     fc.assert(
       fc.property(record, words, words, rules, (posted, one, two, ruled) => {
@@ -151,16 +151,16 @@ describe('decideReadBack', () => {
       texts: fc.tuple(text, text),
       minutes: fc.tuple(fc.constantFrom(null, 0, 5), fc.constantFrom(null, 0, 5)),
       sameCode: fc.boolean(),
-      /** The time between the receipts of the two records. The records of one batch have the same time. */
+      /** The time between the receipts of the two records, which is 0 for two records of one batch. */
       gapMs: fc.constantFrom(0, 40, 400, 1_000, 3_000, 61_000, 900_000, 3_600_000),
       atMs: fc.integer({ min: receivedMs, max: receivedMs + 3_600_000 }),
       latencyMs: fc.integer({ min: 0, max: 900 }),
       cut: fc.option(fc.constantFrom(10, 64)),
       echo: fc.constantFrom('stored', 'posted'),
-      /** A mark that is replaced keeps its id or gets a new one. */
+      /** True if a mark that replaces an older mark gets a new id. */
       newIds: fc.boolean(),
       keepsAll: fc.boolean(),
-      /** How the service treats times since the older mark. */
+      /** The rules by which the service changes times since the older mark, or null for the same rules as before. */
       since: fc.option(rules),
     })
 
@@ -222,7 +222,7 @@ describe('decideReadBack', () => {
       return { kind: decideReadBack(newer, readMarks(newer, { value: marks }) ?? [], facts).kind, isSame }
     }
 
-    it('never posts an applied mark again', () => {
+    it('never calls an applied mark absent, so that the adapter does not post it again', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
           expect(['applied', 'unclear']).toContain(play(drawn, ruled, true).kind)
@@ -231,10 +231,10 @@ describe('decideReadBack', () => {
       )
     })
 
-    it('never accepts a mark that was not applied, unless the older mark has the same values', () => {
+    it('never calls a mark applied that was not applied, unless the older mark has the same values', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
-          // Such a service may show the posted time by chance.
+          // A service with its own clock whose replies repeat the posted values may show the posted time by chance.
           fc.pre(drawn.echo === 'stored' || ruled.clock === 'client')
           const { kind, isSame } = play(drawn, ruled, false)
           if (!isSame) expect(kind).not.toBe('applied')

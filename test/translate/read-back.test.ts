@@ -30,7 +30,7 @@ const facts: ReadBackFacts = {
 /** The row that V3 has after it applied the record. */
 const row = { ...posted, ExternalID: guid(77), RecordedBy: { ExternalID: guid(5), Type: 'User' } }
 const otherCode = { AttendanceCode: { ExternalID: guid(801) } }
-/** A comment that the service may have cut, by a rule that was not observed yet. */
+/** A comment that the service may have cut by a rule that the profile does not contain yet. */
 const alike = { Qualifier: { MinutesLate: null, Comment: 'a long' } }
 
 const daysBefore = { RecordedOn: '2026-06-08T10:00:00.5Z' }
@@ -39,14 +39,14 @@ const whileSent = { RecordedOn: '2026-06-10T10:00:30.7Z' }
 const minuteAfter = { RecordedOn: '2026-06-10T10:01:30.5Z' }
 const withoutTime = { RecordedOn: null }
 
-/** The knowledge of the journal that an older record was confirmed with the id of `row` and these times. */
+/** The journal's knowledge that an older record was confirmed with the id of `row` and these times. */
 const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => ({
   confirmedAt: (externalId) => (externalId === row.ExternalID ? times.map((time) => Date.parse(time)) : []),
 })
 const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
   confirmedAt(mark.RecordedOn)
 
-/** The knowledge of the journal that older records were posted with these values and have an unknown outcome. */
+/** The journal's knowledge that older records were posted with these values and have unknown outcomes. */
 const lostOlder = (...values: object[]): Pick<ReadBackFacts, 'lost'> => ({
   lost: values.map((own) => ({ ...posted, ...own })),
 })
@@ -159,8 +159,8 @@ const cells: readonly (readonly [row: string, cells: readonly Cell[]])[] = [
 ] // prettier-ignore
 
 describe('decideReadBack', () => {
-  describe.each(cells)('%s', (_row, own) => {
-    it.each(own)('leads to the outcome "%s" if %s', (kind, _condition, mark, knowledge) => {
+  describe.each(cells)('for %s', (_row, own) => {
+    it.each(own)('decides "%s" if %s', (kind, _condition, mark, knowledge) => {
       expect(decide(mark === undefined ? [] : [{ ...row, ...mark }], knowledge).kind).toBe(kind)
     })
   })
@@ -171,7 +171,7 @@ describe('decideReadBack', () => {
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
   })
 
-  it('accepts a mark with the posted values at any time, so that nothing is posted by time alone', () => {
+  it('takes a mark with the posted values for applied, whatever its time, so that the adapter never posts because of a time alone', () => {
     for (const time of [daysBefore, minuteBefore, whileSent, minuteAfter, withoutTime])
       for (const newer of ['none', 'open', 'confirmed'] as const)
         for (const own of [{}, known(minuteBefore)])
@@ -179,7 +179,7 @@ describe('decideReadBack', () => {
   })
 })
 
-describe('the choice of the current mark', () => {
+describe('decideReadBack, when a read returns several marks', () => {
   const another = { ...row, ...otherCode, ExternalID: guid(78) }
 
   it.each<[string, readonly object[], Partial<ReadBackFacts>, string]>([
@@ -205,12 +205,12 @@ describe('the choice of the current mark', () => {
     [{ value: [row], '@odata.nextLink': 'x' }],
     [{ value: [{ ...row, AttendanceCode: null, RecordedOn: null }] }],
     [{ value: [{ ...row, AttendanceCode: { ExternalID: null, Type: null }, RecordedBy: null }] }],
-  ])('cannot read marks from %j', (answer) => {
+  ])('readMarks returns undefined for the answer %j', (answer) => {
     expect(readMarks(posted, answer)).toBeUndefined()
   })
 
-  // The pages of reads (`readCollection`) follow the same rule.
-  it('reads the only page of a service that writes its next link as null', () => {
+  // `readCollection` follows the same rule for the pages of reads.
+  it('readMarks accepts the only page of a service that writes its next link as null', () => {
     expect(readMarks(posted, { value: [row], '@odata.nextLink': null })).toHaveLength(1)
   })
 
@@ -221,13 +221,13 @@ describe('the choice of the current mark', () => {
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
   ])(
-    'decides whether an equal mark is certain without a later read for a mark %s',
+    'says whether an equal mark is certain without a later read, for a mark %s',
     (_what, mark, own, certain) => {
       expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
     },
   )
 
-  it('returns the id and the times of the service, and takes the posted millisecond as proof of the stored form', () => {
+  it('returns the id and the times of the service, and learns the stored form only from a mark with the posted millisecond', () => {
     expect(decide([row])).toEqual({
       kind: 'applied',
       certain: true,
@@ -247,8 +247,8 @@ describe('the choice of the current mark', () => {
   })
 })
 
-// service.md 2: every field but the key may be null, which does not show what was stored.
-describe('decideReadBack for a mark with null members', () => {
+// service.md 2: every field but the key may be null. A null does not show the value that was stored.
+describe('decideReadBack, for a mark with null members', () => {
   const full = { ...posted, Qualifier: { MinutesLate: 5, Comment: 'a long comment' } }
   const none = { ExternalID: null, Type: null }
   const nulls = { ...row, Present: null, Absent: null, ChangeProcessName: null, AttendableEventStart: null, RecordedBy: none, Qualifier: null } // prettier-ignore
@@ -263,15 +263,15 @@ describe('decideReadBack for a mark with null members', () => {
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
     ['with another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['of a service that is known to show minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('decides a mark %s with null members as %s', (_what, mark, own, kind) => {
+  ])('decides for a mark %s and with null members: %s', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 
-  it('accepts a mark without author and time if nothing else is missing', () => {
+  it('takes a mark without author and time for applied if its minutes and comment are shown', () => {
     expect(decideFull({ ...nulls, RecordedOn: null, Qualifier: full.Qualifier }).kind).toBe('applied')
   })
 
-  it("reports the posted value of a null member and the service's value of any other", () => {
+  it("returns the posted value for a null member, and the service's value for any other member", () => {
     expect(decideFull({ ...nulls, Absent: true })).toMatchObject({
       reply: { Present: full.Present, Absent: true },
     })
@@ -279,8 +279,18 @@ describe('decideReadBack for a mark with null members', () => {
 })
 
 it.each([
-  ['minutes that an unknown rule changed', { minutesOpaque: true }, { MinutesLate: 5 }, 'applied'],
-  ['a comment that an unknown rule changed', { commentsOpaque: true }, { Comment: 'x' }, 'applied'],
+  [
+    'shown minutes that an unknown rule may have changed',
+    { minutesOpaque: true },
+    { MinutesLate: 5 },
+    'applied',
+  ],
+  [
+    'a shown comment that an unknown rule may have changed',
+    { commentsOpaque: true },
+    { Comment: 'x' },
+    'applied',
+  ],
   [
     'posted missing minutes with 0 if the service keeps missing ones',
     { nullKept: true },

@@ -105,11 +105,11 @@ describe('toV3Record', () => {
     ['missing members', { MinutesLate: undefined, Comment: undefined }],
     ['neither Present nor Absent', { Present: false, Absent: false }],
     ['both Present and Absent', { Present: true, Absent: true }],
-  ])('repairs nothing in a record with %s', (_name, change) => {
+  ])('translates a record with %s without changing its values', (_name, change) => {
     expect(toFlatRecord(translate({ ...flat, ...change }))).toStrictEqual({ ...flat, ...change })
   })
 
-  it('product 1: restores every flat record from its V3 form', () => {
+  it('loses nothing: toFlatRecord restores every flat record from its V3 form', () => {
     fc.assert(
       fc.property(anyFlat, (record) => {
         expect(toFlatRecord(translate(record))).toStrictEqual(record)
@@ -119,7 +119,7 @@ describe('toV3Record', () => {
   })
 
   it.each(['full', 'minimal'] as const)(
-    'product 1: restores every value from the echo of the %s JSON',
+    'loses nothing: toFlatReply restores every value if V3 repeats the posted %s body',
     (profile) => {
       fc.assert(
         fc.property(anyFlat, anyGuid, (record, id) => {
@@ -145,7 +145,7 @@ describe('toV3Record', () => {
   )
 })
 
-describe('unmappedFields', () => {
+describe('toV3Record, for members that V3 does not have', () => {
   const unmapped = [
     { name: 'RecordedOn', raw: '"2014-02-13T13:00:00Z"' },
     { name: 'RecordedBy', raw: `"${D}"` },
@@ -155,12 +155,12 @@ describe('unmappedFields', () => {
   ]
   const record = { ...flat, unmapped }
 
-  it('strict: names at most 20 members', () => {
+  it('names at most 20 members in the faults in the mode strict', () => {
     const many = { ...record, unmapped: Array.from({ length: 900 }, (_, n) => ({ name: `a${n}`, raw: '1' })) }
     expect(toV3Record(many, { ...mapping, unmappedFields: 'strict' }, at).faults).toHaveLength(20)
   })
 
-  it('strict: refuses the record and names each member', () => {
+  it('refuses the record and names each member in the mode strict', () => {
     const { record: none, faults } = toV3Record(record, { ...mapping, unmappedFields: 'strict' }, at)
     expect(none).toBe(undefined)
     expect(faults).toEqual(
@@ -172,7 +172,7 @@ describe('unmappedFields', () => {
   })
 
   it.each(['', ' ', 'a b', 'x'.repeat(65), '1st', 'caf\u00e9', '<script>'])(
-    'strict: does not repeat the unusual name %j',
+    'does not repeat the unusual name %j in the fault in the mode strict',
     (name) => {
       const odd = { ...flat, unmapped: [{ name, raw: '1' }] }
       expect(toV3Record(odd, { ...mapping, unmappedFields: 'strict' }, at).faults).toEqual([
@@ -181,7 +181,7 @@ describe('unmappedFields', () => {
     },
   )
 
-  it('pass: forwards the members that V3 has and reports the others', () => {
+  it('forwards the members that V3 can store and reports the other members in the mode pass', () => {
     expect(toV3Record(record, { ...mapping, unmappedFields: 'pass' }, at)).toEqual({
       record: {
         ...nested,
@@ -195,7 +195,7 @@ describe('unmappedFields', () => {
     })
   })
 
-  it('report: drops all members and names each', () => {
+  it('drops all members and reports the name of each in the mode report', () => {
     expect(toV3Record(record, mapping, at)).toEqual({
       record: nested,
       faults: undefined,
@@ -203,7 +203,7 @@ describe('unmappedFields', () => {
     })
   })
 
-  it('product 1: never drops a member without reporting it', () => {
+  it('never drops a member without reporting it, in any mode', () => {
     const value = fc.oneof(fc.json(), fc.constantFrom('null', '"2014-02-13T13:00:00Z"', `"${D}"`, '"Own"'))
     const name = fc.oneof(
       fc.constantFrom(...unmapped.map((field) => field.name), '@odata.type', 'recordedon', '__proto__'),
@@ -239,14 +239,14 @@ describe('unmappedFields', () => {
 
 describe('toFlatReply', () => {
   const id = D
-  it('returns the posted values if the service echoed none', () => {
+  it('returns the posted values for members that the reply of V3 does not have', () => {
     expect(toFlatReply(nested, { ExternalID: id })).toEqual({
       ExternalID: id, Present: true, Absent: false, RecordedOn: at, ChangeProcessName: 'Acme', AttendableEventStart: null,
       RecordedBy: null, Learner: A, AttendableEvent: B, SchoolAttendanceCode: C, MinutesLate: 5, Comment: 'late bus',
     }) // prettier-ignore
   })
 
-  it('returns the values that the service echoed', () => {
+  it('returns the values in the reply of V3', () => {
     expect(
       toFlatReply(nested, {
         ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',
@@ -265,7 +265,7 @@ describe('toFlatReply', () => {
   it.each<[string, Omit<V3Reply, 'ExternalID'>]>([
     ['every member', { RecordedBy: null, Attendee: null, Event: null, AttendanceCode: null, Qualifier: null }],
     ['the members of objects', { RecordedBy: none, Attendee: none, Event: none, AttendanceCode: none, Qualifier: { MinutesLate: null, Comment: null } }],
-  ])('returns the posted values if the service shows null for %s', (_name, inner) => {
+  ])('returns the posted values if the reply of V3 shows null for %s', (_name, inner) => {
     const reply = { ExternalID: id, ...nulls, ...inner }
     expect(toFlatReply(posted, reply)).toEqual(toFlatReply(posted, { ExternalID: id }))
     expect(isReplyTo(posted, reply)).toBe(true)
@@ -277,7 +277,7 @@ describe('toFlatReply', () => {
     expect(toFlatReply(upper, reply)).toMatchObject({ Learner: A.toUpperCase(), RecordedBy: B.toUpperCase() })
   }) // prettier-ignore
 
-  it('completes a qualifier that the service echoed in part', () => {
+  it('completes a qualifier that the reply of V3 shows in part', () => {
     expect(toFlatReply(posted, { ExternalID: id, Qualifier: { MinutesLate: 9 } })).toMatchObject({
       MinutesLate: 9,
       Comment: 'late bus',
@@ -298,14 +298,17 @@ describe('isReplyTo', () => {
     [{ Event: { ExternalID: A } }, false],
     [{ Attendee: { ExternalID: A }, Event: { ExternalID: D } }, false],
     [{ AttendanceCode: { ExternalID: D } }, true],
-  ])('decides by the learner and the event whether %j is the reply: %s', (reply, expected) => {
-    expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
-  })
+  ])(
+    'decides by the learner and the event whether %j is the reply to the posted record: %s',
+    (reply, expected) => {
+      expect(isReplyTo(nested, { ExternalID: D, ...reply })).toBe(expected)
+    },
+  )
 })
 
 const id = 'ABCDEF01-0000-4000-8000-000000000001'
 
-describe('unmappedFields: pass', () => {
+describe('toV3Record in the mode pass for unmapped fields', () => {
   const pass = (name: string, raw: string) =>
     toV3Record({ ...flat, unmapped: [{ name, raw }] }, { ...mapping, unmappedFields: 'pass' }, at)
 
@@ -339,7 +342,7 @@ describe('unmappedFields: pass', () => {
   })
 
   it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(
-    'reports %j, which V3 does not have',
+    'reports the name %j, which V3 does not have',
     (name) => {
       expect(pass(name, '"x"')).toEqual({ record: nested, faults: undefined, unmapped: [name] })
     },

@@ -66,7 +66,7 @@ describe('planWrites', () => {
     expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
   })
 
-  it('gives records of one learner and event the same key, whatever the case of the GUIDs', async () => {
+  it('gives records of one learner and event the same key, whatever the letter case of the GUIDs', async () => {
     const Learner = 'abcdefab-0000-4000-8000-000000000001'
     const records = [
       { Learner },
@@ -87,7 +87,7 @@ describe('planWrites', () => {
     )
   })
 
-  it('returns the ids of a batch, and none for a single record', async () => {
+  it('returns the ids of a batch, and no ids for a single record', async () => {
     const { headers, body } = batchOf([flatRecord(1)], { batch: 'b 1', changeset: 'c', boundary: '"b 1"' })
     const own = { ...request, contentType: headers['Content-Type'] }
     const plan = await planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits, slices)

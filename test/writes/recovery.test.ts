@@ -12,14 +12,14 @@ import { authorisation } from './start-run.ts'
 import { createWriteContext } from './write-context.ts'
 
 const client = { authorization: 'bearer a', subscriptionKey: 'k' }
-/** Batches from 1000 on belong to the partner `here`, whose client has sent credentials. The others belong to `gone`. */
+/** Batches from 1000 on belong to the partner `here`, whose client has sent credentials. All other batches belong to the partner `gone`. */
 const partnerOf = (batch: number): string => (batch < 1_000 ? 'gone' : 'here')
 const storedOf = (batch: number): StoredBatch => ({
   batch,
   partner: partnerOf(batch),
   owner: partnerOf(batch),
   receivedMs: 0,
-  // Nothing is left to send, because these tests only examine whose turn it is.
+  // Nothing is left to send, because these tests examine only the order of the batches.
   payload: undefined,
   credentials: undefined,
   records: [],
@@ -60,19 +60,19 @@ function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => P
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
 describe('recovery', () => {
-  it('finishes a batch with credentials behind many batches that wait for credentials', async () => {
+  it('finishes a batch that has credentials, even behind many batches that wait for credentials', async () => {
     let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
     })
     await clock.pass(5_000)
     expect([...context.orphans.keys()]).toEqual(numbers(40))
-    // Each batch was loaded once, so a waiting batch is not read again and again.
+    // Recovery loaded each batch once, so it does not load a waiting batch repeatedly.
     expect(loaded.length).toBe(41)
     taken = []
   })
 
-  it('begins the next batch as soon as one has ended', async () => {
+  it('begins the next batch as soon as another batch has ended', async () => {
     const { clock, context } = startRecovery({})
     for (const batch of numbers(64))
       context.orphans.set(1_000 + batch, { lease: 1, after: new Map(), sinceMs: 0 })
@@ -80,7 +80,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('reaches a due record behind more records without credentials than one search returns', async () => {
+  it('reaches a due record even behind more records without credentials than one search returns', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
     const { clock } = startRecovery({
@@ -143,7 +143,7 @@ describe('recovery', () => {
     expect(reopened.length).toBe(601)
   })
 
-  it('retries a failed batch every 5 s', async () => {
+  it('retries a batch every 5 s while there is no token for it', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
     context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
@@ -223,7 +223,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('drops orphans of a lost lease and keeps those of the current lease', async () => {
+  it('drops the orphans of a lost lease and keeps the orphans of the current lease', async () => {
     let lease = 1
     const { clock, context } = startRecovery({
       lease: () => lease,

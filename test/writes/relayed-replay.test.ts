@@ -18,8 +18,8 @@ const replied = (status: number): RelayEnd => ({
 })
 
 /**
- * Replays a batch of three records that was begun for V2 once for each of `ends`, newest first. The times of receipt are 5, 4 and so on,
- * and all but the newest are superseded. Replies are erased unless `isKept`.
+ * Replays a batch of three records that the adapter began to relay to V2 once for each of `ends`, newest first. The times of receipt are 5,
+ * 4 and so on, and all requests but the newest are superseded. Replies are erased unless `isKept`.
  */
 async function replay(
   ends: readonly RelayEnd[],
@@ -49,17 +49,17 @@ async function replay(
 }
 
 it.each([[3], [2], [undefined]])(
-  'refuses a resent batch whose stored reply from V2 was erased (records with a part of their own: %s)',
+  'replayRelayed refuses a resent batch whose stored reply from V2 was erased (records of the batch in the journal: %s)',
   async (each) => {
     await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
   },
 )
 
 it.each([
-  ['posts a batch that V2 refused as a whole', replied(400), 'notApplied'],
-  ['posts a batch that V2 was never sent', { kind: 'notSent' } as const, 'notApplied'],
-  ['reads back a batch that V2 may have applied', { kind: 'lost' } as const, 'unknown'],
-])('%s when the batch is resent to V3', async (_name, end, state) => {
+  ['lets V3 get a resent batch that V2 refused as a whole', replied(400), 'notApplied'],
+  ['lets V3 get a resent batch that was never sent to V2', { kind: 'notSent' } as const, 'notApplied'],
+  ['has a resent batch read back if V2 may have applied it', { kind: 'lost' } as const, 'unknown'],
+])('replayRelayed %s', async (_name, end, state) => {
   expect(await replay([end], 3)).toMatchObject({ records: [{ state }, { state }, { state }] })
 })
 
@@ -67,29 +67,29 @@ const lost = { kind: 'lost' } as const
 const notSent = { kind: 'notSent' } as const
 
 it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
-  ['the older of two', [notSent, lost], 'unknown', true, 4],
-  ['both of two', [lost, lost], 'unknown', false, 4],
-  ['the second of three', [notSent, lost, notSent], 'unknown', true, 4],
-  ['the newer of two', [lost, notSent], 'unknown', false, 5],
-  ['neither of two', [notSent, notSent], 'notApplied', false, 5],
+  ['the older of two requests', [notSent, lost], 'unknown', true, 4],
+  ['both of two requests', [lost, lost], 'unknown', false, 4],
+  ['the second of three requests', [notSent, lost, notSent], 'unknown', true, 4],
+  ['the newer of two requests', [lost, notSent], 'unknown', false, 5],
+  ['neither of two requests', [notSent, notSent], 'notApplied', false, 5],
 ])(
-  'uses the time and supersession of the oldest request that V2 may have applied: %s',
+  'replayRelayed uses the receipt time and supersession of the oldest request that V2 may have applied: %s',
   async (_name, ends, state, superseded, receivedMs) => {
     const record = { state, superseded }
     expect(await replay(ends, 3)).toMatchObject({ receivedMs, records: [record, record, record] })
   },
 )
 
-it('treats a batch as possibly applied since the oldest known request if older requests are unknown', async () => {
+it('replayRelayed treats a batch as possibly applied since its oldest known request if the older requests are unknown', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })
 
-it('ignores a partly accepted reply if a later request may have been applied', async () => {
+it('replayRelayed ignores a stored reply if a later request may have been applied', async () => {
   const replayed = await replay([lost, replied(200), lost], 3, { isKept: true })
   expect(replayed).toMatchObject({ receivedMs: 5 })
 })
 
-it('refuses a batch whose reply was erased even if a later request was not sent', async () => {
+it('replayRelayed refuses a batch whose reply was erased even if a later request was not sent', async () => {
   await expect(replay([notSent, replied(200)], 3)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
 })

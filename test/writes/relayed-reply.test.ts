@@ -16,7 +16,7 @@ const replyOf = (statuses: readonly number[]): Buffer =>
   )
 const partOf = (json: string): string =>
   `--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 201 X\r\n\r\n${json}\r\n--b--\r\n`
-/** A record that takes long to parse, because each member has a name of its own. */
+/** A record that takes long to parse, because each of its many members has a different name. */
 const MANY_MEMBERS = `{"ExternalID":"1",${Array.from({ length: 180_000 }, (_, n) => `"${n.toString(36)}":1`).join()}}`
 const answered = (status: number, body: Buffer | undefined, fields: string[] = []): RelayEnd => ({
   kind: 'answered',
@@ -39,7 +39,7 @@ function spentMs(): number {
   return (user + system) / 1_000
 }
 
-describe('the outcomes of a request to V2', () => {
+describe('outcomesOf a request to V2', () => {
   it.each([
     [
       'a reply with a part for each record',
@@ -74,7 +74,7 @@ describe('the outcomes of a request to V2', () => {
       undefined,
       ['confirmed'],
     ],
-  ])('have the expected states for %s', async (_what, end, each, states) => {
+  ])('returns the expected states of the records for %s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)
   })
 
@@ -86,7 +86,7 @@ describe('the outcomes of a request to V2', () => {
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
     ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
   ])(
-    'are read from a compressed reply of %s while other work continues',
+    'reads a compressed reply with %s while other work continues',
     async (_what, body, encoding, each, state) => {
       let [turns, longestMs] = [0, 0]
       const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
@@ -103,14 +103,14 @@ describe('the outcomes of a request to V2', () => {
     },
   )
 
-  it('depend on the status of the reply to a single record', async () => {
+  it('returns the state of a single record by the status of its reply', async () => {
     expect(await statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
     expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
     const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
     expect(first?.answer).toBeUndefined()
   })
 
-  it('include the mark in the reply of V2, unless the reply is too long or has too many members', async () => {
+  it('returns the mark in the reply of V2, unless the reply is too long or has too many members', async () => {
     const markOf = async (json: string) =>
       (await outcomesOf(answered(201, Buffer.from(json)), 'record', 1, reading)).map(({ state, mark }) => [
         state,
@@ -121,7 +121,7 @@ describe('the outcomes of a request to V2', () => {
     expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
-  it('include the reply byte for byte with the first record', async () => {
+  it('returns the reply byte for byte with the first record', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)

@@ -10,7 +10,10 @@ import { createManualClock } from '../support/manual-clock.ts'
 
 const batch = (kind: 'known' | 'new') => ({ kind, batch: 7, lease: 1 }) as unknown as BeginResult
 
-/** Begins a write over a journal that answers after `answerMs`. V2 waits at most one second. Returns the outcome and its time. */
+/**
+ * Begins a write with a journal that answers after `answerMs`. V2 waits at most one second for the journal. Returns the outcome and its
+ * time.
+ */
 async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Promise<string> {
   const clock = createManualClock()
   const context = {
@@ -42,20 +45,20 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
   const asked = beginRelayed(context, client, planned, options).then(
     ({ kind }) => (outcome = `${kind} at ${clock.nowMs()}`),
   )
-  // The journal is called once the digest of the request is computed.
+  // `beginRelayed` calls the journal once it has computed the digest of the request.
   await new Promise((resolve) => setImmediate(resolve))
   for (let ms = 0; ms < 8_000 && outcome === 'waits'; ms += 50) await clock.pass(50)
   await asked
   return outcome
 }
 
-it('delays the request to V2 by at most recordWithinMs if the journal is not known to be slow', async () => {
+it('beginRelayed delays the request to V2 by at most recordWithinMs if the journal is not known to be slow', async () => {
   expect(await begin(900)).toBe('known at 900')
   expect(await begin(1_200)).toBe('late at 1000')
   expect(await begin(1_200, () => false)).toBe('late at 1000')
 })
 
-it('delays the request to V2 by up to 5 s if the journal is known to be slow, but not once the journal stops responding', async () => {
+it('beginRelayed delays the request to V2 by up to 5 s if the journal is known to be slow, but not after the journal stops responding', async () => {
   expect(await begin(1_250, () => true)).toBe('known at 1250')
   expect(await begin(4_900, () => true)).toBe('known at 4900')
   expect(await begin(60_000, () => true)).toBe('late at 5000')

@@ -26,7 +26,7 @@ const failure = (code: string): unknown => [
 ]
 
 describe('toReplyPart', () => {
-  it('replaces the text of an error code that the partner configures, and of no other code', () => {
+  it('replaces the text of an error code for which the partner configures a text, and of no other code', () => {
     const errorMessages = { ATT_VAL_2: 'No such event.' }
     const refusal = (code: string) =>
       ({
@@ -90,7 +90,7 @@ const replyInto = (parts: PartReply[]): Reply => ({
   end: () => Promise.resolve(),
 })
 
-describe('a stored record', () => {
+describe('a record in the journal', () => {
   it.each([
     ['is open', { state: 'open' }, { held: true, left: true, retryable: false, unseen: false }],
     ['is unknown and due', { state: 'unknown', retry: 5 }, { held: true, left: true, retryable: true, unseen: false }],
@@ -98,7 +98,7 @@ describe('a stored record', () => {
     ['was superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
     ['is confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
     ['comes from an unreadable part', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
-  ] as const)('counts as held, possibly applied and retryable as its state requires when it %s', (_what, own, expected) => {
+  ] as const)('is pending, possibly applied and retryable as its state requires if it %s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
       held: isPending(record),
@@ -117,7 +117,7 @@ describe('a stored record', () => {
     ['parked, so that recovery may still post it', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
     ['parked without a further retry', { state: 'parked', answer: '503 []' }, 503, undefined],
     ['denied with its whole batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
-  ] as const)('becomes a reply part with the expected status when it was %s', async (_what, own, status, code) => {
+  ] as const)('becomes a reply part with the expected status if it was %s', async (_what, own, status, code) => {
     const parts: PartReply[] = []
     const records: StoredRecord[] = [
       { ...refused, ...own },
@@ -128,7 +128,7 @@ describe('a stored record', () => {
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
 
-  it('becomes the same reply part after another record of its batch was superseded', async () => {
+  it('becomes the same reply part even after another record of its batch was superseded', async () => {
     const both = planOf([plannedRecord(1), plannedRecord(2)])
     const last: StoredRecord = { ...refused, position: 1, superseded: true }
     const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {
@@ -140,7 +140,7 @@ describe('a stored record', () => {
   })
 })
 
-it('counts stored records by their state', () => {
+it('tallyOf counts stored records by their outcome', () => {
   const records: StoredRecord[] = [
     { ...refused, state: 'confirmed' },
     { ...refused, state: 'parked' },

@@ -30,8 +30,8 @@ const conflict: PostOutcome = { kind: 'refused', error: { status: 409, form: 'un
 const confirmed = expect.objectContaining({ kind: 'accepted' }) as unknown
 
 /**
- * Resolves an unknown outcome. `reads` and `posts` have the results of successive reads and posts; the last ones repeat. Returns the steps
- * and the outcome.
+ * Resolves an unknown outcome. `reads` and `posts` have the results of successive reads and posts, and the last result repeats. Returns the
+ * steps and the outcome.
  */
 async function find(
   reads: readonly ReadOutcome[],
@@ -48,7 +48,7 @@ async function find(
     readonly leftMs?: () => number
     readonly spacingMs?: readonly number[]
     readonly clientWaits?: boolean
-    /** Number of records in the `$batch` with which the record was sent. */
+    /** The number of records in the `$batch` with which the record was sent. */
     readonly together?: number
     readonly durable?: boolean
   } = {},
@@ -118,19 +118,19 @@ describe('createResolveUnknown', () => {
   })
 
   it.each([
-    ['long ago: once and immediately', 70, ['wait 0', 'read', 'post']],
-    ['recently: once it can no longer arrive', 75, ['wait 5', 'read', 'post']],
-    ['just now: after every pause', 100, [...look, 'post']],
+    ['long ago once, and immediately', 70, ['wait 0', 'read', 'post']],
+    ['recently once, after the time within which it may still arrive', 75, ['wait 5', 'read', 'post']],
+    ['just now after every pause', 100, [...look, 'post']],
   ])('reads a record that was sent %s', async (_how, sentMs, done) => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads a record that can no longer arrive once, and its own post after every pause', async () => {
+  it('reads a record that can no longer arrive at V3 once, and its own later post after every pause', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
 
-  it('pauses before a retry after a failed read, even for a record that was sent long ago', async () => {
+  it('pauses after a failed read before it reads again, even for a record that was sent long ago', async () => {
     const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
     expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
   })
@@ -147,7 +147,7 @@ describe('createResolveUnknown', () => {
   it.each([
     ['later than the receipt', '2027-01-01T00:00:00Z'],
     ['earlier than the receipt', '2026-06-09T00:00:00Z'],
-  ])('ignores a time that the client set in the record and that is %s', async (_when, RecordedOn) => {
+  ])('ignores a time that the client set in the record, if the time is %s', async (_when, RecordedOn) => {
     const posted = { ...record, RecordedOn }
     const older = read({
       ...record,
@@ -162,7 +162,7 @@ describe('createResolveUnknown', () => {
     expect((await find([older], [accepted], { posted }, 70)).outcome).toEqual(accepted)
   })
 
-  it('leaves a newer mark of another client alone, and ends once its own write can no longer arrive', async () => {
+  it('does not post over a newer mark of another client, and ends once its own write can no longer arrive', async () => {
     expect(await find([newer], [accepted])).toEqual({
       done: ['wait 10', 'read', 'wait 20'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
@@ -177,13 +177,13 @@ describe('createResolveUnknown', () => {
     })
   })
 
-  it('posts over a newer mark that the journal knows to be older', async () => {
+  it('posts over a mark with a later time if the journal knows that the mark is older', async () => {
     const known = (): Promise<KnownMarks> =>
       Promise.resolve({ ...nothing, confirmedAt: () => [Date.parse('2026-06-10T11:00:00Z')] })
     expect(await find([newer], [accepted], { known })).toEqual({ done: [...look, 'post'], outcome: accepted })
   })
 
-  it('stays unknown while the journal cannot be read', async () => {
+  it('leaves the outcome unknown while the journal cannot be read', async () => {
     const known = (): Promise<KnownMarks> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'no'))
     const { done, outcome } = await find([applied], [accepted], { known })
     expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
@@ -194,7 +194,7 @@ describe('createResolveUnknown', () => {
     ['no response', [absent, gone]],
     ['a refusal', [denied]],
     ['an unreadable reply', [{ kind: 'read', json: {} } as const]],
-  ])('stays unknown and posts nothing if the last read ends with %s', async (_what, reads) => {
+  ])('leaves the outcome unknown and posts nothing if the last read ends with %s', async (_what, reads) => {
     const { done, outcome } = await find(reads, [accepted])
     expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
     expect(done).not.toContain('post')
@@ -205,18 +205,18 @@ describe('createResolveUnknown', () => {
     expect((await find([gone, applied], [])).outcome).toEqual(confirmed)
   })
 
-  it('confirms the first post if the second is a conflict and the mark is there', async () => {
+  it('confirms the first post if the second post gets a conflict and V3 shows the mark', async () => {
     expect((await find([absent, absent, applied], [conflict])).outcome).toEqual(confirmed)
     expect((await find([absent], [conflict])).outcome).toBe(conflict)
   })
 
-  it('reads nothing if the time is too short or there are no pauses, and still waits until its write can no longer arrive', async () => {
+  it('reads nothing if the time is too short or no pauses are configured, but still waits until its write can no longer arrive', async () => {
     const unknown = { kind: 'unknown', reason: 'connectionLost' }
     expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: ['wait 30'], outcome: unknown })
     expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
   })
 
-  it.each([['notApplied'], ['refused']])('reports the outcome of a second post that was %s', async (kind) => {
+  it.each([['notApplied'], ['refused']])('returns the outcome of a second post that was %s', async (kind) => {
     const second: PostOutcome =
       kind === 'refused'
         ? { kind, error: { status: 400, form: 'unreadable', entries: [] } }
@@ -224,7 +224,7 @@ describe('createResolveUnknown', () => {
     expect((await find([absent], [second])).outcome).toBe(second)
   })
 
-  describe('for a record that was sent in a $batch of three', () => {
+  describe('for a record that was sent in a $batch of three records', () => {
     const together = 3
 
     it('reads until no record has appeared for a time that grows with the batch, then posts', async () => {

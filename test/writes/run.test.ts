@@ -22,8 +22,8 @@ type Named = keyof typeof outcomes
 const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryAfterMs: undefined }
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
-describe('a run', () => {
-  /** Runs records with the given outcomes. `choices` selects which running post ends next. */
+describe('a run of records', () => {
+  /** Runs records with the given outcomes. `choices` selects the running post that ends next. */
   async function run(
     named: readonly (Named | 'fault')[],
     keys: readonly string[],
@@ -92,7 +92,7 @@ describe('a run', () => {
     )
   })
 
-  it('product 1: reports no record while all outcomes are denials', async () => {
+  it('reports no record as long as all outcomes are denials', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])
@@ -100,7 +100,7 @@ describe('a run', () => {
   })
 })
 
-describe('a denial after the status line was sent', () => {
+describe('a denial after the status line of the reply was sent', () => {
   it.each([
     ['only a resend can post', false, 503, { state: 'notApplied', retry: 'resend' }],
     ['recovery may still post', true, 504, { state: 'parked' }],
@@ -117,8 +117,8 @@ describe('a denial after the status line was sent', () => {
   })
 })
 
-describe('a run with an unhandled failure', () => {
-  it('leaves its records to recovery and neither sends nor settles any of them afterwards', async () => {
+describe('a run with an unexpected failure', () => {
+  it('leaves its records to recovery, and afterwards neither posts nor settles any of them', async () => {
     const answers: (() => void)[] = []
     const started = startRun({
       records: [1, 2, 3, 4, 5].map((n) => plannedRecord(n)),
@@ -149,7 +149,7 @@ describe('a run of one record', () => {
     return { state: one?.state, reason: one?.reason, retry: one?.retry, posts: posted.length }
   }
 
-  it('is unknown if V3 answers with another record', async () => {
+  it('reports an unknown outcome if V3 answers with another record', async () => {
     const reply = { ExternalID: guid(5), Attendee: { ExternalID: guid(2) } }
     const post = (): PostOutcome => ({ kind: 'accepted', reply })
     expect(await outcomeOf({ post })).toMatchObject({ state: 'unknown', reason: 'otherRecord' })
@@ -199,24 +199,24 @@ describe('a run of one record', () => {
       { kind: 'overdue' },
       { reason: 'unavailable', posts: 0 },
     ],
-  ] as const)('after a newer mark may have reached V2: %s', async (_what, read, expected) => {
+  ] as const)('reads V3 after a newer mark may have reached V2: %s', async (_what, read, expected) => {
     expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
   })
 
   it.each([
-    ['posts the record if its read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
+    ['posts the record if its earlier read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
     [
-      'does not post the record otherwise',
+      'does not post the record if its earlier read-back was incomplete',
       'notReadBack',
       { state: 'unknown', reason: 'connectionLost', posts: 0 },
     ],
-  ])('after an earlier run and one read: %s', async (_what, reason, expected) => {
+  ])('uses the reads of an earlier run: %s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
   })
 
-  it('waits for an older record of its key, but no longer than the budget', async () => {
+  it('waits for an older record of its learner and event, but no longer than the budget', async () => {
     const older = [{ batch: 3, position: 4 }]
     const own = { run: { after: new Map([[0, older]]) } }
     const open = { stillOpen: () => Promise.resolve(older) }
@@ -250,7 +250,7 @@ describe('the outcomes of a run', () => {
     return { ...run, ended, turns }
   }
 
-  it('share a commit if they arrive within a short time, and the last outcome does not wait', async () => {
+  it('share a commit if they arrive within a short time, and are committed without delay once all have arrived', async () => {
     const { commits, parts, ended, clock } = open()
     await ended(2)
     await clock.pass(2)
@@ -261,7 +261,7 @@ describe('the outcomes of a run', () => {
     expect(parts.map(([position]) => position)).toEqual([2, 0, 3, 1])
   })
 
-  it('are committed after a short time even if other outcomes are missing', async () => {
+  it('are committed after a short time even if other outcomes are still missing', async () => {
     const { commits, parts, ended, clock, turns } = open()
     await ended(1)
     await clock.pass(50)
@@ -269,7 +269,7 @@ describe('the outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leave a record open while V3 may still be executing its batch, and no later record of its key is sent', async () => {
+  it('leave a record open while V3 may still be executing its batch, so that no later record of its key is posted', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),
@@ -282,7 +282,7 @@ describe('the outcomes of a run', () => {
     expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
   })
 
-  it('are committed at once if a later record of the key waits, which is then posted', async () => {
+  it('are committed at once if a later record of the key waits, and the later record is then posted', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
     await ended(0)

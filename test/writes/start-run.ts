@@ -45,7 +45,7 @@ export interface StartedRun {
   readonly run?: Partial<Run>
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
-  /** True if the status line of the reply was sent. Default false. */
+  /** True if the status line of the reply was sent. Default: false. */
   readonly isStatusSent?: boolean
 }
 

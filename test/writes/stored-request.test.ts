@@ -26,8 +26,8 @@ const request: WriteRequest = {
 
 const slices = createSlicing().open()
 
-describe('a stored request', () => {
-  it('is decoded as it was encoded, whatever its bytes', async () => {
+describe('encodeStoredRequest and decodeStoredRequest', () => {
+  it('return the same request, whatever its body', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
         const stored = { request, replyId, sender: 'hash', body: Buffer.from(bytes) }
@@ -43,19 +43,19 @@ describe('a stored request', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('is decoded as it was encoded when it is large, and shares its bytes with other threads', async () => {
+  it('return the same large request, and share its bytes with other threads', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
     expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
   })
 
-  it('causes an AdapterError when it is invalid', () => {
+  it('reject an invalid stored request with an AdapterError', () => {
     expect(() => decodeStoredRequest(Buffer.from('nothing'))).toThrow(AdapterError)
   })
 })
 
-it('computes a digest of the owner, the service, the boundary and the bytes', async () => {
+it('digestRequest depends on the owner, the service, the boundary and the body', async () => {
   const digest = async (
     owner: string,
     upstream: string,
@@ -75,7 +75,7 @@ it('computes a digest of the owner, the service, the boundary and the bytes', as
   expect(new Set(await Promise.all(all)).size).toBe(6)
 })
 
-it('computes a digest of the owner with every id of a batch', () => {
+it('digestIds depends on the owner and on every id of a batch', () => {
   const digest = (owner: string, boundary: string, ...envelope: string[]): string =>
     digestIds(owner, { boundary, envelope }).toString('hex')
   expect(digest('o', 'b', 'b', 'c')).toBe(digest('o', 'b', 'b', 'c'))
@@ -88,7 +88,7 @@ it('computes a digest of the owner with every id of a batch', () => {
   expect(new Set(all).size).toBe(4)
 })
 
-it('derives different ids for a reply from its reply id', () => {
+it('createReplyIds derives a repeatable series of different ids from the id of a reply', () => {
   const id = '0f3c2a10-0000-4000-8000-0000fffffffe'
   const next = createReplyIds(id)
   const ids = Array.from({ length: 4 }, next)
