@@ -32,16 +32,16 @@ interface AdoptOptions {
 export interface JournalCondition {
   readonly place: string
   readonly damage: string | undefined
-  /** False if no content is usable. Adopting such a journal creates a new one in its place. */
+  /** False if the content of the journal cannot be used. Adopting such a journal creates a new journal in its place. */
   readonly usable: boolean
   readonly batches: number
   readonly openRecords: number
 }
 
 export interface Adopted {
-  /** Until this time (milliseconds since the epoch) new records are read back from V3 before they are posted. */
+  /** Until this time, in milliseconds since the epoch, every new record is read back from V3 before it is posted. */
   readonly readBackUntilMs: number
-  /** The new paths of the unusable files. */
+  /** The new paths of the unusable files, which were renamed. */
   readonly setAside: readonly string[]
 }
 
@@ -77,7 +77,7 @@ export async function examineJournal(options: AdoptOptions): Promise<JournalCond
 }
 
 /**
- * Accepts that a journal has lost records: new records are read back from V3 before they are posted, for `replayForMs` milliseconds.
+ * Accepts that a journal has lost records: for `replayForMs` milliseconds new records are read back from V3 before they are posted.
  * Unusable files are renamed, never deleted. No process may have the journal open.
  */
 export async function adoptJournal(
@@ -107,12 +107,12 @@ export async function adoptStore(
     if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
     await createTables(db, dialect)
     await (await findDamageOfKeys(db, options))?.mend(db)
-    // An age that is no longer a number counts as 0: a younger journal recognises batches for longer.
+    // A stored age that is not a number counts as 0, because a younger journal recognises batches for longer.
     const ageMs = (await readAge(db)) || 0
     const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0
     const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
     // The lost SQLite file may turn up again, so this file gets another identity. A PostgreSQL journal keeps its identity, because mark
-    // files on other machines name it.
+    // files on other machines contain it.
     if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
       await writeMeta(db, 'identity', newIdentity())
     if (dialect === 'sqlite') await countAnew(db)

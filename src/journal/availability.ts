@@ -3,12 +3,12 @@ import { AdapterError } from '../errors.ts'
 import type { Store } from './store.ts'
 import { damagedJournal, type StoreError } from './store-error.ts'
 
-/** The kind of access that reached the store or failed. A full disk answers queries but accepts no commit. */
+/** The kind of access to the store that succeeded or failed. With a full disk, queries succeed and commits fail. */
 export type Access = 'commit' | 'query'
 
 export interface Availability {
   isAvailable(): boolean
-  /** Returns true from the time that damage was found, even during another failure, until the store accepts writes again. */
+  /** Returns true from the time that damage was found until the store accepts writes again. Another failure in between does not change this. */
   isDamaged(): boolean
   /** Returns true while the last commit failed. Only another commit shows that the store accepts writes again. */
   needsCommit(): boolean
@@ -18,9 +18,9 @@ export interface Availability {
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/** A failure this soon after a recovery counts as a relapse. */
+/** A failure within this time after a recovery counts as a relapse. */
 const RELAPSE_MS = 60_000
-/** How long the store must work without a failure after its first relapse. Each further relapse doubles this, up to the maximum. */
+/** How long the store must work after its first relapse before it counts as recovered. Each further relapse doubles the time, up to the maximum. */
 const FIRST_CALM_MS = 2_000
 const LONGEST_CALM_MS = 300_000
 
@@ -28,9 +28,9 @@ const LONGEST_CALM_MS = 300_000
 const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNAL_DAMAGED'])
 
 /**
- * Calls `onChange` with the reason when the store fails, and with `undefined` when it recovers. A flapping store is reported once, and as
- * recovered only after a calm period that doubles with each relapse. Damage is also reported during another failure, because damage does
- * not pass by itself.
+ * Creates the tracker of the store's health. Calls `onChange` with the reason when the store fails, and with `undefined` when the store
+ * recovers. A flapping store is reported once, and counts as recovered only after a calm period that doubles with each relapse. Damage is
+ * also reported during another failure, because damage does not pass by itself.
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,
@@ -59,7 +59,7 @@ export function createAvailability(
     else cancel = clock.after(calmMs, recover)
   }
   const failed = (storeError: StoreError, by: Access): void => {
-    // The store itself works: another transaction was in the way, or the data cannot be stored.
+    // In these cases the store itself works: another transaction was in the way, or the data cannot be stored.
     if (storeError.contended === true || storeError.kind === 'refused') return
     failing.add(by)
     cancel?.()

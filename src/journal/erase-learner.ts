@@ -7,19 +7,19 @@ import type { Store } from './store.ts'
 import { isDamagedBatch } from './store-error.ts'
 import type { JournalTables } from './schema.ts'
 
-/** The result of erasing one learner, as numbers of batches, which do not reveal the learner. */
+/** The result of erasing one learner. The numbers of batches do not reveal the learner. */
 export interface Erased {
-  /** Batches whose request, answers, credentials and record-key hashes were deleted. */
+  /** Batches whose request, replies, credentials and key hashes were deleted. */
   readonly erased: readonly number[]
-  /** Batches that name the learner but still have active records. Nothing of them was erased. */
+  /** Batches that name the learner but still have active records. No content of these batches was erased. */
   readonly unsettled: readonly number[]
-  /** Batches that cannot be read, so that it is unknown whether they name the learner. */
+  /** Batches that cannot be read, so that they may name the learner. */
   readonly unreadable: readonly number[]
-  /** True if the files contain no copy of the deleted data, or false if other connections prevented the rewrite. */
+  /** True if the files contain no copy of the deleted data, or false if other connections prevented the rewrite of the files. */
   readonly rewritten: boolean
 }
 
-/** Finds a learner in requests and replies, which the journal itself does not interpret. */
+/** Finds a learner in requests and replies. The journal itself does not interpret their bytes. */
 export interface LearnerSearch {
   readonly request: (request: Uint8Array) => boolean
   /** Returns true if V2's stored reply to a batch names the learner or cannot be searched. */
@@ -27,10 +27,10 @@ export interface LearnerSearch {
 }
 
 /**
- * Erases the content of the journal about one learner. A batch is one sealed request of many learners, so its whole request and all its
- * answers are deleted. Its row, digests and outcomes stay: a resend of it is refused with `ADP_JOURNAL_LOST` and never posted again. For a
- * batch that V2 served, only V2's reply is stored and searched. Hashes of keys cannot be searched, so they are erased from every settled
- * batch without a request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
+ * Erases the content of the journal about one learner. A batch is stored as one sealed request with many learners, so its whole request and
+ * all its replies are deleted. Its row, digests and outcomes stay: a resend of the batch is refused with `ADP_JOURNAL_LOST` and never
+ * posted again. For a batch that V2 served, the journal stores and searches only V2's reply. Hashes of keys cannot be searched, so they are
+ * erased from every settled batch without a stored request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
  */
 export async function eraseLearner(store: Store, how: Unsealing, search: LearnerSearch): Promise<Erased> {
   const { db } = store
@@ -105,10 +105,13 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/** Erases the hashes of keys in settled batches without a request: a user with the salt could test pairs of learner and event. */
+/**
+ * Erases the hashes of keys in settled batches without a request. With the salt, an operator could otherwise test pairs of learner and
+ * event against the hashes.
+ */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
-    // A batch that V2 served has a payload row, but an empty one.
+    // A batch that V2 served has an empty payload row.
     const { rows } = await sql<{ id: number }>`select id from journal_batches
       where id > ${last} and active = 0 and (on_v2 = 1 or id not in (select batch from journal_payloads))
       order by id limit ${STEP}`.execute(db)
@@ -122,13 +125,14 @@ async function dropKeys({ db, exclusively }: Store): Promise<void> {
   }
 }
 
-/** The tables with content of requests or hashes of keys. A change leaves the old version of a row behind. */
+/** The tables that contain requests, replies or hashes of keys. When a row changes, the file still contains the old version. */
 const contents = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records']
 const TRIES = 5
 
 /**
- * Rewrites the files of a database without remains of deleted data, which SQLite keeps in unused space and in the log, and PostgreSQL
- * until a vacuum. Other connections wait meanwhile. Returns false if the rewrite did not succeed in time; it can be repeated.
+ * Rewrites the files of a database without remains of deleted data. SQLite keeps such remains in unused space and in the log, and
+ * PostgreSQL keeps them until a vacuum. Other connections wait during the rewrite. Returns false if the rewrite did not succeed in time;
+ * the caller may repeat it.
  */
 async function rewriteFiles(store: Store): Promise<boolean> {
   const { dialect, db } = store
@@ -144,7 +148,8 @@ async function rewriteFiles(store: Store): Promise<boolean> {
     }
     return false
   } catch (error) {
-    // The database is busy, the disk is full, or the statement timed out. The rows are deleted, but the files may still contain old copies of their content.
+    // The database is busy, the disk is full, or the statement timed out. The rows are deleted, but the files may still contain old copies
+    // of their content.
     if (store.toStoreError(error).kind === 'transient') return false
     throw error
   }

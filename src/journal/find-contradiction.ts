@@ -3,7 +3,10 @@ import { type Kysely, sql } from 'kysely'
 import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
 import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
 
-/** Returns how the journal contradicts its mark, or `undefined` if the two agree. A mark may lag, because it is written after the commit and not synced. */
+/**
+ * Returns how the journal contradicts its high-water mark, or `undefined` if the two agree. The mark may lag behind the journal, because
+ * the mark is written after the commit and not synced.
+ */
 export async function findContradiction({
   db,
   dialect,
@@ -22,7 +25,7 @@ async function compareMark(
   dialect: Dialect,
   { path, required }: MarkFilePlace,
 ): Promise<string | undefined> {
-  // The mark is read first: commits made in the meantime are then in the tables, never only in the mark.
+  // Reads the mark before the tables. Commits made between the two reads are then only in the tables, never only in the mark.
   const before = readMark(path)
   const stored = await readHighWater(db, dialect)
   const mark = before === 'missing' ? readMark(path) : before
@@ -41,7 +44,7 @@ async function compareMark(
   return `it is an old copy: it contains ${totalOf(stored.commits)} commit(s), and ${count}, so ${missing} are missing`
 }
 
-/** Returns the high-water mark of the tables, or `undefined` if there are no tables. */
+/** Returns the high-water mark of the tables, or `undefined` if the database has no tables. */
 export async function readHighWater(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -57,7 +60,7 @@ export async function readHighWater(
   }
 }
 
-/** The name in `journal_meta` of the PostgreSQL database, whose value consists of object ids that a dump does not restore. */
+/** The entry of `journal_meta` that identifies the PostgreSQL database by its object ids, which a dump does not restore. */
 const PLACE = 'database'
 
 async function readPlace(db: Kysely<JournalTables>): Promise<string> {
@@ -74,7 +77,7 @@ async function findMovedDatabase(db: Kysely<JournalTables>, dialect: Dialect): P
   return 'it was restored from a dump or copied from another database, so commits that were made since are missing'
 }
 
-/** Stores which PostgreSQL database contains the journal, the first time or if `anew` is true. */
+/** Stores which PostgreSQL database contains the journal. Overwrites a stored entry only if `anew` is true. */
 export async function storePlace(
   db: Kysely<JournalTables>,
   dialect: Dialect,

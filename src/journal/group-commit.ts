@@ -5,7 +5,10 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Changes that wait at the same time share one transaction. */
 export type Operation =
-  /** Without `hasRoom` the batch is recognised but never stored: its owner has no room, or its caller has given up. */
+  /**
+   * If `hasRoom` is false, the journal recognises the batch but never stores it, because the owner has reached the limit of stored requests
+   * or the caller has given up.
+   */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
@@ -22,17 +25,23 @@ export type Operation =
       /** True if open records that V2 serves do not prevent reopening. */
       readonly beforeRelay: boolean
     }
-  /** Takes over open batches of dead instances. Counts as a commit, so that an instance notices if a database forgets the commit. */
+  /**
+   * Takes over open batches of dead instances. This operation counts as a commit, so that the instance notices if the database loses the
+   * commit.
+   */
   | { readonly kind: 'takeOver' }
   | { readonly kind: 'forget'; readonly batch: number; readonly open: number; readonly lease: number }
-  /** Records the batches whose replies were written out completely. With an empty list it tests whether the store accepts writes. */
+  /** Records the batches whose replies were written out completely. An empty list tests whether the store accepts writes. */
   | { readonly kind: 'answered'; readonly batches: readonly number[] }
 
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/** `lost` if the operation must not take effect, because another instance owns the batch or a different outcome is stored. */
+/**
+ * The results of the operations. `lost` means that the operation must not take effect, because another instance owns the batch or a
+ * different outcome is stored.
+ */
 interface Results {
-  /** `full` if there is no room for a new batch, of which nothing is stored. */
+  /** `full` if there is no room for a new batch. No part of the batch is then stored. */
   readonly begin: BeginResult | 'full'
   readonly settle: 'done' | 'lost'
   readonly reopen: ReopenResult
@@ -41,27 +50,27 @@ interface Results {
   readonly answered: 'done'
 }
 
-/** `doubtful` if the answer to the commit was lost and nobody can find out any longer whether the commit was made. */
+/** `doubtful` if the reply to the commit was lost, and the journal can no longer find out whether the commit succeeded. */
 export type OperationResult = Results[keyof Results] | 'doubtful'
 
 export type Committed =
   | { readonly ok: true; readonly results: readonly OperationResult[] }
   | { readonly ok: false; readonly error: StoreError }
 
-/** Decides the race between the store that commits a group and a caller that gives up. Threads share the gate. */
+/** Decides the race between the store, which commits a group, and a caller that gives up. Threads share the gate. */
 export type CommitGate = Int32Array<SharedArrayBuffer>
 
 const [OPEN, CLOSED, PASSED] = [0, 1, 2]
 
 export const createCommitGate = (): CommitGate => new Int32Array(new SharedArrayBuffer(4))
 
-/** Passes the gate immediately before the commit. Returns false if the gate is closed, and the store must then roll back. */
+/** Passes the gate immediately before the commit. Returns false if the gate is closed; the store must then roll back. */
 export const passGate = (gate: CommitGate): boolean =>
   Atomics.compareExchange(gate, 0, OPEN, PASSED) !== CLOSED
 
 export const hasPassed = (gate: CommitGate): boolean => Atomics.load(gate, 0) === PASSED
 
-/** Closes the gate. Returns true if the group will not be committed, or false if it may be or is committed. */
+/** Closes the gate. Returns true if the group will not be committed, or false if the group was committed or may be. */
 const closeGate = (gate: CommitGate): boolean => Atomics.compareExchange(gate, 0, OPEN, CLOSED) !== PASSED
 
 interface GroupCommitOptions {
@@ -71,15 +80,21 @@ interface GroupCommitOptions {
 }
 
 export interface GroupCommit {
-  /** Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or `ADP_OUTCOME_UNKNOWN`. */
+  /**
+   * Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if the operation never will be durable, or
+   * `ADP_OUTCOME_UNKNOWN` if it may be durable.
+   */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
   ): Promise<Results[Kind]>
   submitted(): number
-  /** Returns true once the result of each of the first `count` operations is known, even if its caller has given up. */
+  /** Returns true once the results of the first `count` operations are known. Operations whose caller has given up count too. */
   areEnded(count: number): boolean
-  /** Resolves when no caller waits any longer. Call this before closing the store. Doubtful operations are then no longer retried. */
+  /**
+   * Resolves once no caller waits for a result. Must be called before the store closes. Doubtful operations are no longer retried after
+   * this call.
+   */
   idle(): Promise<void>
 }
 
@@ -90,10 +105,10 @@ interface Entry {
   readonly resolve: (result: OperationResult) => void
   readonly reject: (error: AdapterError) => void
   readonly cancelDeadline: () => void
-  /** `sent` while it is not known whether the operation is durable. */
+  /** `sent` while the journal does not know whether the operation is durable. */
   state: 'waiting' | 'sent'
   gate: CommitGate | undefined
-  /** True once an attempt was not answered. The operation may be durable until an answer arrives. */
+  /** True once an attempt got no reply. The operation may be durable until a later attempt gets a reply. */
   doubtful: boolean
   /** True if the caller was told that the operation failed. */
   abandoned: boolean
@@ -110,7 +125,10 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let submitted = 0
   let planned = false
   let pauseMs = 0
-  /** How many of the next groups consist of a single operation, because one of several that failed together cannot be stored. */
+  /**
+   * How many of the next groups have only one operation. After a group fails, its operations are retried one by one to find the operation
+   * that cannot be stored.
+   */
   let alone = 0
   let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []
@@ -119,7 +137,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   const plan = (): void => {
     if (planned || queue.length === 0 || sent.length > 0) return
     planned = true
-    // Waits, so that operations that arrive in this turn of the event loop join the group.
+    // Waits until the end of this turn of the event loop, so that later operations of the turn join the group.
     setImmediate(pump)
   }
   const pump = (): void => {
@@ -176,8 +194,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       return
     }
     if (final) alone = entries.length
-    // Retries an operation that may be durable even without a waiting caller: only the answer shows whether it is, so that it can be
-    // finished.
+    // An operation that may be durable is retried even if no caller waits. Only a reply shows whether the operation must be finished.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const remaining = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of remaining) entry.state = entry.doubtful ? 'sent' : 'waiting'
@@ -233,8 +250,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
 }
 
 /**
- * Prepares an operation for sending. If the caller of a begin has given up, the store may recognise an earlier copy of the batch but does
- * not store a new one: the batch would be ordered after newer writes of its client that may already be durable.
+ * Prepares an operation for the store. If the caller of a begin has given up, the store may recognise an earlier copy of the batch, but
+ * must not store a new batch. A new batch would come after newer writes of the same client that may already be durable.
  */
 const toSend = ({ operation, abandoned }: Entry): Operation =>
   abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation
@@ -249,7 +266,7 @@ const isNotStored = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-/** Returns the error for a batch that the store may have stored. Recovery finds such a batch as abandoned and finishes it. */
+/** Returns the error for a batch that may have been stored. Recovery finds such a batch as abandoned, and finishes the batch. */
 const mayBeStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',
@@ -264,7 +281,7 @@ function toFinalError({ kind, message, cause }: StoreError): AdapterError {
   return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
 }
 
-/** Returns how many of the first operations go together. The size is bounded, so that no transaction grows with the load. */
+/** Returns how many operations from the start of the queue form one group. The limits keep a transaction from growing with the load. */
 function groupSize(queue: readonly Entry[]): number {
   let bytes = 0
   let size = 0

@@ -19,25 +19,25 @@ import { crc32 } from 'node:zlib'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
-/** Commits by slot, so that the commits of other instances do not hide commits that one instance has lost. */
+/** Numbers of commits by slot. With one count for all instances, commits of other instances would hide the commits that one instance has lost. */
 export type CommitCounts = ReadonlyMap<number, number>
 
-/** The state that a journal had reached: its identity, and how many groups were committed to it. */
+/** The state that a journal has reached: its identity, and how many groups were committed. */
 export interface HighWaterMark {
-  /** Random; chosen when the journal was created. */
+  /** A random number, chosen when the journal was created. */
   readonly identity: string
   readonly commits: CommitCounts
 }
 
 export interface MarkFilePlace {
   readonly path: string
-  /** True if every journal with commits has this file, because it lies beside the database. */
+  /** True if a missing file means damage. An SQLite journal with commits always has its mark file beside the database. */
   readonly required: boolean
 }
 
 /**
- * Number of slots for commit counts. If instances share a slot, the commits of one instance can hide commits that the other lost in a
- * failover.
+ * Number of slots for commit counts. If two instances share a slot, commits of one instance can hide commits that the other instance lost
+ * in a failover.
  */
 export const SLOTS = 16
 
@@ -49,11 +49,11 @@ export const totalOf = (counts: CommitCounts): number =>
 export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
-/** Returns the marker of a commit: the instance's number, its process, and the name of the commit in that process. */
+/** Returns the marker of a commit: the number of the instance, its process, and the name of the commit in that process. */
 export const markerOf = (instance: number, process: string, commit: number | string): string =>
   `${instance}/${process}/${commit}`
 
-/** The commit counts that a transaction read after it counted itself. */
+/** The commit counts that a transaction read after it had increased its own count. */
 interface FoundCommits {
   readonly identity: string | undefined
   /** The count in the slot of the transaction's instance. */
@@ -62,15 +62,15 @@ interface FoundCommits {
 }
 
 export interface HighWater {
-  /** Returns the slot of the last commit of this process, or `undefined` if it has made none. */
+  /** Returns the slot of the last commit of this process, or `undefined` if the process has not committed yet. */
   lastSlot(): number | undefined
   /**
-   * Checks that the database is the journal that was opened and contains all commits of the instance. `before` must contain the commits
-   * that this process made under its earlier instance number, and no other process may have used that number, because a database that
-   * forgot an instance assigns its number again. Throws `ADP_JOURNAL_DAMAGED`.
+   * Checks that the database is the journal that was opened, and that it contains all commits of the instance. `before` must contain the
+   * commits that this process made under its earlier instance number. No other process may have used that number; a database that forgot an
+   * instance assigns the number again. Throws `ADP_JOURNAL_DAMAGED`.
    */
   check(found: FoundCommits, instance: number): void
-  /** Records that a transaction that found this count is durable. */
+  /** Records that the transaction that read `commits` is durable. */
   reached(instance: number, commits: number): void
   close(): void
 }
@@ -82,7 +82,10 @@ export function createHighWater(
 ): HighWater {
   const known = new Map(start.commits)
   let last: number | undefined
-  /** Damage stays reported in this process, because other instances may raise the count again after commits were lost. */
+  /**
+   * The damage that a check found. This process reports it at every later check, because other instances may raise the count again after
+   * commits were lost.
+   */
   let damage: AdapterError | undefined
   const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
   const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
@@ -112,29 +115,29 @@ export function createHighWater(
       try {
         file?.write({ identity: start.identity, commits: known })
       } catch {
-        // The mark lags behind, as after a power cut. The next commit writes it again.
+        // The mark then lags behind the journal, as after a power cut. The next commit writes the mark again.
       }
     },
     close: () => file?.close(),
   }
 }
 
-/** The result of reading a mark. `unreadable` if the file exists but contains something else. */
+/** The result of reading a mark. `unreadable` if the file exists but does not contain a valid mark. */
 type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
 export interface MarkFile {
-  /** Overwrites the mark without an fsync. After a power cut the mark may lag behind the journal, but it is never ahead. */
+  /** Overwrites the mark without an fsync. After a power cut the mark may lag behind the journal, but is never ahead of the journal. */
   write(mark: HighWaterMark): void
   close(): void
 }
 
 export const markFileOf = (path: string): string => `${path}.mark`
 
-/** One disk sector, so that a mark is written as a whole or not at all. */
+/** The size of one disk sector, so that a mark is written completely or not at all. */
 const LENGTH = 512
 const TITLE = 'markbridge journal mark'
 
-/** Returns the mark at `path`. Reads inconsistent content again, because another process may be writing it. */
+/** Returns the mark at `path`. Inconsistent content is read again, because another process may be writing the mark. */
 export function readMark(path: string): FoundMark {
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const text = readText(path)
@@ -145,7 +148,7 @@ export function readMark(path: string): FoundMark {
   return 'unreadable'
 }
 
-/** Opens the mark file at `path`. Creates a missing file with `mark`, and returns once it is on the disk. */
+/** Opens the mark file at `path`. If the file is missing, creates it with `mark`, and returns once the file is on the disk. */
 export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   if (!existsSync(path)) createMark(path, mark)
   const file = openSync(path, constants.O_RDWR)
@@ -155,7 +158,10 @@ export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   return { write, close: () => closeSync(file) }
 }
 
-/** Creates the file with its complete content, so that no instance reads an empty one. If several create it, the first wins. */
+/**
+ * Creates the file with its complete content, so that no instance reads an empty file. If several instances create the file, the first
+ * instance wins.
+ */
 function createMark(path: string, mark: HighWaterMark): void {
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   writeFileSync(draft, formatMark(mark), { mode: 0o600, flag: 'wx', flush: true })
@@ -227,7 +233,7 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Returns the damage if an SQLite journal is missing or empty although its mark file exists: opening it would create a new journal. */
+/** Returns the damage if an SQLite journal is missing or empty although its mark file exists. Opening such a journal would create a new one. */
 export function findMissingFile(path: string, mark: string): string | undefined {
   if (readMark(mark) === 'missing') return undefined
   const size = statSync(path, { throwIfNoEntry: false })?.size

@@ -11,13 +11,13 @@ import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** An absent member does not filter. */
+/** Selects batches. An absent member does not filter. */
 export interface BatchFilter {
   readonly partner?: string | undefined
   readonly state?: RecordState | undefined
   /** Selects batches received at or after this time, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined
-  /** Selects batches with smaller numbers, for the next page of a list. */
+  /** Selects batches with smaller numbers. Used for the next page of a list. */
   readonly before?: number | undefined
   readonly limit: number
 }
@@ -30,14 +30,14 @@ export interface BatchSummary {
   readonly receivedMs: number
   readonly records: number
   readonly states: States
-  /** The time when the next record of the batch is due, or `undefined` if none is. */
+  /** The time at which the next record of the batch is due, in milliseconds since the epoch, or `undefined` if no record is due. */
   readonly nextDueMs: number | undefined
   readonly deadLetters: number
 }
 
 export interface RecordSummary {
   readonly batch: number
-  /** Counted from 0. The position of its part in the reply is one more. */
+  /** The position of the record in its batch, counted from 0. The number of its part in the reply is one higher. */
   readonly position: number
   readonly partner: string
   readonly receivedMs: number
@@ -57,7 +57,7 @@ export interface BatchReport extends BatchSummary {
 }
 
 export interface CheckedBalance extends Balance {
-  /** Records in the tables by state. Records of deleted batches count only in the totals. */
+  /** The number of stored records by state. Records of deleted batches count only in the totals. */
   readonly kept: States
   /** False if the totals and the stored records contradict each other, which means that the journal is damaged. */
   readonly holds: boolean
@@ -68,7 +68,7 @@ interface LetterFilter {
   readonly limit: number
 }
 
-/** Shows a journal to an operator, even while it is served. Only `erase` needs keys. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
+/** Shows a journal to an operator, even while an adapter uses the journal. Only `erase` needs keys. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
 export interface JournalInspector {
   /** Returns batches, newest first. */
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
@@ -76,14 +76,14 @@ export interface JournalInspector {
   /** Returns dead letters, oldest first. */
   deadLetters(filter: LetterFilter): Promise<readonly RecordSummary[]>
   balances(): Promise<readonly CheckedBalance[]>
-  /** Reads the whole file of an SQLite journal and returns its damage, or `undefined` if there is none. */
+  /** Reads the whole file of an SQLite journal and returns its damage, or `undefined` if the file is not damaged. */
   checkIntegrity(): Promise<string | undefined>
-  /** Makes waiting records due now; a running server sends them within seconds. Returns the records that are now due. */
+  /** Makes waiting records due now. A running server sends them within seconds. Returns the records that are now due. */
   makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
-  /** Removes dead letters of a batch from the list, all of them if `positions` is absent. Returns how many were removed. */
+  /** Removes dead letters of a batch from the list, or all dead letters of the batch if `positions` is absent. Returns how many were removed. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
-  /** Erases requests and answers of settled batches that name a learner. Throws `ADP_CONFIGURATION` without the keys of the journal. */
+  /** Erases requests and replies of settled batches that name a learner. Throws `ADP_CONFIGURATION` without the keys of the journal. */
   erase(how: Unsealing, search: LearnerSearch): Promise<Erased>
   close(): Promise<void>
 }
@@ -114,7 +114,7 @@ export function openInspector(url: string, markFile?: string): Promise<JournalIn
   })
 }
 
-/** Returns a condition of a filter as SQL. `column` must not come from input. */
+/** Returns a condition of a filter as SQL. `column` must not come from outside input. */
 const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
   value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
 
@@ -184,7 +184,10 @@ const listRecords = (
 ): Promise<readonly RecordSummary[]> =>
   readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
 
-/** Returns records `r` with their batches `b`, both from `from`. `more` adds columns, as SQL that begins with a comma. */
+/**
+ * Returns the summaries of records `r` with their batches `b`. `from` must define both aliases. `more` is SQL for further columns, and
+ * begins with a comma.
+ */
 export async function readRecordSummaries<More extends object = object>(
   db: Kysely<JournalTables>,
   from: RawBuilder<unknown>,

@@ -12,7 +12,7 @@ interface LiveInstance {
   readonly pid: number
 }
 
-/** A lease has ended if it was not renewed for its length times this factor. Its holder relies on less than one length. */
+/** A lease counts as ended if it was not renewed for its length times this factor. The holder itself relies on less than one length. */
 export const LEASES_MISSED = 1.2
 
 type Now = Pick<Store, 'nowMs'>
@@ -41,7 +41,10 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/** Returns when a dead instance was last found, or `undefined` if none was found. Until that time the instance may have served without the journal. */
+/**
+ * Returns the time at which a dead instance was last found, or `undefined` if none was found. Until that time the instance may have served
+ * requests without the journal.
+ */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -50,7 +53,7 @@ export async function readUncleanEnd(
   return text === undefined ? undefined : Number(text)
 }
 
-/** An instance whose lease ended without a clean stop. It may still be running, and serves the stages that it read last. */
+/** An instance whose lease ended without a clean stop. The instance may still be running, and then serves the stages that it read last. */
 export interface LostInstance extends LiveInstance {
   /** The end of its lease by the clock of the database, in milliseconds since the epoch. */
   readonly leaseUntilMs: number
@@ -58,7 +61,7 @@ export interface LostInstance extends LiveInstance {
 
 interface LostProcess extends ProcessIdentity, LostInstance {}
 
-/** Removes this process from the lost instances. It has a lease again, so other instances see it. */
+/** Removes this process from the lost instances, because the process has a lease again and is visible to other instances. */
 export async function dropReturned(
   db: Kysely<JournalTables>,
   { host, boot, pid, started }: ProcessIdentity,
@@ -67,7 +70,7 @@ export async function dropReturned(
     and host = ${host} and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(db)
 }
 
-/** Removes the lost instances whose process has died. Until now they may have served without the journal. */
+/** Removes the lost instances whose process has died. Such an instance may have served requests without the journal until now. */
 export async function dropGone(
   db: Kysely<JournalTables>,
   database: Now,
@@ -76,12 +79,16 @@ export async function dropGone(
 ): Promise<void> {
   const gone = (await readLost(db, database)).filter((lost) => isGone(lost, own, look))
   if (gone.length === 0) return
-  // Written before rows of instances are deleted, as everywhere, so that two transactions that find the same instances do not deadlock.
+  // Saves the unclean end before rows of instances are deleted. All code uses this order, so that two transactions that find the same
+  // instances do not deadlock.
   await saveUncleanEnd(db, database, 'killed')
   for (const { instance } of gone) await drop(db, instance)
 }
 
-/** Removes a lost instance and returns it, or returns `undefined` if it is not lost. Until now it may have served without the journal. */
+/**
+ * Removes a lost instance and returns it, or returns `undefined` if the instance is not lost. The removed instance may have served requests
+ * without the journal until now.
+ */
 export async function dismissLost(
   db: Kysely<JournalTables>,
   database: Now,
@@ -94,7 +101,7 @@ export async function dismissLost(
   return toLostInstance(found)
 }
 
-/** Returns the lost instances ordered by number, without those whose process has died. */
+/** Returns the lost instances ordered by number, without instances whose process has died. */
 export async function readLostInstances(
   db: Kysely<JournalTables>,
   database: Now,
@@ -108,7 +115,7 @@ async function drop(db: Kysely<JournalTables>, instance: number): Promise<void> 
   await sql`delete from journal_instances where id = ${instance}`.execute(db)
 }
 
-/** Returns the instances marked as lost, and those whose lease has ended while no other instance was there to mark them. */
+/** Returns the instances marked as lost, and the instances whose lease ended while no other instance was running to mark them. */
 async function readLost(db: Kysely<JournalTables>, database: Now): Promise<readonly LostProcess[]> {
   const { rows } = await sql<LostProcess>`
     select id as instance, host, boot, pid, started, lease_until as "leaseUntilMs" from journal_instances

@@ -2,56 +2,75 @@ import type { RecordState, SettledState } from './lifecycle.ts'
 
 export type { RecordState, SettledState } from './lifecycle.ts'
 
-/** Identifies a record by its batch and its position in the batch. Older batches have smaller numbers, across all instances. */
+/**
+ * Identifies a record by the number of its batch and its position in the batch. An older batch has a smaller number, whichever instance
+ * began the batch.
+ */
 export interface RecordRef {
   readonly batch: number
   readonly position: number
 }
 
-/** A batch that is about to be sent. The journal does not interpret its bytes. */
+/** A batch to be stored before it is sent. The journal does not interpret the bytes of the request. */
 export interface NewBatch {
   readonly partner: string
   /**
-   * `v2` if the batch is forwarded to V2 unchanged, or `undefined` if V3 serves the batch. A later copy of a batch for V2 is recognised
-   * if V3 serves the copy. If V2 serves the copy, `resendOf` decides.
+   * `v2` if the batch is forwarded to V2 unchanged, or `undefined` if V3 serves the batch. When V3 serves a later copy of a V2 batch, the
+   * journal recognises the copy. When V2 serves the later copy, the `resendOf` of the copy decides.
    */
   readonly side?: 'v2' | undefined
   /**
-   * For a batch that V2 serves: the number up to which earlier copies sent to V2 do not answer this batch. With 0 every earlier copy may
-   * answer. With `undefined` no earlier copy answers, so V2 receives the batch as often as the client sends it.
+   * For a batch that V2 serves: only earlier copies with a batch number above `resendOf` may answer this batch, if they were begun for V2.
+   * With 0 every earlier copy may answer. With `undefined` no copy for V2 answers, so V2 receives the batch as often as the client sends
+   * it.
    */
   readonly resendOf?: number | undefined
-  /** The batch, served by V2, that this batch replaces position by position. Neither it nor older copies are recognised afterwards. */
+  /**
+   * The number of the V2 batch that this batch replaces, position by position. The journal then no longer recognises the replaced batch or
+   * older copies of the replaced batch.
+   */
   readonly replacesBatch?: number | undefined
-  /** The owner of the batch, as named by the caller. Batches of different owners are never the same batch. */
+  /**
+   * The client that owns the batch, in a form that the caller chooses. Batches of different owners are never recognised as copies of each
+   * other.
+   */
   readonly owner: string
-  /** SHA-256 of the owner and the ids in the envelope, or `undefined` without ids. The journal then never recognises a resend. */
+  /**
+   * SHA-256 of the owner and the ids in the envelope. `undefined` if the envelope has no ids; the journal then never recognises a resend of
+   * the batch.
+   */
   readonly ids: Uint8Array | undefined
-  /** SHA-256 of everything that determines what is posted and what is answered. */
+  /** SHA-256 of everything that affects the posted records or the reply. */
   readonly content: Uint8Array
   /** Time of receipt in milliseconds since the epoch. */
   readonly receivedMs: number
-  /** The stored request, from which the batch can be finished without its client. Encrypted at rest if the journal has a key. */
+  /** The stored request, from which the batch can be finished without its client. The journal encrypts the request if the journal has a key. */
   readonly payload: Uint8Array
-  /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record is open. */
+  /**
+   * The client's credentials. The journal stores credentials only if the journal has a key, always encrypts them, and deletes them once no
+   * record of the batch is open.
+   */
   readonly credentials: string | undefined
-  /** True if neither V3 nor V2 has accepted the credentials. Such a batch retires no other until a record is confirmed. Default false. */
+  /**
+   * True if neither V3 nor V2 has accepted the credentials yet. A batch of a newcomer retires other batches only once one of its own
+   * records is confirmed. Default false.
+   */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
 }
 
-/** Its position is its index. */
+/** A record of a new batch. The index of the record in the batch is its position. */
 export interface NewRecord {
-  /** Records with the same key are sent one after another. Stored as a salted hash. */
+  /** Records with the same key are sent one after another. The journal stores the key as a salted hash. */
   readonly key: string
-  /** The answer to a record that is refused without being sent. */
+  /** The reply part and the reason for a record that is refused without being sent. */
   readonly refused?: Verdict
 }
 
 export interface Verdict {
   /** The part of the reply, or `undefined` if the client received none. Encrypted at rest if the journal has a key. */
   readonly answer: string | undefined
-  /** A code from `errors.ts`, from the service, or of the outcome. Never contains a value of a record. */
+  /** A code from `errors.ts`, a code from the service, or the name of the outcome. Never contains a value of a record. */
   readonly reason?: string | undefined
 }
 
@@ -64,11 +83,14 @@ export interface ConfirmedMark {
 export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
-  /** `undefined` for a final outcome, `resend` to wait for the client's resend, or the due time in milliseconds since the epoch. */
+  /**
+   * `undefined` if the outcome is final, `resend` if the record waits for the client's resend, or the time of the next attempt in
+   * milliseconds since the epoch.
+   */
   readonly retry?: 'resend' | number | undefined
-  /** True for an `unknown` record that is never posted again. Without this, a newer record of its key would have to wait for it. */
+  /** True for an `unknown` record that is never posted again. Without this flag, newer records with the same key would wait for the record. */
   readonly superseded?: boolean | undefined
-  /** The mark that the service returned for a confirmed record. Its id is stored as a salted hash. */
+  /** The mark that the service returned for a confirmed record. The journal stores the id of the mark as a salted hash. */
   readonly mark?: ConfirmedMark | undefined
   /** True if the client does not know the outcome. The record is listed with its reason until an operator dismisses it. */
   readonly deadLetter?: boolean | undefined
@@ -80,13 +102,13 @@ export interface KnownBatch {
   /** True while a record of the batch is open. */
   readonly running: boolean
   readonly side?: 'v2' | undefined
-  /** Numbers of earlier copies of the batch that were begun for V2, whether or not they were sent, newest first. Default: none. */
+  /** Numbers of earlier copies of the batch that were begun for V2, newest first, including copies that were never sent. Default: none. */
   readonly earlier?: readonly number[] | undefined
-  /** True if more batches have the same ids than the journal examines, so that the oldest are missing from `earlier`. */
+  /** True if `earlier` may lack the oldest copies, because the journal examines only a limited number of batches with the same ids. */
   readonly isCut?: boolean | undefined
   /**
-   * Present if newer records of its keys keep the new batch from replacing the known one. Lists those that are open or unknown. The list is
-   * empty if newer records were already confirmed and superseded records of the known batch.
+   * Present if newer records with the same keys prevent the new batch from replacing the known batch. Lists the newer records that are open
+   * or unknown. Empty if newer records are already confirmed and have superseded records of the known batch.
    */
   readonly newer?: readonly RecordRef[]
 }
@@ -98,8 +120,8 @@ export type BeginResult =
       /** The lease under which the batch was begun. This instance owns the batch as long as it holds that lease. */
       readonly lease: number
       /**
-       * The nearest older open record in another batch, for each position that has one with the same key. Records do not end in their
-       * order: the caller sends a record only after its predecessor has ended and `olderOpen` finds no other one.
+       * Maps a position to the nearest older open record of the same key in another batch, if there is one. Older records may end in any
+       * order, so the caller sends a record only after its predecessor has ended and `olderOpen` finds no further predecessor.
        */
       readonly after: Predecessors
       /** The effective time of receipt in milliseconds since the epoch: never earlier than that of the previous batch. */
@@ -121,20 +143,20 @@ export interface StoredBatch {
   readonly records: readonly StoredRecord[]
 }
 
-/** A record as the journal stores it. While the record is open again, `answer`, `reason` and `retry` are those of its last outcome. */
+/** A record as the journal stores it. In a reopened record, `answer`, `reason` and `retry` are those of the previous outcome. */
 export interface StoredRecord {
   readonly position: number
   readonly state: RecordState
   readonly answer: string | undefined
   readonly reason: string | undefined
   readonly retry: 'resend' | number | undefined
-  /** True if a newer record of the key was confirmed or replaced this one, which is then never sent again. */
+  /** True if the record is never sent again, because a newer record of the same key was confirmed or may have been applied. */
   readonly superseded: boolean
-  /** How often the record was opened: 1 if it was never reopened. */
+  /** How often the record was opened: 1 if the record was never reopened. */
   readonly attempts: number
 }
 
-/** A record and an older one of its key that V3 serves and that is open, or is unknown and will be read back. */
+/** Two records of the same key. V3 serves the older record, which is open, or is unknown and will be read back. */
 export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
@@ -142,13 +164,19 @@ export interface OlderUnsettled {
 }
 
 export interface KnownMarks {
-  /** Returns when older records were confirmed with this mark, in milliseconds since the epoch, or NaN for a mark without a time. */
+  /**
+   * Returns the `RecordedOn` times of the older records that were confirmed with this mark, in milliseconds since the epoch, or NaN for a
+   * mark without a time.
+   */
   readonly confirmedAt: (externalId: string) => readonly number[]
-  /** Older records with an unknown outcome since the last confirmed one. One of them may be the current mark. */
+  /** Older records with an unknown outcome that are newer than the last confirmed record. One of these records may be the current mark. */
   readonly lost: readonly RecordRef[]
-  /** Older records with an unknown outcome before the last confirmed one. They are current only if the service keeps several marks. */
+  /**
+   * Older records with an unknown outcome that are older than the last confirmed record. They are current only if the service keeps several
+   * marks.
+   */
   readonly lostBefore: readonly RecordRef[]
-  /** `open` if a newer record is open, parked or unknown, so that it may be applied. `confirmed` if a newer record was confirmed. */
+  /** `confirmed` if a newer record was confirmed. `open` if newer records exist that may be applied, because they are open, parked or unknown. */
   readonly newer: 'none' | 'open' | 'confirmed'
 }
 
@@ -157,13 +185,13 @@ export interface DueRecords {
   readonly positions: readonly number[]
 }
 
-/** Lists, for each position, the nearest older open record of its key, if there is one. */
+/** Maps a position to the nearest older open record of the same key, if there is one. */
 export type Predecessors = ReadonlyMap<number, readonly RecordRef[]>
 
 export interface ReopenResult {
   readonly lease: number
   readonly after: Predecessors
-  /** The earlier reasons of those reopened records that were unknown. Default: none. */
+  /** The earlier reasons of the reopened records that were unknown, by position. Default: none. */
   readonly unknown?: ReadonlyMap<number, string>
 }
 
@@ -174,17 +202,17 @@ export interface TakenOver {
   readonly after: Predecessors
 }
 
-/** Counts since the journal was created. */
+/** The number of records of a partner, in total and by state, since the journal was created. */
 export type Balance = { readonly partner: string; readonly received: number } & Readonly<
   Record<RecordState, number>
 >
 
 /**
- * The durable store of writes. Every record is stored before it is sent, and its outcome is stored before the client is told. A record
+ * The durable store of writes. Every record is stored before it is sent, and its outcome is stored before the client gets a reply. A record
  * that cannot be stored must not be sent: the call fails with `ADP_JOURNAL_UNAVAILABLE` (503), or with `ADP_OUTCOME_UNKNOWN` (504) if the
  * record may have been stored.
  *
- * Several instances may share one journal; the order of `begin` is the order of writes for all of them. An instance owns the batches that
+ * Several instances may share one journal. The order of `begin` is the order of writes for all instances. An instance owns the batches that
  * it began or took over, as long as it renews its lease.
  */
 export interface Journal {
@@ -192,84 +220,94 @@ export interface Journal {
   readonly durable: boolean
   /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
-  /** Records are read back before they are posted until this time (ms since the epoch), because sent ones may be lost. */
+  /**
+   * Until this time (ms since the epoch) every record is read back before it is posted, because the journal may have lost records that were
+   * sent.
+   */
   readonly readBackUntilMs: number
   /**
-   * Stores a batch durably before anything of it is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch is not stored and never will be.
-   * Throws `ADP_OUTCOME_UNKNOWN` if it may have been stored; another instance may then send it. Throws `ADP_OVERLOADED` if too much is
-   * stored for the owner, or for all owners whose credentials were never accepted.
+   * Stores a batch durably before any record of the batch is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch was not stored and never
+   * will be. Throws `ADP_OUTCOME_UNKNOWN` if the batch may have been stored; another instance may then send the batch. Throws
+   * `ADP_OVERLOADED` if the stored requests of the owner, or of all owners whose credentials were never accepted, reach their limit.
    */
   begin(batch: NewBatch): Promise<BeginResult>
   /**
-   * Records that the reply to a batch was written out completely. If another batch with the same owner and ids arrives later, the
-   * answered batch is retired: its bytes are a new batch from then on. For a newcomer this happens when its credentials are accepted. The
-   * record becomes durable with the next `begin` or shortly after. If the process ends earlier, the batch counts as unanswered and is
-   * recognised again.
+   * Records that the reply to a batch was written out completely. If a batch with the same owner and ids but other bytes arrives later, the
+   * answered batch is retired: the journal then treats its bytes as a new batch. If the later batch is from a newcomer, the answered batch
+   * is retired only once the newcomer's credentials are accepted. The answer is stored with the next `begin` or shortly after. If the
+   * process ends earlier, the batch counts as unanswered, and the journal still recognises the batch.
    */
   answered(batch: number): void
   /**
    * Stores outcomes durably and retries while the journal is unavailable. Throws `ADP_JOURNAL_UNAVAILABLE` after the last attempt. Throws
-   * `ADP_JOURNAL_LOST` if another instance has taken over the batch, or if this instance holds the batch again but under another lease
-   * than `lease`. The outcome must then not be reported, because another run finishes the batch.
+   * `ADP_JOURNAL_LOST` if another instance has taken over the batch, or if this instance holds the batch again but under another lease than
+   * `lease`. The caller must then not report the outcome, because another run finishes the batch.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
-  /** Ends a batch with rejected credentials: counts its `open` open records as refused and deletes it. Throws the errors of `settle`. */
+  /**
+   * Ends a batch whose credentials were rejected: counts its `open` open records as refused, and deletes the batch. Throws the errors of
+   * `settle`.
+   */
   forget(batch: number, open: number, lease: number): Promise<void>
   /**
-   * Reopens records of a batch that are not final, for this instance. Skips records that are final, are open, or have a newer record of
-   * their key that is open or may have been applied. `credentials` replace the stored ones. The caller keeps the records that are
-   * reopened together in order; each record waits for an older one of its batch that was already open.
+   * Reopens records of a batch, and makes this instance the owner of the batch. Skips records that are final, are already open, or have a
+   * newer record of the same key that is open or may have been applied. `credentials` replace the stored credentials. The caller must send
+   * the reopened records of one key in order. Each reopened record waits for an older record of its batch that was already open.
    */
   reopen(
     batch: number,
     positions: readonly number[],
     credentials: string | undefined,
-    /** With `beforeRelay`, open records that V2 serves do not prevent reopening, because they wait for these records. */
+    /** With `beforeRelay`, open records that V2 serves do not prevent reopening, because these V2 records wait for the records to reopen. */
     how?: 'beforeRelay',
   ): Promise<ReopenResult>
   load(batch: number): Promise<StoredBatch | undefined>
   /**
-   * Returns what is known of the other records with the key of `record`. Their places decide which are older or newer. With `sinceMs`
-   * (milliseconds since the epoch), confirmed records of other batches received from that time on also count as newer.
+   * Returns what the journal knows about the other records with the same key as `record`. Batch number and position decide which records
+   * are older or newer. With `sinceMs` (milliseconds since the epoch), confirmed records of other batches that were received at or after
+   * that time also count as newer.
    */
   knownMarks(record: RecordRef, sinceMs?: number): Promise<KnownMarks>
   /** Returns, for each record, the nearest older open record of its key in any batch, or `undefined` if there is none. */
   olderOpen(records: readonly RecordRef[]): Promise<readonly (RecordRef | undefined)[]>
   /** Returns the older records of the same keys that V3 serves and whose outcome is not certain, in one consistent read. */
   olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
-  /** Returns those of `records` that are still open. Newer records of their keys wait for them. */
+  /** Returns those of `records` that are still open. Newer records of the same keys wait for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Returns the open records of these batches that block an open record of the same key in a newer batch. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
   /** Takes over the batches with open records whose instance is dead, oldest first. The caller loads and finishes each. */
   takeOver(): Promise<readonly TakenOver[]>
   /**
-   * Finds batches of this instance with open records that no run in this process works on, oldest first. `isAttended` says which batches
-   * have a run. A batch is returned by the second call at the earliest, and never while a call that may have opened its records is
-   * unanswered.
+   * Finds batches of this instance that have open records but no run in this process, oldest first. `isAttended` returns true for a batch
+   * that has a run. A batch is returned by the second call at the earliest, and never while the result of a call that may have opened its
+   * records is still missing.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
-  /** Asks the instance that owns a batch to hand it over to this one, which has the client's credentials and can finish it. */
+  /** Asks the instance that owns a batch to hand the batch over to this instance, which has the client's credentials and can finish the batch. */
   askFor(batch: number): Promise<void>
-  /** Hands over those of `batches` that live instances have asked for. Returns the batches that this instance no longer owns. */
+  /** Hands over those of `batches` that other live instances have asked for. Returns the batches that were handed over. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /** Returns due records, oldest first; open them with `reopen`. Includes records due so far ahead that a clock must have been set back. */
+  /**
+   * Returns due records, oldest first; `reopen` opens them. Includes records whose due time is so far ahead that a clock must have been set
+   * back.
+   */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /** Returns the number of open or due records that V3 serves, by partner. Partners without such a record are absent. */
   unsettled(): Promise<ReadonlyMap<string, number>>
   /** Returns the number of dead letters by partner. Partners without one are absent. */
   deadLetters(): Promise<ReadonlyMap<string, number>>
-  /** Returns the text that all instances share under a name, or `undefined` if no text has the name. The text never contains a value of a mark. */
+  /** Returns the note that all instances share under a name, or `undefined` if no note has the name. A note never contains a value of a mark. */
   readNote(name: string): Promise<string | undefined>
   writeNote(name: string, text: string): Promise<void>
   /**
-   * Returns the number of this instance's lease, or `undefined` if other instances may have declared this one dead. Without a lease the
-   * instance must not send anything. Batches begun or taken over under a lost lease belong to others, even after a new lease begins.
-   * Checks the lease against two clocks.
+   * Returns the number of this instance's lease, or `undefined` if other instances may have declared this instance dead. Without a lease
+   * the instance must not send anything. Batches begun or taken over under a lost lease belong to other instances, even after a new lease
+   * begins. Compares the lease with the monotonic clock and the wall clock.
    */
   lease(): number | undefined
-  /** Renews the lease and returns its number, a new one if this instance was declared dead, or `undefined` on timeout. Never rejects. */
+  /** Renews the lease and returns its number, or `undefined` on timeout. The number is new if this instance was declared dead. Never rejects. */
   renewLease(): Promise<number | undefined>
   /** Returns false while the last attempt to reach the store has failed. */
   isAvailable(): boolean

@@ -7,25 +7,25 @@ import type { JournalTables } from './schema.ts'
 
 /** Limits on stored requests, in bytes before compression. */
 export interface KeptLimits {
-  /** For one owner whose credentials V3 or V2 has accepted. */
+  /** The limit for each owner whose credentials V3 or V2 has accepted. */
   readonly ownerBytes: number
-  /** For all other owners together. */
+  /** The limit for all other owners together. */
   readonly newcomerBytes: number
 }
 
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
 /**
- * Sizes of stored requests from this limit on are not counted, in bytes. Neither database stores this much in one row, so such a number was
- * changed on the disk. If it counted, all other batches would be refused for lack of room.
+ * Sizes of stored requests from this limit on are not counted, in bytes. Neither database can store so much in one row, so such a size was
+ * changed on the disk. If such a size counted, other batches would be refused for lack of room.
  */
 const MOST_BYTES = 1024 ** 3
 
-/** Stored requests by owner: what the tables contained at the last refresh, plus the changes of this process since. */
+/** Counts the stored requests of each owner: the content of the tables at the last refresh, plus the changes of this process since then. */
 interface KeptBytes {
   hasRoom(batch: NewBatch): boolean
   begun(batch: number, request: NewBatch): void
-  /** Records that a record of the batch was confirmed. */
+  /** Records that a record of the batch was confirmed. The owner's credentials count as accepted from then on. */
   accepted(batch: number): void
   forgotten(batch: number): void
   refresh(): Promise<void>
@@ -37,7 +37,7 @@ interface KeptOfOwner {
   isAccepted: boolean
 }
 
-/** Creates the count of stored bytes by owner. It must be refreshed once before use. */
+/** Creates the count of stored bytes by owner. The count must be refreshed once before use. */
 export function createKeptBytes(
   db: Kysely<JournalTables>,
   { ownerBytes, newcomerBytes }: KeptLimits,

@@ -11,9 +11,9 @@ import type { JournalTables } from './schema.ts'
 const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answers'] as const
 
 /**
- * Checks that `keys` can read the whole content of the journal, and stores the first key, which encrypts new content. Deletes keys that
- * no longer encrypt anything. Must run alone. Throws `ADP_CONFIGURATION` with the id of a wrong or missing key, and `ADP_JOURNAL_DAMAGED`
- * for damage that `findKeyDamage` finds.
+ * Checks that `keys` can decrypt the whole content of the journal, and stores a proof of the first key, which encrypts new content. Deletes
+ * the proofs of keys that no longer encrypt any content. No other instance may change the journal meanwhile. Throws `ADP_CONFIGURATION`
+ * with the id of a wrong or missing key, and `ADP_JOURNAL_DAMAGED` for damage that `findKeyDamage` finds.
  */
 export async function checkKeys(
   db: Kysely<JournalTables>,
@@ -45,7 +45,7 @@ export async function checkKeys(
   await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
 }
 
-/** Returns the error for a key that a row names and the configuration lacks. The row was changed if the journal never had such a key. */
+/** Returns the error for a row whose key is not in the configuration. If the journal never had the key, the row was changed. */
 export async function lackingKey(db: Kysely<JournalTables>, id: string, what: string): Promise<AdapterError> {
   const isKnown = (await readKnown(db)).some((known) => known.id === id)
   return isKnown ? missingKey(id) : damagedRow(`${what} names a key that the journal has never had`)
@@ -61,13 +61,16 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 
 export interface KeyDamage {
   readonly damage: string
-  /** Rewrites the damaged data. A lost secret is replaced, so that evidence under it cannot be opened and searches find only newer batches. */
+  /**
+   * Rewrites the damaged data. A lost secret is replaced. Evidence that was stored under the lost secret can then not be opened, and
+   * searches find only newer batches.
+   */
   mend(db: Kysely<JournalTables>): Promise<void>
 }
 
 /**
- * Finds damage to the journal's data about its keys, or returns `undefined` if there is none. A configured key is the journal's own if it
- * decrypts content sealed under its id. Throws `ADP_CONFIGURATION` if another key has the same id.
+ * Finds damage to the journal's data about its keys. Returns `undefined` if there is no damage. A configured key belongs to the journal if
+ * it decrypts content that was sealed under its id. Throws `ADP_CONFIGURATION` if another key has the same id.
  */
 export async function findKeyDamage(
   db: Kysely<JournalTables>,
@@ -92,7 +95,7 @@ export async function findKeyDamage(
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
-  // Without any configured key the secret cannot be checked, and nothing is lost.
+  // Without a configured key the secret cannot be checked, and nothing is lost.
   const isLost =
     first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
@@ -123,7 +126,10 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
   return false
 }
 
-/** Throws `ADP_CONFIGURATION` if a journal that gets its first key contains plaintext. If a failover lost the key, there is none. */
+/**
+ * Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal whose key was lost in a failover contains no
+ * plaintext, and passes.
+ */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return
@@ -134,20 +140,21 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   )
 }
 
-/** Returns a proof that distinguishes keys and reveals nothing about them. */
+/** Returns a proof that tells the key from other keys and reveals nothing about the key. */
 const proofOf = ({ key }: JournalKey, salt: Uint8Array): string =>
   createHmac('sha256', key).update('markbridge journal key').update(salt).digest('hex')
 
-/** The name in `journal_meta` of the sealed secret: the id of the sealing key, then the ciphertext. */
+/** The name in `journal_meta` of the sealed secret. Its value is the id of the sealing key, then the ciphertext. */
 const NAME = 'secret'
 
 /**
- * Opens the secret of the journal, from which the keys of evidence and of searches derive: random bytes that are sealed with a key of the
- * journal, so that they outlive it. If an older key has sealed them, the first key seals them again. A journal without keys has a secret
- * that derives from its salt, and keeps it once it has batches or evidence, because both are stored under it.
+ * Opens the secret of the journal, from which the keys of evidence and of searches derive. The secret is random bytes, sealed with a key of
+ * the journal, so that a change of keys does not change the secret. If an older key sealed the secret, the first key seals it again. In a
+ * journal without keys the secret derives from the salt, and stays once the journal has batches or evidence, because both are stored under
+ * it.
  *
- * With `forInstance` false nothing is written, so that a command never stores a secret under a key that no instance has. Must run alone.
- * Throws `ADP_CONFIGURATION` if the sealing key is missing.
+ * With `forInstance` false nothing is written, so that a command never stores a secret under a key that no instance has. No other instance
+ * may change the journal meanwhile. Throws `ADP_CONFIGURATION` if the sealing key is missing.
  */
 export async function openSecret(
   db: Kysely<JournalTables>,

@@ -10,20 +10,20 @@ interface Question extends RecordRef {
 }
 
 /**
- * How far back marks are searched. The time of an older mark alone shows that it is older, because time zones differ by less. A longer
+ * How far back marks are searched. An older mark is recognised by its time alone, because time zones differ by less than this. A longer
  * search would need an index of all keys, which would slow down every write.
  */
 const LOOK_BACK_MS = 30 * 3_600_000
-/** Databases limit the number of parameters. */
+/** Maximum number of keys in one statement, because databases limit the number of parameters. */
 const KEYS_PER_STATEMENT = 500
-/** Takes SQLite ten milliseconds for registers of thirty records. */
+/** Maximum number of batches that one statement searches. For registers of thirty records, SQLite needs ten milliseconds. */
 const BATCHES_PER_STATEMENT = 1_000
 const { confirmed, unknown } = stateCodes
 const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state) =>
   sql.lit(stateCodes[state]),
 )
 
-/** Creates `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait together share the next read. */
+/** Creates `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait at the same time share the next read. */
 export function createKnownMarks(
   db: Kysely<JournalTables>,
   hashKeys: HashKeys,
@@ -82,7 +82,7 @@ async function readSome(
   })
 }
 
-/** Returns the records of some keys in their order. Several statements read them, so that writes continue in between. */
+/** Returns the records of the keys, oldest first. Uses several statements, so that writes continue in between. */
 async function readKeys(
   db: Kysely<JournalTables>,
   keys: readonly string[],
@@ -112,7 +112,7 @@ interface KeyRecord extends RecordRef {
   readonly receivedMs: number
 }
 
-/** The records of one key in their order. `after[i]` summarises the records from `i` on, so that a long history is read once. */
+/** The records of one key, oldest first. `after[i]` summarises the records from `i` on, so that a long history is read only once. */
 interface History {
   readonly records: readonly KeyRecord[]
   readonly after: readonly KnownMarks['newer'][]
@@ -125,7 +125,7 @@ function toHistory(records: readonly KeyRecord[]): History {
   return { records, after }
 }
 
-/** Maximum number of older marks per key. A mark that still stands is among the latest. */
+/** Maximum number of older marks per key. The mark that the service currently shows is among the latest. */
 const OLDER_MARKS = 64
 
 function askHistory(
@@ -160,7 +160,7 @@ function askHistory(
   }
 }
 
-/** Returns the first index that meets a condition, which must also hold for all later items. */
+/** Returns the first index that meets a condition. If an item meets the condition, all later items must meet it too. */
 function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boolean): number {
   let [from, to] = [0, items.length]
   while (from < to) {

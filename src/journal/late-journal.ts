@@ -10,8 +10,8 @@ interface WaitEvents {
 const RETRY_MS = 1_000
 
 /**
- * Opens a journal for an adapter that also serves from V2, which needs no journal. If the store is unavailable now, the journal is opened
- * as soon as it becomes available. Until then every call throws `ADP_JOURNAL_UNAVAILABLE`, nothing is stored, and the instance holds no
+ * Opens a journal for an adapter whose partners V2 can serve without a journal. If the store is unavailable now, the journal is opened as
+ * soon as the store becomes available. Until then every call throws `ADP_JOURNAL_UNAVAILABLE`, nothing is stored, and the instance holds no
  * lease. Throws the errors of `open` except `ADP_JOURNAL_UNAVAILABLE`.
  */
 export async function openJournalLater(
@@ -68,7 +68,7 @@ function createLateJournal(
       )
     return journal
   }
-  /** Calls the journal. Rejects while the journal is not open, as later failures do. */
+  /** Calls the journal. A call before the journal is open rejects, like any later failure. */
   const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
     durable: true,

@@ -12,9 +12,9 @@ interface LeaseOptions {
   readonly clock: WallClock
   readonly leaseMs: number
   readonly identity: ProcessIdentity
-  /** Called after each renewal, with its error or `undefined`. */
+  /** Called after each renewal, with the error of the renewal, or with `undefined` if the renewal succeeded. */
   readonly onRenewal: (error: unknown) => void
-  /** Called when other instances declared this one dead and it continues under a new number. */
+  /** Called when other instances declared this instance dead and it continues under a new number. */
   readonly onLost: () => void
 }
 
@@ -22,41 +22,45 @@ interface Lease {
   instance(): number
   /**
    * Returns true while no other instance can have taken over. The last renewal was then sent less than the lease minus its margin ago by
-   * the monotonic clock, and the wall clock agrees. Reads only two clocks, so that it can be called before each POST.
+   * the monotonic clock, and the wall clock agrees. Reads only two clocks, so that `holds` can be called before each POST.
    */
   holds(): boolean
   /**
-   * Returns since when this instance has been the only live one, by the monotonic clock, or `undefined` while another one may be alive. The
-   * last renewal looked, so that another instance is noticed within a third of the lease, and before the lease ends in every case.
+   * Returns the time from which this instance has been the only live one, by the monotonic clock, or `undefined` while another instance may
+   * be alive. Each renewal looks for other instances, so a new instance is noticed within a third of the lease, and always before the lease
+   * ends.
    */
   aloneSinceMs(): number | undefined
-  /** Renews the lease, under a new number if others declared this instance dead. Resolves once the lease is certain. */
+  /** Renews the lease. The number is new if other instances declared this instance dead. Resolves once the lease is certain. */
   renew(): Promise<void>
   end(): Promise<void>
 }
 
-/** The fraction of the lease that its holder does not rely on, since clocks and networks differ. */
+/** The fraction of the lease that the instance does not rely on, because clocks and network delays differ. */
 const MARGIN = 0.2
 /**
- * The maximum difference between the two clocks since the last renewal, as a fraction of the lease. A larger difference means that the
- * machine was suspended, which stops the monotonic clock, or that the wall clock was set. In both cases the elapsed time is unknown.
+ * Maximum difference between the two clocks since the last renewal, as a fraction of the lease. A larger difference means that the machine
+ * was suspended, which stops the monotonic clock, or that the wall clock was set. In both cases the elapsed time is unknown.
  */
 const MAX_DRIFT = 0.05
-/** A failed renewal is retried after this fraction of the usual interval, because nothing may be sent without a lease. */
+/**
+ * The delay before a failed renewal is retried, as a fraction of the usual interval. The delay is short because an instance without a lease
+ * sends nothing.
+ */
 const HASTE = 0.15
 
-/** Registers this instance and renews its lease after each third of its length. Rejects with the driver's errors if registration fails. */
+/** Registers this instance, and renews its lease after each third of the lease. Rejects with the driver's errors if registration fails. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store
   const everyMs = leaseMs / 3
   const own = processOf(identity)
   let instance = 0
-  /** When the last successful renewal was sent, or `undefined` if others declared this instance dead. */
+  /** The time at which the last successful renewal was sent, or `undefined` if other instances declared this instance dead. */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
-  /** When a renewal first found no other instance, or `undefined` if the last one found another. */
+  /** The time at which a renewal first found no other instance, or `undefined` if the last renewal found another instance. */
   let foundAloneMs: number | undefined
-  /** Damage stays reported for the life of this process. */
+  /** The damage that a renewal found. Every later renewal reports it again, until the process ends. */
   let damage: AdapterError | undefined
   let ended = false
   let cancel = (): void => undefined
@@ -88,7 +92,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     if (damage !== undefined) throw damage
     const before = readClocks()
     const until = sql`${store.nowMs()} + ${sql.lit(leaseMs)}`
-    // Other instances watch this value for changes, so it must differ from the previous one even if the wall clock is set.
+    // Other instances watch this value for changes, so the new value must differ from the previous value even if the wall clock is set back.
     const { rows: renewed } = await sql<{ other: number | null }>`update journal_instances
       set lease_until = case when lease_until = ${until} then ${until} + 1 else ${until} end
       where id = ${instance} and lost = 0 and ${sql.raw(processColumns)} = ${own}
@@ -96,7 +100,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
       db,
     )
     if (renewed[0] !== undefined) {
-      // While the lease did not hold, another instance may have come and gone, so the time alone begins anew.
+      // While the lease did not hold, another instance may have started and stopped, so the time alone begins anew.
       foundAloneMs = renewed[0].other === null ? (aloneSinceMs() ?? clock.nowMs()) : undefined
       sent = before
       return
@@ -104,7 +108,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     sent = undefined
     const { rows: others } =
       await sql`select 1 from journal_instances where id = ${instance} and ${sql.raw(processColumns)} <> ${own}`.execute(db) // prettier-ignore
-    // Each number is assigned once, so the database is an older copy, and others may have raised its counts since.
+    // Each number is assigned once, so the database is an older copy, and other instances may have raised its commit counts since.
     if (others.length > 0) {
       damage = damagedJournal(
         'it went back while it was in use, and another process has the number of this one',

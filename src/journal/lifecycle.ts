@@ -2,9 +2,10 @@
 export const recordStates = ['open', 'confirmed', 'refused', 'unknown', 'parked', 'notApplied'] as const
 
 /**
- * The state of a record. An `open` record is in flight. Always received = confirmed + refused + notApplied + unknown + parked + open.
+ * The state of a record. An `open` record is in flight. The total received always equals confirmed + refused + notApplied + unknown +
+ * parked + open.
  *
- * The service or the adapter has rejected a `refused` record. A `notApplied` record was neither accepted nor rejected, and was not
+ * A `refused` record was rejected by the service or the adapter. A `notApplied` record was neither accepted nor rejected, and was not
  * applied. A record that is not open is `active` while it is due or may be sent again; only an active record can be reopened.
  */
 export type RecordState = (typeof recordStates)[number]
@@ -15,13 +16,16 @@ export interface Transition {
   readonly on: LifecycleEvent
   readonly from: RecordState | undefined
   readonly to: RecordState
-  /** Whether the record is active after the transition. */
+  /** Whether the record is active after the transition. `may be` if the outcome decides. */
   readonly active: 'always' | 'never' | 'may be'
   /** The cause of the transition. The table in docs/operations.md uses the same words. */
   readonly reason: string
 }
 
-/** All transitions. Each moves a record from the total of `from` to the total of `to`, which keeps the ledger balanced. */
+/**
+ * All transitions between the states. Each transition moves a record from the total of `from` to the total of `to`, which keeps the ledger
+ * balanced.
+ */
 export const transitions = [
   { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'the adapter received the record, and sends the record only once the journal has stored it durably' },
   { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refused the record and never sends it' },
@@ -59,16 +63,16 @@ export const ofEachState = <Value>(valueOf: (state: RecordState) => Value): Reco
   notApplied: valueOf('notApplied'),
 })
 
-/** The columns that count records by state. They are in snake case because databases fold the case of names. */
+/** The columns that count records by state. Their names are in snake case, because databases fold the case of names. */
 export const stateColumns = ofEachState((state) =>
   state.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 )
 
-/** Returns SQL that selects these columns under the names of the states. `alias` includes its trailing dot. */
+/** Returns SQL that selects the columns of `stateColumns` under the names of the states. `alias` includes its trailing dot. */
 export const selectStates = (alias = ''): string =>
   recordStates.map((state) => `${alias}${stateColumns[state]} as "${state}"`).join()
 
-/** An active record in one of these states prevents older records of its key from being reopened, because it may be applied. */
+/** The states in which an active record may be applied, and therefore prevents the reopening of older records of the same key. */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
 /** Maps the code of a state that a newer record of the same key can end to the code of the state that follows. */
@@ -76,7 +80,7 @@ export const supersededCodes: ReadonlyMap<number, number> = new Map(
   transitions.flatMap((one) => (one.on === 'supersede' ? [[stateCodes[one.from], stateCodes[one.to]]] : [])),
 )
 
-/** The value of `retry` in the tables for a record that is sent again when its client resends the batch. */
+/** The `retry` value of a record that is sent again when the client resends its batch. */
 export const RESEND = -1
 
 export function toRetryCode(retry: 'resend' | number | undefined): number | null {

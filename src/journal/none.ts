@@ -12,12 +12,12 @@ import type {
   RecordState,
 } from './journal.ts'
 
-/** An open record, linked with the open records of its key. */
+/** An open record, linked with the older and the newer open record of the same key. */
 interface Entry extends RecordRef {
   readonly key: string
   older: Entry | undefined
   newer: Entry | undefined
-  /** The nearest older record in another batch when this record was begun. The records of one key share one list. */
+  /** The nearest older record in another batch when this record was begun. The records of one key in a batch share one list. */
   readonly after: readonly RecordRef[] | undefined
 }
 
@@ -25,24 +25,27 @@ interface KnownMark extends RecordRef {
   readonly mark: ConfirmedMark
 }
 
-/** The data of a batch while one of its records is open. The entry of a settled record is `undefined`. */
+/** A batch with open records. The entry of a settled record is `undefined`. */
 interface OpenBatch {
   readonly partner: string
   readonly entries: (Entry | undefined)[]
   open: number
 }
 
-/** The marks of this many keys are always remembered, and of at most twice as many. The least recently confirmed keys are evicted first. */
+/**
+ * The number of keys whose marks are always remembered. At most twice as many keys are remembered; the least recently confirmed keys are
+ * evicted first.
+ */
 const REMEMBERED_KEYS = 2_500
 const REMEMBERED_MARKS = 3
 
-/** The lease of a journal without other instances always holds. */
+/** The lease of the only instance, which always holds. */
 const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
 /**
- * Creates the journal for `journal.url: none`, which has no store. It keeps the order of writes of one key within this process and the totals
- * since the start. No batch is ever `known`, nothing can be loaded, and nothing is due.
+ * Creates the journal for `journal.url: none`, which has no store. The journal keeps the order of writes of one key within this process,
+ * and the totals since the start. It recognises no batch, loads nothing, and has no due records.
  */
 export function createNoJournal(): Journal {
   const linkSecret = randomBytes(32)
@@ -51,7 +54,7 @@ export function createNoJournal(): Journal {
   const open = new Map<number, OpenBatch>()
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest marks of each key, oldest first. `earlierMarks` has the previous generation. */
+  /** The latest marks of each key, oldest first. `earlierMarks` has the previous generation of keys. */
   let marks = new Map<string, readonly KnownMark[]>()
   let earlierMarks = marks
   const marksOf = (key: string): readonly KnownMark[] | undefined => marks.get(key) ?? earlierMarks.get(key)
@@ -84,7 +87,7 @@ export function createNoJournal(): Journal {
       }
       sent += 1
       const older = newest.get(key)
-      // The caller keeps records of one batch in order, so they all wait for the same older record.
+      // All records of one key in a batch wait for the same older record, because the caller keeps the records of one batch in order.
       const before = older === undefined || older.batch === number ? older?.after : [toRef(older)]
       if (before !== undefined) (after ??= new Map()).set(position, before)
       const entry: Entry = { batch: number, position, key, older, newer: undefined, after: before }
@@ -156,7 +159,7 @@ export function createNoJournal(): Journal {
           known
             .filter((one) => one.mark.externalId === externalId && !isNewer(one))
             .map(({ mark }) => mark.recordedMs),
-        // A posted record is forgotten once it is settled.
+        // The journal forgets a posted record once the record is settled.
         ...{ lost: [], lostBefore: [] },
         newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)

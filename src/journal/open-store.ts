@@ -26,10 +26,10 @@ import type { Store } from './store.ts'
 import { damagedStore, damageOf, unopenedStore } from './store-error.ts'
 
 interface StoreOptions {
-  /** How long `begin` waits in total, in milliseconds. A single attempt may take half of this. */
+  /** How long `begin` waits in total, in milliseconds. A single attempt may take half of this time. */
   readonly timeoutMs: number
   readonly wallMs: () => number
-  /** True if a missing SQLite file is not created. */
+  /** True if a missing SQLite file must not be created. */
   readonly existing?: boolean
   /** The mark file of a PostgreSQL journal. An SQLite journal has its mark file beside its database. */
   readonly markFile?: string | undefined
@@ -60,9 +60,9 @@ interface OpenedTables {
   readonly salt: Uint8Array
   readonly mark: HighWaterMark
   readonly secret: Uint8Array
-  /** Milliseconds since the epoch, or 0 if never. */
+  /** The end of the read-back period in milliseconds since the epoch, or 0 if the journal was never adopted. */
   readonly readBackUntilMs: number
-  /** The age of the journal in milliseconds when its loss was accepted, or `undefined` if no loss was accepted. */
+  /** The age of the journal in milliseconds when an operator last accepted a loss, or `undefined` if no loss was accepted. */
   readonly readBackFromAgeMs: number | undefined
 }
 
@@ -102,8 +102,8 @@ async function checkTables(
 }
 
 /**
- * Runs all checks of a start without changing anything, even while an adapter uses the journal. The tables are checked, or
- * created if there are none, in a transaction that is rolled back. Returns false if there are no tables yet. Throws the errors of
+ * Runs all checks of a start without changing anything, even while an adapter uses the journal. The tables are checked, or created if the
+ * journal has none, in a transaction that is rolled back. Returns false if the journal has no tables yet. Throws the errors of
  * `openJournal`.
  */
 export async function tryOpening({
@@ -141,12 +141,12 @@ function expectSound({ place }: Store, damage: string | undefined): void {
   if (damage !== undefined) throw damagedStore(place, damage)
 }
 
-/** The database of a journal, for other data that is stored in it. */
+/** The database of a journal, for other data that is stored in the same database. */
 export interface JournalDatabase {
   readonly db: Kysely<JournalTables>
   readonly dialect: Dialect
   readonly secret: Uint8Array
-  /** Returns SQL for the clock that leases are measured by, in milliseconds since the epoch. */
+  /** Returns SQL for the clock by which leases are measured, in milliseconds since the epoch. */
   readonly nowMs: () => RawBuilder<number>
   /** Runs a query. Throws `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, or `ADP_INTERNAL` for an invalid statement. */
   ask<Result>(question: () => Promise<Result>): Promise<Result>
@@ -165,8 +165,8 @@ export interface DatabaseOptions {
 const TIMEOUT_MS = 10_000
 
 /**
- * Opens the database of an existing journal, even while it is served, without a lease and without changing its tables. Throws
- * `ADP_CONFIGURATION` for an invalid URL, a journal of another version or a missing key, and `ADP_JOURNAL_UNAVAILABLE` or
+ * Opens the database of an existing journal without a lease and without changing its tables, even while an adapter uses the journal. Throws
+ * `ADP_CONFIGURATION` for an invalid URL, a journal of another version or a missing key. Also throws `ADP_JOURNAL_UNAVAILABLE` and
  * `ADP_JOURNAL_DAMAGED`.
  */
 export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
@@ -178,7 +178,10 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
   })
 }
 
-/** Opens an existing journal's store for `open`, whose result must close it. Throws the errors of `openJournalDatabase`. */
+/**
+ * Opens the store of an existing journal and passes it to `open`. The result of `open` must close the store. Throws the errors of
+ * `openJournalDatabase`.
+ */
 export async function openExisting<Opened>(
   url: string,
   markFile: string | undefined,

@@ -3,14 +3,14 @@ import { hostname } from 'node:os'
 
 export interface ProcessIdentity {
   readonly host: string
-  /** Identifies the machine's boot and its namespace of process ids, or is empty if there is no /proc. */
+  /** Identifies the boot of the machine and the namespace of process ids, or is empty without /proc. */
   readonly boot: string
   readonly pid: number
-  /** When the process started, in ticks since the machine's boot, or empty if there is no /proc. */
+  /** When the process started, in ticks since the boot of the machine, or empty without /proc. */
   readonly started: string
 }
 
-/** Returns a unique text for each process, the same text as `processColumns` in SQL. */
+/** Returns a text that is unique for each process. `processColumns` is the same text in SQL. */
 export const processOf = ({ boot, pid, started }: Omit<ProcessIdentity, 'host'>): string =>
   `${boot} ${pid} ${started}`
 
@@ -22,7 +22,7 @@ export function ownIdentity(): ProcessIdentity {
 
 export interface ProcessSight {
   readonly alive: boolean
-  /** When that process started, `undefined` if this cannot be read, or empty for a zombie. */
+  /** When the process started, in ticks since the boot of the machine. `undefined` if the time cannot be read, or empty for a zombie. */
   readonly started: string | undefined
 }
 
@@ -35,7 +35,7 @@ export const ownProcesses = (): Processes => ({ own: ownIdentity(), look: lookAt
 
 /**
  * Returns true if the process is certainly dead: it ran on this machine, and its id is now free or belongs to another process. For a
- * process of another machine or container, or one hidden from this user, only the lease tells.
+ * process of another machine or container, or a process hidden from this user, returns false, and only the lease shows its end.
  */
 export function isGone(
   process: ProcessIdentity,
@@ -53,7 +53,7 @@ function lookAt(pid: number): ProcessSight {
   return { alive: isAlive(pid), started: readStarted(pid) }
 }
 
-/** Includes the namespace, because two containers may use the same process ids. */
+/** Identifies the boot and the namespace of process ids. The namespace is needed because two containers may use the same process ids. */
 function readBoot(): string {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
@@ -62,15 +62,15 @@ function readBoot(): string {
   }
 }
 
-/** Returns field 22 of /proc/pid/stat (proc(5)). The second field may contain spaces and ends with the last parenthesis. */
+/** Returns field 22 of /proc/pid/stat (proc(5)), the start time. The second field may contain spaces, and ends with the last parenthesis. */
 function readStarted(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie has ended but has not been reaped by its parent.
+    // A zombie has ended, but its parent has not reaped it yet.
     return fields[0] === 'Z' ? '' : fields[19]
   } catch {
-    // There is no /proc, or it hides the processes of other users (proc(5), hidepid).
+    // The system has no /proc, or /proc hides the processes of other users (proc(5), hidepid).
     return undefined
   }
 }

@@ -9,25 +9,28 @@ export interface RateLimit {
   readonly windowMs: number
 }
 
-/** A rate limit that all instances of a journal share. All methods that return a promise throw `ADP_JOURNAL_UNAVAILABLE`. */
+/**
+ * A rate limit that all instances of a journal share. All methods that return a promise reject with `ADP_JOURNAL_UNAVAILABLE` if the
+ * journal fails.
+ */
 export interface SharedRateLimit {
-  /** Returns since when no other instance has been alive, by the monotonic clock, or `undefined` while another one may be alive. */
+  /** Returns the time from which no other instance has been alive, by the monotonic clock, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /** Reserves the next slots of a name. Resolves with the time until each slot in milliseconds, in order. A slot cannot be returned. */
+  /** Reserves the next slots under a name. Resolves with the milliseconds until each slot, in order. A slot cannot be returned. */
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
-  /** Pauses a name: reserves no slot for `ms` milliseconds. Never shortens a longer pause. */
+  /** Pauses the slots of a name: no slot is reserved within the next `ms` milliseconds. Never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>
-  /** Returns the milliseconds since the last pause ended: negative during a pause, Infinity if the last hour had none. */
+  /** Returns the milliseconds since the last pause ended. Negative during a pause, Infinity if the last hour had no pause. */
   sincePauseMs(name: string): Promise<number>
 }
 
 interface NextRateSlots {
   readonly reserved: readonly number[]
-  /** The latest slots, oldest first, as many as a window contains. */
+  /** The latest slots, oldest first, at most as many as one window may contain. */
   readonly kept: readonly number[]
 }
 
-/** Returns the next slots, none before `fromMs` or an earlier slot. No window contains more than `calls` slots. */
+/** Returns the next slots. No slot is before `fromMs` or before an earlier slot, and no window contains more than `calls` slots. */
 export function nextRateSlots(
   slots: readonly number[],
   { calls, windowMs }: RateLimit,
@@ -48,7 +51,10 @@ interface SharedRateLimitOptions extends Pick<SharedRateLimit, 'aloneSinceMs'> {
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/** Measures slots by the clock of the database, so that differences between the instances' clocks do not matter. */
+/**
+ * Creates the shared rate limit. Slots are measured by the clock of the database, so differences between the clocks of the instances do not
+ * matter.
+ */
 export function createSharedRateLimit(options: SharedRateLimitOptions): SharedRateLimit {
   const { store, hashName, ask, aloneSinceMs } = options
   const { db } = store
@@ -93,7 +99,7 @@ interface SlotRow {
   readonly nowMs: number
 }
 
-/** Locks the row of a key until the transaction ends, then reads the time. */
+/** Locks the row of a key until the transaction ends. Reads the time only then, because waiting for the lock takes time. */
 async function lockRow(store: Store, db: Kysely<JournalTables>, key: string): Promise<SlotRow> {
   await sql`insert into journal_rate_slots (name, slots, paused_until, idle_from) values (${key}, '[]', 0, 0)
     on conflict (name) do nothing`.execute(db)

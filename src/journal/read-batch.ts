@@ -11,11 +11,11 @@ import type { JournalTables } from './schema.ts'
 const ROWS_PER_QUERY = 2_000
 const BLOBS_PER_QUERY = 64
 const PIECE_BYTES = 1_048_576
-/** Bytes of answers, and number of records, that are unpacked in one turn of the event loop. */
+/** Maximum bytes of stored replies, and number of records, that are unpacked in one turn of the event loop. */
 const UNPACKED_BYTES = 1_048_576
 const UNPACKED_RECORDS = 4_000
 
-/** Reads one batch consistently. A large batch is read in parts, with turns of the event loop in between. */
+/** Reads one batch in a consistent state. A large batch is read in parts, and other work runs in between. */
 export async function readBatch(
   db: Kysely<JournalTables>,
   batch: number,
@@ -74,7 +74,7 @@ async function readRows(at: Kysely<JournalTables>, batch: number) {
   )
 }
 
-/** Reads a large blob in pieces, because the PostgreSQL driver decodes a value without a pause. */
+/** Reads a large blob in pieces, because the PostgreSQL driver decodes a value without returning to the event loop. */
 async function readBlob(
   at: Kysely<JournalTables>,
   table: 'journal_payloads' | 'journal_credentials',
@@ -109,7 +109,7 @@ const readPacks = (at: Kysely<JournalTables>, batch: number) => async (last: num
   return rows
 }
 
-/** Returns all rows, `size` per query. `read` returns the rows after the given number. */
+/** Returns all rows, reading `size` rows per query. `read` returns the rows after the given number. */
 async function readPaged<Row>(
   size: number,
   read: (last: number) => Promise<readonly Row[]>,

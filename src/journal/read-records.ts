@@ -9,7 +9,7 @@ import type { JournalTables } from './schema.ts'
 const REFS_PER_STATEMENT = 1_000
 const NONE: readonly RecordRef[] = []
 
-/** Returns a reference as a row in SQL. PostgreSQL treats a parameter as text unless its type is stated. */
+/** Returns a reference as a row in SQL. The casts are needed because PostgreSQL treats an untyped parameter as text. */
 const toRow = ({ batch, position }: RecordRef): RawBuilder<unknown> =>
   sql`(cast(${batch} as bigint), cast(${position} as integer))`
 
@@ -57,7 +57,10 @@ export async function readOlderOpen(
   })
 }
 
-/** Queries each key once; the records of one key share one list. */
+/**
+ * Returns, for each open record of a batch, the nearest older open record of its key in another batch. Queries each key once; the records
+ * of one key share one list.
+ */
 export async function readOlderOfBatch(
   db: Kysely<JournalTables>,
   batch: number,
@@ -96,7 +99,7 @@ export function readBlocking(
   db: Kysely<JournalTables>,
   batches: readonly number[],
 ): Promise<readonly RecordRef[]> {
-  // A subquery instead of "exists", for which PostgreSQL may choose a join that reads all active records.
+  // Uses a subquery, because PostgreSQL may implement "exists" by a join that reads all active records.
   return readInParts(
     batches,
     (numbers) => sql<RecordRef>`select o.batch, o.position from journal_records o
@@ -137,7 +140,7 @@ export async function readOlderUnsettled(
 export const isDue = (alias = ''): RawBuilder<boolean> =>
   sql.raw(`${alias}active = 1 and ${alias}state <> ${stateCodes.open} and ${alias}retry >= 0`)
 
-/** No record is deferred for longer. A record that is due later was deferred by a clock that has since been set back. */
+/** The longest time that a record is deferred. A record with a later due time was deferred by a clock that was since set back. */
 const LONGEST_WAIT_MS = 660_000
 
 export async function readDue(
@@ -146,7 +149,7 @@ export async function readDue(
   limit: number,
 ): Promise<readonly DueRecords[]> {
   const now = Math.floor(nowMs)
-  // Each query follows the index of times up to the limit, however many records wait.
+  // Each query reads the index of due times only up to the limit, however many records wait.
   const first = (times: RawBuilder<unknown>): RawBuilder<unknown> =>
     sql`select * from (select batch, position from journal_records where ${isDue()} and ${times} order by retry limit ${limit}) t`
   const { rows } =
@@ -188,8 +191,8 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
 }
 
 /**
- * Returns SQL for a table of the partners that have no open or due record. The totals answer for most partners. One search of the due
- * records answers for the others, because a search for a single partner without due records would read all of them.
+ * Returns SQL for a table of those partners that have no open or due record. The totals decide for most partners. For the other partners,
+ * one search reads all due records, because a search for a single partner without due records would read them all as well.
  */
 export const settledAmong = (partners: readonly string[]): RawBuilder<unknown> => {
   const asked = sql.join(partners.map((partner) => sql`(cast(${partner} as text))`))

@@ -7,31 +7,31 @@ import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 
 export interface Retention {
-  /** How long requests and replies are kept. */
+  /** How long requests and replies are kept, in milliseconds. */
   readonly replayForMs: number
   readonly keepRecordsMs: number
 }
 
 export interface Purged {
-  /** Batches whose request, answers and credentials were deleted. */
+  /** Number of batches whose request, replies and credentials were deleted. */
   readonly payloads: number
-  /** Batches that were deleted completely. The totals still count their records. */
+  /** Number of batches that were deleted completely. The totals still count their records. */
   readonly batches: number
-  /** Batches whose records are no longer sent again when the client resends the batch. */
+  /** Number of batches whose records are no longer sent again when the client resends the batch. */
   readonly expired: number
 }
 
-/** Batches per transaction. Other operations wait no longer for a step than for a group of their own. */
+/** Maximum number of batches that one transaction changes, so that other operations wait no longer than for an ordinary group. */
 export const STEP = 50
 const SEARCHED_AT_ONCE = 2_000
-/** How long refused batches are kept if the credentials of their client were never accepted. */
+/** How long a refused batch is kept if the credentials of its client were never accepted. */
 const UNACCEPTED_MS = 3_600_000
-/** How long an idle row of rate slots is kept. Longer than the clocks of machines differ. */
+/** How long an unused row of rate slots is kept. This is longer than the clocks of machines differ. */
 const IDLE_SLOTS_MS = 3_600_000
 
 /**
  * Deletes data past its retention period, in small steps. A batch with open or due records is kept. A batch that began at a later age of
- * the journal than `forgottenAgeMs` is kept whole, because `nowMs` is a wall clock that may have been set forward.
+ * the journal than `forgottenAgeMs` is kept completely, because `nowMs` comes from a wall clock that may have been set forward.
  */
 export async function purge(
   store: Store,
@@ -39,7 +39,7 @@ export async function purge(
   nowMs: number,
   forgottenAgeMs: number,
 ): Promise<Purged> {
-  // Clients may choose the keys, so rows that delay no call are deleted.
+  // Deletes rows that delay no call. Clients may choose the names, so that rows would otherwise accumulate without limit.
   const idleMs = nowMs - IDLE_SLOTS_MS
   await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
     store.db,
@@ -63,14 +63,14 @@ export async function purge(
   }))
 }
 
-/** Uses a subquery instead of "exists", for which PostgreSQL may read all records again. */
+/** Returns SQL that finds a record of batch `b`. Uses a subquery, because with "exists" PostgreSQL may read all records again. */
 const firstRecord = (condition: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`(select 1 from journal_records r where r.batch = b.id and ${condition} limit 1)`
 
 /** SQL that is true for a record that is sent again when its client resends the batch. */
 const RESENT = sql.raw(`active = 1 and retry = ${RESEND} and not ${isOpen()}`)
 
-/** Runs work that deletes data, so that SQLite overwrites the deleted data with zeros. Always overwriting would slow down every settle. */
+/** Runs work that deletes data, and makes SQLite overwrite the deleted data with zeros. Overwriting at all times would slow down every settle. */
 export async function overwriting<Result>(
   { dialect, db }: Store,
   work: () => Promise<Result>,
@@ -87,13 +87,13 @@ export async function overwriting<Result>(
 type Change = (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>
 
 interface Found {
-  /** A condition on the age. Batches grow younger with their numbers, so no batch after the last one this old is searched. */
+  /** A condition on the age of a batch. Later batches are younger, so the search ends at the last batch that meets the condition. */
   readonly older: RawBuilder<unknown>
   readonly first: RawBuilder<unknown>
   readonly condition: RawBuilder<unknown>
 }
 
-/** Changes the selected batches in small steps, so that other work of the journal runs in between. Returns how many batches changed. */
+/** Changes the selected batches in small steps, so that other work of the journal runs in between. Returns the number of changed batches. */
 async function changeInSteps(
   { db, exclusively }: Store,
   { older, first, condition }: Found,
@@ -120,7 +120,7 @@ async function numberOf(db: Kysely<JournalTables>, select: RawBuilder<unknown>):
   return rows[0]?.id ?? 0
 }
 
-/** Returns the number of the last batch that meets a condition, or 0. Bisects, so the condition must hold for all earlier batches. */
+/** Returns the number of the last batch that meets a condition, or 0. Uses bisection, so all earlier batches must meet the condition too. */
 async function lastOf(db: Kysely<JournalTables>, condition: RawBuilder<unknown>): Promise<number> {
   let [from, to] = [0, await numberOf(db, sql`select max(id) from journal_batches`)]
   while (from < to) {
@@ -157,12 +157,15 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   await sql`delete from journal_batches where id in (${ids})`.execute(db)
 }
 
-/** The time that instances had the journal open, by monotonic clocks, so that a wall clock that is set makes nothing expire early. */
+/**
+ * The age of a journal: how long instances have had the journal open, by their monotonic clocks. Setting a wall clock therefore makes
+ * nothing expire early.
+ */
 interface Ageing {
   ageMs(): number
-  /** Returns an age of the journal: batches that began at this age or earlier are no longer recognised as resends. */
+  /** Returns the age up to which batches are forgotten: a batch that began at this age or earlier is no longer recognised as a resend. */
   forgottenAgeMs(): number
-  /** Stores the age durably, and adopts a higher age that other instances stored. Rejects with the errors of the driver. */
+  /** Stores the age durably, and adopts a higher age that another instance stored. Rejects with the errors of the driver. */
   save(): Promise<void>
 }
 
@@ -173,7 +176,7 @@ interface AgeingOptions {
 }
 
 const AGE = 'age'
-/** The interval between two stored ages, as a fraction of the measured period. The ages of instances differ by no more than this. */
+/** The interval between two stored ages, as a fraction of the retention period. The ages of two instances differ by no more than one interval. */
 const AGEING_STEP = 1 / 96
 
 /** Returns the stored age in milliseconds, or 0 if none is stored yet. */

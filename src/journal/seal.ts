@@ -16,7 +16,7 @@ import { damagedRow } from './store-error.ts'
 
 export interface JournalKey {
   readonly id: string
-  /** 32 bytes. */
+  /** The key, of 32 bytes. */
   readonly key: Uint8Array
 }
 
@@ -32,7 +32,7 @@ export interface Sealed {
   readonly body: Uint8Array
 }
 
-/** The kind, batch and owner of a blob. Encryption binds the blob to them, so that it cannot be moved to another batch. */
+/** The kind, batch and owner of a blob. Encryption binds the blob to these three, so that the blob cannot be moved to another batch. */
 export interface SealedFor {
   readonly kind: 'payload' | 'credentials' | 'answers'
   readonly batch: number
@@ -41,7 +41,7 @@ export interface SealedFor {
 
 export interface Unsealing {
   readonly keys: readonly JournalKey[]
-  /** True if rows that are not encrypted are read although the journal has keys. */
+  /** True if the journal reads unencrypted rows although it has keys. */
   readonly plaintextAccepted: boolean
 }
 
@@ -51,7 +51,7 @@ const GCM = { authTagLength: TAG }
 
 /**
  * Compresses at level 1 with a window of 32 KB. The default window of half a megabyte would be mapped and cleared for each call. The
- * checksum detects damage on the disk if nothing is encrypted.
+ * checksum detects damage on the disk in a journal without encryption.
  */
 const FAST = {
   [constants.ZSTD_c_compressionLevel]: 1,
@@ -59,11 +59,11 @@ const FAST = {
   [constants.ZSTD_c_hashLog]: 12,
   [constants.ZSTD_c_checksumFlag]: 1,
 }
-/** Minimum output buffer in bytes. The buffer for a compression is an eighth of its input, and at least this. */
+/** Minimum output buffer in bytes. The output buffer of a compression is an eighth of its input, and at least this size. */
 const MIN_ROOM = 2_048
 /** Blobs of at least this many bytes are compressed in zlib's threads, so that the event loop serves other requests. */
 const ASYNC_FROM = 65_536
-/** A frame smaller than this many bytes expands to a few MiB at most. */
+/** A compressed blob smaller than this many bytes expands to a few MiB at most, and is decompressed without a thread. */
 const DECOMPRESS_ASYNC_FROM = 4_096
 const CHUNK = 4_194_304
 
@@ -72,14 +72,14 @@ const decompressAside = promisify(zstdDecompress)
 
 const keyObjects = new WeakMap<Uint8Array, KeyObject>()
 
-/** Returns a key as a `KeyObject`. With the key's bytes instead, each call of AES or HMAC would take about 15 µs longer. */
+/** Returns the key as a cached `KeyObject`. With the raw bytes, each call of AES or HMAC would take about 15 µs longer. */
 function keyObjectOf(key: Uint8Array): KeyObject {
   const made = keyObjects.get(key) ?? createSecretKey(key)
   keyObjects.set(key, made)
   return made
 }
 
-/** Compresses a blob with Zstandard. Encrypts the result with AES-256-GCM if there is a key: nonce, tag and ciphertext. */
+/** Compresses a blob with Zstandard. If the journal has a key, encrypts the result with AES-256-GCM: nonce, tag and ciphertext. */
 export async function seal(plain: Uint8Array, key: JournalKey | undefined, of: SealedFor): Promise<Sealed> {
   const bytes = await compress(plain)
   if (key === undefined) return { keyId: null, body: bytes }
@@ -122,7 +122,7 @@ async function openSealed(
   of: SealedFor,
 ): Promise<Uint8Array> {
   const name = `the ${of.kind} of batch ${of.batch}`
-  // SQLite may store another type in a column than its declared one.
+  // A column of SQLite may contain values of another type than its declared type.
   if (!isBytes(body)) throw damagedRow(`${name} does not hold bytes`)
   if (keyId === null) {
     if (keys.length === 0 || plaintextAccepted) return body
@@ -143,7 +143,7 @@ async function compress(plain: Uint8Array): Promise<Uint8Array> {
   return zstdCompressSync(plain, { ...options, chunkSize: Math.max(MIN_ROOM, plain.length >> 3) })
 }
 
-/** Returns to the event loop between chunks. */
+/** Splits bytes into chunks, and returns to the event loop between the chunks. */
 async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
   yield bytes.subarray(0, CHUNK)
   for (let from = CHUNK; from < bytes.length; from += CHUNK) {
@@ -157,8 +157,8 @@ const nameOf = ({ kind, batch, owner }: SealedFor): string => `${kind}/${batch}/
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
 
 /**
- * Packs answers of one batch that were settled together into one row: a line of JSON with positions and lengths (in UTF-16 code units),
- * then the texts. One row costs a fraction of one row per record. Returns `undefined` if there is no answer.
+ * Packs the replies of records that were settled together into one row: a line of JSON with positions and lengths (in UTF-16 code units),
+ * then the texts. One packed row costs a fraction of a row for each record. Returns `undefined` if there is no reply.
  */
 export function packAnswers(
   answers: readonly { readonly position: number; readonly answer: string | undefined }[],
@@ -169,7 +169,7 @@ export function packAnswers(
   return Buffer.from(`${JSON.stringify(head)}\n${kept.map(({ answer }) => answer).join('')}`)
 }
 
-/** Reverses `packAnswers` into `answers`. Later answers replace earlier ones. */
+/** Reverses `packAnswers`, and adds the replies to `answers`. Later replies replace earlier replies of the same position. */
 export function unpackAnswers(body: Uint8Array, answers: Map<number, string>): void {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
   const end = text.indexOf('\n')
@@ -186,10 +186,10 @@ export function unpackAnswers(body: Uint8Array, answers: Map<number, string>): v
 const KEY_HEX = 32
 const MARK_HEX = 16
 
-/** Replaces the hash of an erased key. */
+/** The value that replaces the hash of an erased key. */
 export const NO_KEY = '0'.repeat(KEY_HEX)
 
-/** Hashes texts to 16 bytes each in hexadecimal. The salt of the journal makes tables of precomputed hashes useless. */
+/** Hashes each text to 16 bytes in hexadecimal. The salt of the journal makes precomputed tables of hashes useless. */
 export type HashKeys = (keys: readonly string[]) => readonly string[]
 
 export function createKeyHash(salt: Uint8Array): HashKeys {

@@ -32,21 +32,21 @@ import type { JournalKey } from './seal.ts'
 import type { Store } from './store.ts'
 import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } from './take-over.ts'
 
-/** Events of a running journal. No text contains a value of a record. */
+/** Events of a running journal. No event text contains a value of a record. */
 interface JournalEvents {
-  /** The journal cannot be reached or written. Called once until `recovered`. */
+  /** Called when the journal cannot be reached or written, and not again before `recovered`. */
   failed(reason: string): void
   recovered(): void
-  /** Called when the lease has expired. Other instances may have finished the batches of this one. */
+  /** Called when the lease has expired. Other instances may have finished the batches of this instance. */
   leaseLost(): void
 }
 
 export interface JournalOptions {
-  /** `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
+  /** The address of the database: `sqlite:./data/journal.db`, or `postgres://user:password@host/database`. */
   readonly url: string
-  /** The first key encrypts; every key decrypts. Default: none, so that nothing is encrypted and no credentials are stored. */
+  /** The first key encrypts; every key decrypts. Default: no key, so the journal encrypts nothing and stores no credentials. */
   readonly keys?: readonly JournalKey[]
-  /** Retention period of requests and answers. During this time a resent batch is answered from the journal. Default 24 hours. */
+  /** Retention period of requests and replies. Within this period the journal answers a resent batch. Default 24 hours. */
   readonly replayForMs?: number
   /** Retention period of the states of records. Default 90 days. */
   readonly keepRecordsMs?: number
@@ -55,28 +55,31 @@ export interface JournalOptions {
   /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
   readonly timeoutMs?: number
   readonly markFile?: string | undefined
-  /** Whether a journal with keys reads rows that are not encrypted. Default `refuse`. `accept` is for rows from before the keys. */
+  /**
+   * Whether a journal with keys reads rows that are not encrypted. `accept` is for rows that were written before the journal had keys.
+   * Default `refuse`.
+   */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
-  /** Maximum bytes of stored requests, for one owner and for all newcomers together. Default: `keptLimits`. */
+  /** Maximum bytes of stored requests, for each owner and for all newcomers together. Default: `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
   readonly processes?: Processes
   readonly events?: JournalEvents
-  /** Waits for the commit of one operation within a span of a trace. */
+  /** Runs the commit of one operation within a span of a trace. */
   readonly trace?: (<Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>) | undefined
 }
 
-/** A journal with a store. It also provides the shared rate limit of its instances and the database for their stages. */
+/** A journal with a database. Also provides the rate limit that its instances share, and the database for their stages. */
 export interface DurableJournal extends Journal {
   readonly rateLimit: SharedRateLimit
   readonly database: JournalDatabase
-  /** Deletes data past its retention period, and stores the age of the journal. */
+  /** The periodic tasks that delete data past its retention period and store the age of the journal. */
   readonly duties: readonly Duty[]
 }
 
-/** Maximum number of outcomes in one commit of a large batch. Other settles run in between, and each part stays durable. */
+/** Maximum number of outcomes in one commit, so that the settles of other batches run between the commits of a large batch. */
 const SETTLED_AT_ONCE = 2_000
 
 const HOUR_MS = 3_600_000
@@ -84,10 +87,10 @@ const REPLAY_MS = 24 * HOUR_MS
 const TIMEOUT_MS = 5_000
 export const LEASE_MS = 10_000
 
-/** The prefix of the adapter's notes in `journal_meta`, which separates them from the journal's own entries. */
+/** The prefix of notes in `journal_meta`, which separates the notes from the journal's own entries. */
 const NOTE = 'note: '
 
-/** How long answered batches wait for a `begin` whose transaction can record them, in milliseconds. */
+/** How long answered batches wait for a `begin` whose transaction can record the answers, in milliseconds. */
 const FLUSH_ANSWERED_MS = 25
 
 /**
@@ -99,13 +102,13 @@ export async function openJournal(options: JournalOptions): Promise<DurableJourn
   const open = (): Promise<DurableJournal> =>
     openJournalOn(openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile }), options)
   return open().catch((cause: unknown) => {
-    // A second attempt within `timeoutMs`, as for a write: a database that starts at the same time may not answer the first one.
+    // Retries once within `timeoutMs`. A database that starts at the same time may not respond to the first attempt.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_UNAVAILABLE') return open()
     throw cause
   })
 }
 
-/** Opens a journal on a store. Closes the store with the journal, or if opening fails. */
+/** Opens a journal on a store. The journal closes the store when the journal closes or cannot be opened. */
 export async function openJournalOn(
   store: Store,
   options: Omit<JournalOptions, 'url'>,
@@ -131,21 +134,21 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const hashKeys = createKeyHash(salt)
   const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
   const ageing = await openAgeing({ store, clock, replayForMs })
-  /** Compared with the age, so that a wall clock that is set forward does not end the period in which new records are read back. */
+  /** Compared with the age of the journal, so that a wall clock that is set forward does not end the read-back period. */
   const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
     else events?.failed(failure)
   })
   const { ask } = availability
-  /** Commits an empty group, whose result goes to `availability`. */
+  /** Commits an empty group. The result of the commit updates `availability`. */
   let probe = (): void => undefined
   const lease = await takeLease({
     ...{ store, clock, leaseMs, identity: processes.own },
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
-      // Clients are turned away after a failed commit, so without this probe nothing would be written and the recovery go unnoticed.
+      // After a failed commit the adapter rejects requests, so no write would show that the store works again. The probe is such a write.
       if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
@@ -166,7 +169,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
     const committed = await commitUnderLease(operations, gate)
     if (committed.ok || committed.error.kind !== 'expired') return committed
-    // Others declared this instance dead, so batches that begin from now on belong to a new number.
+    // Other instances declared this instance dead. Batches that begin from now on belong to a new lease.
     try {
       await lease.renew()
     } catch (error) {
@@ -198,7 +201,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     take: () => group.submit({ kind: 'takeOver' }, timeoutMs),
   })
   const recordAnswered = (batches: readonly number[]): void => {
-    // If the write fails, a resend of the batch is recognised and its client gets the stored answer.
+    // If this write fails, a resend of the batch is recognised, and the client gets the stored reply.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
   probe = () => recordAnswered([])
@@ -210,7 +213,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs()))
     await ask(() => kept.refresh())
   }
-  // If the write fails, the journal seems younger and recognises batches for longer.
+  // If this write fails, the journal appears younger than it is, and recognises batches for longer.
   const storeAge = (): Promise<void> => ask(() => ageing.save())
   let answered: number[] = []
   let cancelFlush: (() => void) | undefined
@@ -257,10 +260,9 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
       cancelFlush ??= clock.after(FLUSH_ANSWERED_MS, flushAnswered)
     },
     begin: async (batch) => {
-      // Comes first in the same group: this batch may retire batches that were answered before it arrived.
+      // Records the answers earlier in the same group, because this batch may retire batches that were answered before it arrived.
       flushAnswered()
-      // If the caller gets `ADP_OUTCOME_UNKNOWN` for a durable batch, the batch is found as abandoned, so it keeps its place before newer
-      // ones.
+      // A durable batch whose caller gets `ADP_OUTCOME_UNKNOWN` is found as abandoned. The batch keeps its place before newer batches.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)
@@ -311,7 +313,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     renewLease: async () => {
       try {
         await lease.renew()
-        // The first renewal may have been sent before this process was suspended.
+        // This process may have been suspended after the first renewal was sent.
         if (!lease.holds()) await lease.renew()
       } catch (error) {
         availability.failed(store.toStoreError(error), 'query')

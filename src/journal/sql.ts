@@ -5,7 +5,7 @@ import type { Dialect } from './schema.ts'
 /** A value of a statement. A list of numbers is passed as JSON. */
 export type Value = number | string | null | Uint8Array
 
-/** Rows that a statement reads as its table `u`. Such a statement has no other parameters. */
+/** Rows that a statement reads as its table `u`. A statement with such rows has no other parameters. */
 export type Rows = readonly object[]
 
 export type StatementValues = readonly [Rows] | readonly Value[]
@@ -14,22 +14,22 @@ export type RunStatement = <Row>(name: StatementName, ...values: StatementValues
 
 export type StatementName = keyof ReturnType<typeof createStatements>
 
-/** Maximum number of batches of one owner and ids that are examined: those with the same content first, then the newest. */
+/** Maximum number of batches of one owner and ids that are examined: first the batches with the same content, then the newest. */
 export const MAX_SAME_IDS = 100
 
-/** More than the number of records in any batch: a body with this many would exceed every limit. */
+/** A number above the number of records in any batch, because a body with so many records would exceed every size limit. */
 const POSITIONS = 16_777_216
 
 /**
- * The differences between the databases.
+ * The SQL that differs between the two databases.
  *
- * `rows`: the rows of a statement as table `u`. SQLite runs the statement once per row with a parameter per column, since reading columns
- * from JSON takes several times as long. PostgreSQL gets all rows as one JSON text. `elements`: the elements of a JSON array as table
- * `e`, with columns `value` and `n`, counted from 0. `update`: `set` may name columns of `u`.
+ * `rows`: the rows of a statement as table `u`. SQLite runs the statement once per row with a parameter per column, because reading columns
+ * from JSON takes several times as long. PostgreSQL gets all rows as one JSON text. `elements`: the elements of a JSON array as table `e`,
+ * with columns `value` and `n`, counted from 0. `update`: an update from `u`, whose columns `set` may name.
  *
- * `lookup`: for each row of `outer`, the matching rows of a table. `isListed`: true if a column is among the numbers of a list.
- * PostgreSQL plans its statements while the tables are nearly empty, when a scan of a whole table seems as cheap as a search for each
- * row. Both are written so that it can only search.
+ * `lookup`: for each row of `outer`, the matching rows of a table. `isListed`: a condition that a column is among the numbers of a list.
+ * PostgreSQL plans its statements while the tables are nearly empty, when a scan of a whole table seems as cheap as an index search for
+ * each row. Both are written so that PostgreSQL can only search the index.
  */
 const dialects = {
   sqlite: {
@@ -83,7 +83,7 @@ export const isOpen = (alias = ''): string => `${alias}state = ${stateCodes.open
 export const isOnV2 = (batch: string): string =>
   `exists (select 1 from journal_batches s where s.id = ${batch} and s.on_v2 = 1)`
 
-/** Returns SQL that is true for an open batch of a dead instance. `instance` is the asking instance. */
+/** Returns SQL that is true for an open batch of a dead instance. `instance` is the number of the instance that asks. */
 export const isOrphaned = (instance: string): string =>
   `open > 0 and instance <> ${instance} and instance not in (select id from journal_instances where lost = 0)`
 
@@ -93,7 +93,7 @@ const placeOf = (alias: string): string => `${alias}batch * ${POSITIONS} + ${ali
 export const fromPlace = (place: string, batch: string, position: string): string =>
   `${place} / ${POSITIONS} as ${batch}, ${place} % ${POSITIONS} as ${position}`
 
-/** Returns SQL for the place of the newest active record of a key that meets a condition: one step in an index. */
+/** Returns SQL for the place of the newest active record of a key that meets a condition. The search takes one step in an index. */
 export const newestOf = (key: string, condition: string): string =>
   `(select ${placeOf('o.')} from journal_records o where o.key = ${key} and o.active = 1 and ${condition}
     order by o.batch desc, o.position desc limit 1)`
@@ -101,7 +101,7 @@ export const newestOf = (key: string, condition: string): string =>
 export function createStatements(dialect: Dialect) {
   const { rows, update, elements, lookup, isListed } = dialects[dialect]
   const names = batchColumns.map(nameOf).join()
-  // Uses subqueries for each state instead of "exists": each takes one step in the index and reads no other active records.
+  // Uses one subquery per state, because each subquery takes one step in the index. With "exists" the database may read other active records.
   const hasOlder = [...supersededCodes.keys()]
     .map(
       (code) => `(select 1 from journal_records o where o.key = r.key and o.active = 1 and o.state = ${code}
@@ -122,7 +122,7 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    // Counts the group, reserves numbers for batches, and tells whether others have declared this instance dead.
+    // Counts the group, reserves numbers for its batches, and returns null as `instance` if other instances declared this instance dead.
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1
@@ -131,7 +131,7 @@ export function createStatements(dialect: Dialect) {
         (select value from journal_meta where name = 'identity') as identity,
         (select received_ms from journal_batches order by id desc limit 1) as "latestMs"`,
     findMarker: 'select marker from journal_commits where slot = $1',
-    // Ranks batches with the same content first, so that other batches with the same ids cannot hide them.
+    // Ranks batches with the same content first, so that other batches with the same ids cannot push them out of the limit.
     sameIds: `select * from (
         select u.n, b.id as batch, b.on_v2 as "onV2", b.content, b.received_ms as "receivedMs", b.age_ms as "ageMs", b.open, b.answered,
           row_number() over (partition by u.n order by case when b.content = u.content then 0 else 1 end, b.id desc) as rank
@@ -165,7 +165,7 @@ export function createStatements(dialect: Dialect) {
       outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join(),
       'r.batch = u.batch and r.position = u.position',
     ),
-    // Ends the active records of a key that are in one state and older than a place.
+    // Ends those active records of a key that are in the state `old` and older than the given place.
     supersede: `update journal_records as r set state = x.next, active = 0, retry = null, reason = coalesce(x.why, r.reason),
         superseded = 1, mark = null, settled_ms = x.ms
       from (select o.batch as b, o.position as p, u.next, u.reason as why, u.settled_ms as ms
@@ -184,7 +184,7 @@ export function createStatements(dialect: Dialect) {
           'o.key = u.key and o.active = 1 and o.state = u.old and (o.batch, o.position) < (u.batch, u.position)',
         )}) x
       where r.batch = x.b and r.position = x.p returning batch`,
-    // Keeps the previous outcome, so that it can be read while the record is open.
+    // Leaves the previous outcome in the row, so that it can be read while the record is open again.
     reopen: `update journal_records set state = ${stateCodes.open}, attempts = attempts + 1
       where batch = $1 and ${isListed('position', '$2')}`,
     changeCounts: update(

@@ -4,17 +4,17 @@ import { AdapterError } from '../errors.ts'
  * The reason why a group was not made durable.
  *
  * `transient`: nothing was stored, and the group can be retried. `doubtful`: the connection was lost during the commit. `refused`: the
- * data cannot be stored at all. `expired`: another instance declared this one dead. `internal`: the database does not understand a
- * statement, so a retry fails again. `damaged`: the database is not the one that this journal has written.
+ * database cannot store the data at all. `expired`: another instance declared this instance dead. `internal`: the database does not
+ * understand a statement, so a retry fails again. `damaged`: the database is not the database that this journal wrote.
  */
 export interface StoreError {
   readonly kind: 'transient' | 'doubtful' | 'refused' | 'expired' | 'internal' | 'damaged'
-  /** The reason for the operator, without any value, such as `the disk is full`. */
+  /** The reason for the operator, such as `the disk is full`. Never contains a value of a record. */
   readonly message: string
   readonly cause?: unknown
-  /** True if other transactions were in the way and the store itself works. */
+  /** True if other transactions caused the failure and the store itself works. */
   readonly contended?: boolean
-  /** What an operator can do, in sentences, if more is known than the message says. */
+  /** What an operator can do, in whole sentences. `undefined` if `message` already says enough. */
   readonly remedy?: string
 }
 
@@ -48,7 +48,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
   )
 }
 
-/** Creates the error of a damaged row. `what` names the kind of row and the batch. */
+/** Creates the error of a damaged row. `what` names the kind of the row and the batch. */
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
@@ -60,7 +60,7 @@ export function damagedRow(what: string, cause?: unknown): AdapterError {
 export const isDamagedBatch = (error: unknown): boolean =>
   error instanceof AdapterError && error.code === 'ADP_JOURNAL_DAMAGED' && error.details[0]?.target === 'row'
 
-/** Returns the damage that an error reports, or `undefined` if it reports none. Understands errors sent by another thread. */
+/** Returns the damage that an error reports, or `undefined` if it reports no damage. Also reads errors that another thread sent. */
 export function damageOf(error: unknown): string | undefined {
   if (error instanceof AdapterError)
     return error.code === 'ADP_JOURNAL_DAMAGED' ? error.details[0]?.message : undefined
@@ -74,7 +74,7 @@ export const REFUSES = 'the database refuses it'
 const sqliteMistake: Meaning = ['internal', 'internal error: SQLite does not take a statement']
 const sqliteRefusal: Meaning = ['refused', REFUSES]
 
-/** Meanings of SQLite's result codes (sqlite.org/rescode.html). An extended code is looked up before its primary code. */
+/** Maps SQLite's result codes (sqlite.org/rescode.html) to their meanings. An extended code is looked up before its primary code. */
 const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: string]>> = {
   // ERROR, MISUSE and RANGE: the statement or its parameters do not fit the tables or this version of node:sqlite.
   1: sqliteMistake,
@@ -90,7 +90,7 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
     'the file cannot be opened',
     'Check its path, and that the user of the adapter may write its folder; serve creates a journal that is not there.',
   ],
-  // Neither free space nor waiting repairs these: the content of the file is not SQLite's.
+  // Neither free space nor waiting repairs these errors, because the file does not contain what SQLite wrote.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
   // IOERR_SHORT_READ: the file ends before its last page.
@@ -103,7 +103,7 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
   20: sqliteRefusal,
 }
 
-/** Returns the meaning of an error of node:sqlite. Understands errors sent by another thread, which lose their own members. */
+/** Returns the meaning of an error of node:sqlite. Also reads errors that another thread sent, which lack their own members. */
 export function toSqliteError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }

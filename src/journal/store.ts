@@ -12,23 +12,23 @@ export interface Group {
   /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
   readonly ageMs: number
-  /** Batches that began at this age or earlier are no longer recognised, if the wall clock agrees. */
+  /** Batches that began at this age of the journal or earlier are no longer recognised, if the wall clock agrees. */
   readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
-  /** The store passes this gate immediately before it commits. */
+  /** The gate of the group. The store passes the gate immediately before it commits. */
   readonly gate: CommitGate
 }
 
 export interface StoreSecrets {
   readonly salt: Uint8Array
-  /** The key that encrypts content, or `undefined` if nothing is encrypted. */
+  /** The key that encrypts content, or `undefined` if the journal has no keys. */
   readonly key: JournalKey | undefined
   readonly mark: HighWaterMark
   readonly replayForMs: number
   readonly process: string
 }
 
-/** Runs work in a transaction while no other instance changes batches or records. */
+/** Runs work in a transaction. No other instance changes batches or records until the transaction ends. */
 export type Exclusively = <Result>(
   work: (transaction: Transaction<JournalTables>) => Promise<Result>,
 ) => Promise<Result>
@@ -37,23 +37,23 @@ export interface Store {
   readonly dialect: Dialect
   /** The address of the database without its password. */
   readonly place: string
-  /** Serves all queries that are not part of handling a record. Rejects with the errors of the driver. */
+  /** The database, for all queries that are not part of handling a record. Queries reject with the errors of the driver. */
   readonly db: Kysely<JournalTables>
   readonly exclusively: Exclusively
-  /** The mark file, or `undefined` if the mark is kept only in memory. */
+  /** The mark file, or `undefined` if the store keeps the mark only in memory. */
   readonly markFile: MarkFilePlace | undefined
   /**
-   * Returns the damage that shows without reading the whole file, or `undefined` if none shows. Must be called before `db` is used. Throws
-   * `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
+   * Returns damage that is visible without reading the whole file, or `undefined` if none is visible. Must be called before `db` is used.
+   * Throws `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>
-  /** Reads the whole file and returns its damage, or `undefined` if there is none. */
+  /** Reads the whole file and returns its damage, or `undefined` if the file is not damaged. */
   checkIntegrity(): Promise<string | undefined>
-  /** Returns SQL for the clock that leases are measured by, in milliseconds. */
+  /** Returns SQL for the clock by which leases are measured, in milliseconds since the epoch. */
   nowMs(): RawBuilder<number>
   /** Prepares commits. Must be called once, before the first `commit`. */
   prepare(secrets: StoreSecrets): Promise<void>
-  /** Makes a group durable as a whole or not at all. Never rejects. */
+  /** Makes a group durable, either all its operations or none. Never rejects. */
   commit(group: Group): Promise<Committed>
   toStoreError(error: unknown): StoreError
   close(): Promise<void>

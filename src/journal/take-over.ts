@@ -25,17 +25,17 @@ interface InstanceRow extends ProcessIdentity {
 
 interface Sighting {
   readonly leaseUntil: number
-  /** When this value was first observed, by the monotonic clock. */
+  /** When this instance first observed `leaseUntil`, by the monotonic clock. */
   readonly sinceMs: number
 }
 
 /**
- * Creates the function that takes over batches with open records whose instance is dead. An instance is dead if its process does not
- * exist, if it released its lease, or if it was observed not to renew its lease for too long. Resolves with the batches, oldest first;
- * `after` lists every open record.
+ * Creates the function that takes over batches with open records whose instance is dead. An instance is dead if its process no longer
+ * exists, if it released its lease, or if it has not renewed its lease for too long. Resolves with the batches, oldest first; `after` has
+ * every open record.
  *
- * This instance measures with its own monotonic clock how long a lease stays unchanged, and compares times written by others only for
- * equality. A wall clock that is set forward therefore ends no lease, and one that is set back extends none.
+ * This instance measures with its own monotonic clock how long a lease stays unchanged, and compares times that other instances wrote only
+ * for equality. A wall clock that is set forward therefore ends no lease, and a wall clock that is set back extends no lease.
  */
 export function createTakeOver({
   store,
@@ -44,7 +44,7 @@ export function createTakeOver({
   take,
 }: TakeOverOptions): (instance: number) => Promise<readonly TakenOver[]> {
   let sightings = new Map<number, Sighting>()
-  /** Returns true if there are batches to take over. */
+  /** Marks dead instances. Returns true if there are batches to take over. */
   const watch = (instance: number): Promise<boolean> =>
     store.exclusively(async (db) => {
       const { rows: all } = await sql<InstanceRow>`select id, host, boot, pid, started,
@@ -64,7 +64,7 @@ export function createTakeOver({
         if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
-      // The own lease has expired: batches taken over now would have no owner.
+      // The lease of this instance has expired, so batches taken over now would have no owner.
       if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {
@@ -72,7 +72,7 @@ export function createTakeOver({
         for (const one of gone[kind]) {
           const change =
             kind === 'lost' ? sql`update journal_instances set lost = 1` : sql`delete from journal_instances`
-          // The instance may have renewed its lease since it was read.
+          // The condition on `lease_until` spares an instance that has renewed its lease since the row was read.
           await sql`${change} where id = ${one.id} and lease_until = ${one.leaseUntil}`.execute(db)
         }
       }
@@ -83,7 +83,7 @@ export function createTakeOver({
   return async (instance) => {
     if (!(await watch(instance))) return []
     const { lease, batches } = await take()
-    // The records are read after the commit, so that others can commit meanwhile. Batches that this read misses are found as abandoned.
+    // Reads the records after the commit, so that other instances can commit meanwhile. If this read fails, `findAbandoned` finds the batches.
     return readOpen(store.db, lease, batches)
   }
 }
@@ -99,12 +99,15 @@ async function readOpen(
   return batches
 }
 
-/** Returns batches that were unattended at the previous call already, once all journal calls made before it have ended. */
+/**
+ * Creates `Journal.findAbandoned`. A batch is returned if it was already unattended at the previous call and all journal calls made before
+ * that have ended.
+ */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,
 ): (instance: number, isAttended: (batch: number) => boolean) => Promise<readonly TakenOver[]> {
-  /** Unattended batches, with the number of journal calls that had been made when they were first seen. */
+  /** Maps each unattended batch to the number of journal calls that had been made when the batch was first seen. */
   let candidates = new Map<number, number>()
   return async (instance, isAttended) => {
     const { rows } = await sql<{ id: number }>`select id from journal_batches

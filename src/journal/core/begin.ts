@@ -4,7 +4,7 @@ import { packAnswers } from '../seal.ts'
 import { MAX_SAME_IDS } from '../sql.ts'
 import { type BatchRows, type ByKey, bytesOf, type ChangeContext, move, toReason } from './rows.ts'
 
-/** A row of a batch that has the same ids as another. */
+/** An earlier batch that has the same ids as the arriving batch. */
 export interface SameIds {
   readonly batch: number
   readonly onV2: number
@@ -16,7 +16,7 @@ export interface SameIds {
   readonly answered: number
 }
 
-/** A batch to begin, with the hashes of its records' keys. */
+/** A batch to begin, with the hashed keys of its records. */
 export interface Beginning {
   readonly batch: NewBatch
   readonly hasRoom: boolean
@@ -24,13 +24,13 @@ export interface Beginning {
 }
 
 interface BeginRows {
-  /** For each beginning, the batches with its owner and ids that are not retired, newest first. */
+  /** For each beginning, the batches that have the same owner and ids and are not retired, newest first. */
   readonly sameIds: readonly (readonly SameIds[])[]
   readonly lastBatch: number
-  /** When the newest batch was received, in milliseconds since the epoch, or 0 if there is none. */
+  /** When the newest batch was received, in milliseconds since the epoch, or 0 if the journal has no batch. */
   readonly latestMs: number
   readonly newestOpen: ByKey
-  /** The batch that the only beginning replaces, or `undefined` if it replaces none or that batch is no longer stored. */
+  /** The batch that the only beginning replaces, or `undefined` if the beginning replaces no batch or the journal no longer stores the batch. */
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
 
@@ -56,7 +56,7 @@ export function begin(
     if (newer !== undefined)
       return { kind: 'known', batch: batch.replacesBatch ?? 0, running: false, side: 'v2', ...others, newer }
     if (known === undefined && !hasRoom) return 'full'
-    // A newcomer does not change what is stored for its owner until its credentials are accepted.
+    // A batch of a newcomer does not change what is stored for the owner until the newcomer's credentials are accepted.
     const isNewcomer = batch.newcomer === true
     if (!isNewcomer) {
       for (const one of answered) retired.add(one)
@@ -64,7 +64,7 @@ export function begin(
     }
     if (known !== undefined) return known
     lastBatch += 1
-    // Times of receipt never run backwards, even if a clock does: a later mark never has an earlier time.
+    // Times of receipt never run backwards, even if a clock does. A later mark must not have an earlier time.
     latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
     const open = batch.records.filter(({ refused }) => refused === undefined).length
     const own = {
@@ -84,8 +84,9 @@ export function begin(
 }
 
 /**
- * Returns the open or unknown records that are newer than the replaced batch and have its keys: the new batch would be sent after them. The
- * list is empty if newer records were confirmed. Returns `undefined` if there are none, or if the numbers of records differ.
+ * Returns the open or unknown records that are newer than the replaced batch and have the same keys. The new batch must not be sent after
+ * these records. The list is empty if newer records were confirmed. Returns `undefined` if there are no newer records, or if the numbers of
+ * records differ.
  */
 function newerThan(
   replaced: BeginRows['replaced'],
@@ -139,7 +140,7 @@ function insert(
   move(changes, partner, undefined, stateCodes.refused, records.length - open)
 }
 
-/** Returns the nearest older open record of each key, by position. Records of one key share one list. */
+/** Returns, by position, the nearest older open record of the same key. Records of one key share one list. */
 function predecessorsOf(
   number: number,
   { batch: { records }, keys }: Beginning,
@@ -166,11 +167,14 @@ interface Arrival {
   readonly others: Pick<KnownBatch, 'earlier' | 'isCut'>
   /** True if an earlier batch has the same ids but different bytes. */
   readonly idsReused: boolean
-  /** Batches that are no longer recognised: this one replaces them, or their client got the reply and then reused their ids. */
+  /**
+   * Batches that the journal no longer recognises: the arriving batch replaces them, or their client received the reply and then reused
+   * their ids.
+   */
   readonly retired: readonly number[]
 }
 
-/** Decides whether an arriving batch is new. `earlier` lists the batches of its owner and ids that are not retired, newest first. */
+/** Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired, newest first. */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,
@@ -188,7 +192,7 @@ function judgeArrival(
   const found = same.find((one) => !isReplaced(one) && mayAnswer(one))
   const latest = found?.batch ?? replacesBatch
   const begunForV2 = same.filter((one) => one.onV2 === 1 && one.batch !== latest)
-  // Returns true if the client received the answer to this batch or to a later one with the same bytes.
+  // Returns true if the client received the reply to this batch or to a later batch with the same bytes.
   const isAnswered = (one: SameIds): boolean =>
     others.some(
       ({ answered, batch, content: own }) => answered === 1 && batch >= one.batch && own === one.content,

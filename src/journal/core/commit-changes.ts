@@ -43,18 +43,21 @@ const json = (list: readonly (number | string)[]): string => JSON.stringify(list
 
 interface OpeningRow {
   readonly commits: number
-  /** The commit count of the slot in which this process last committed. */
+  /** The commit count in the slot of this process's last commit. */
   readonly before: number | null
   readonly beforeMarker: string | null
   /** The highest batch number, including those reserved for this group. */
   readonly lastBatch: number
-  /** Null if others declared the instance dead, or if an older copy of the database assigned its number again. */
+  /** Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance again. */
   readonly instance: number | null
   readonly identity: string
   readonly latestMs: number | null
 }
 
-/** Makes the changes of a group, whose operations have no order, in an exclusive transaction. `marker` names the group. */
+/**
+ * Creates the function that makes the changes of a group in an exclusive transaction. The operations of a group have no order. `marker`
+ * names the group.
+ */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,
@@ -112,7 +115,7 @@ export function createCommitChanges(
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
       const context = createContext()
       if (operation.kind === 'begin') {
-        // Reads rows of its own, because the operations before it may be newer than the batch that it replaces.
+        // Reads its own rows, because the operations before this one may be newer than the batch to replace.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         addBegun([operation], begin(context, own, { ...last, ...rows }))
@@ -130,7 +133,7 @@ export function createCommitChanges(
   }
 }
 
-/** Returns to the event loop between batches. */
+/** Hashes the keys of all records. Returns to the event loop after every `RECORDS_PER_TURN` records. */
 async function hashAll(
   begins: readonly OperationOf<'begin'>[],
   hashKeys: HashKeys,
@@ -250,7 +253,7 @@ async function reopenFrom(
   return reopen(context, operation, rows, opened, toByKey(older))
 }
 
-/** Sends the statements to the database one after another without waiting for their results. */
+/** Writes all changes. Sends the statements to the database one after another, without waiting for the results of earlier statements. */
 async function writeRows(
   run: RunStatement,
   { changes, instance }: ChangeContext,
@@ -262,7 +265,7 @@ async function writeRows(
   const written: Promise<unknown>[] = []
   const write = (name: StatementName, ...values: StatementValues): void => {
     const ended = run(name, ...values)
-    // `Promise.all` below reports the first failure. This handler keeps the failures that follow from it from counting as unhandled.
+    // `Promise.all` below reports the first failure. The later failures are consequences, and this handler keeps them from counting as unhandled.
     ended.catch(() => undefined)
     written.push(ended)
   }

@@ -8,7 +8,7 @@ export interface ChangeContext {
   readonly nowMs: number
   readonly replayForMs: number
   readonly ageMs: number
-  /** Batches that began at a later age are recognised regardless of the wall clock. */
+  /** Batches that began at a later age are recognised whatever the wall clock shows. */
   readonly forgottenAgeMs: number
   readonly hasKey: boolean
   readonly changes: Changes
@@ -21,9 +21,9 @@ export interface BatchRow {
   readonly instance: number
   readonly open: number
   readonly onV2: number
-  /** 1 while the credentials of the batch have not been accepted. */
+  /** 1 until V3 or V2 accepts the credentials of the batch, then 0. */
   readonly newcomer: number
-  /** The batches to retire once the credentials are accepted, as a JSON array. */
+  /** The batches to retire once the credentials are accepted, as a JSON array of numbers. */
   readonly retires: string
 }
 
@@ -41,7 +41,7 @@ export interface BatchRows {
   readonly records: readonly RecordRow[]
 }
 
-/** The nearest record of each key that has one. */
+/** The nearest record of each key. Keys without such a record are absent. */
 export type ByKey = ReadonlyMap<string, RecordRef>
 
 export interface OutcomeRow extends RecordRef {
@@ -55,25 +55,25 @@ export interface OutcomeRow extends RecordRef {
   readonly settled_ms: number
 }
 
-/** New credentials replace stored ones. */
+/** Content to encrypt and store. New credentials replace the stored credentials of the batch. */
 export interface Blob extends SealedFor {
   readonly plain: Uint8Array
 }
 
 export interface Changes {
   readonly batches: Readonly<Record<string, string | number | null>>[]
-  /** All records of new batches are written as open. */
+  /** The records of new batches, which are all written as open. */
   readonly records: { readonly batch: number; readonly keys: readonly string[] }[]
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
-  /** Positions of active records that are reopened, by batch. */
+  /** Positions of the active records to reopen, by batch. */
   readonly reopened: Map<number, readonly number[]>
   readonly counts: Map<number, { open: number; active: number }>
   readonly retired: number[]
   /** Batches whose credentials were accepted. */
   readonly accepted: number[]
   readonly forgotten: number[]
-  /** Changes to the totals of a partner, indexed by the codes of the states. */
+  /** Changes to the totals of each partner, indexed by the codes of the states. */
   readonly totals: Map<string, number[]>
 }
 
@@ -90,7 +90,7 @@ export const noChanges = (): Changes => ({
   totals: new Map(),
 })
 
-/** Counts `n` records of a partner in state `to`. They leave state `from`, or are new if `from` is `undefined`. */
+/** Moves `n` records of a partner from the total of state `from` to the total of state `to`. With `from` undefined, the records are new. */
 export function move(
   { totals }: Changes,
   partner: string,
@@ -111,14 +111,14 @@ export function count({ counts }: Changes, batch: number, open: number, active: 
 
 const MAX_REASON = 200
 
-/** Sanitises a reason, which may be a code from the service: PostgreSQL rejects NUL characters and lone surrogates. */
+/** Removes characters that PostgreSQL rejects (NUL and lone surrogates) from a reason, which may be a code from the service. */
 export const toReason = (reason: string | undefined): string | null =>
   reason?.replaceAll('\u0000', '').slice(0, MAX_REASON).toWellFormed() ?? null
 
 export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
   one.batch > other.batch || (one.batch === other.batch && one.position > other.position)
 
-/** Estimated size of the rows of a batch and of a record, without the request. */
+/** Estimated sizes of the rows of one batch, without its request, and of one record. */
 const BYTES_PER_BATCH = 4_096
 const BYTES_PER_RECORD = 128
 

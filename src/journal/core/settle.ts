@@ -20,11 +20,11 @@ export interface SettledRecord extends RecordRef {
   readonly reason: string | null
   readonly key: string
   readonly hasOlder: number | boolean
-  /** True if V2 may have received a newer record of its key that is not read back again. */
+  /** True if V2 may have received a newer record of the same key, which will not be read back again. */
   readonly isSuperseded: number | boolean
 }
 
-/** A record that supersedes all older records of its key. */
+/** A record that supersedes all older records of the same key. */
 export interface Superseding extends RecordRef {
   readonly key: string
 }
@@ -37,9 +37,9 @@ export interface SettleRows {
 type Settle = OperationOf<'settle'>
 
 /**
- * Settles records, each operation as a whole or not at all. Returns the records that supersede older ones of their keys. A record that may
- * have been applied but is never read back, such as any record sent to V2, also supersedes: otherwise an older record could be posted over
- * it.
+ * Settles records. Each operation takes effect completely or not at all. Returns the records that supersede older records of the same keys.
+ * A record that may have been applied but is never read back, such as any record sent to V2, also supersedes; otherwise an older record
+ * could be posted over its mark.
  */
 export function settle(
   context: ChangeContext,
@@ -63,8 +63,9 @@ export function settle(
 }
 
 /**
- * Settles one record. Repeating an outcome after a lost answer is not an error. Returns `lost` for a different outcome, and for an instance
- * that no longer owns the batch: the other instance may have worded the same outcome differently.
+ * Settles the records of one operation. A repeated outcome is not an error, because the result of the first attempt may have been lost.
+ * Returns `lost` for a different outcome. Also returns `lost` if this instance no longer owns the batch, because the new owner may have
+ * stored another reason for the same outcome.
  */
 function settleOne(
   { instance, nowMs, changes }: ChangeContext,
@@ -109,8 +110,9 @@ function settleOne(
 }
 
 /**
- * Ends the active records among these that a newer record of their key supersedes, each once. The newer record was settled with them or,
- * if V2 may have received it, before. Returns the newest superseding record of each key that has older records.
+ * Ends those of the settled records that are active and superseded by a newer record of the same key. The newer record was settled in the
+ * same group or, if V2 may have received the newer record, before. Returns the newest superseding record of each key that has older
+ * records.
  */
 function supersede(
   { changes }: ChangeContext,
@@ -146,7 +148,7 @@ function supersede(
   )
 }
 
-/** Returns the reason that a superseded record gets, or null if the record keeps its own. */
+/** Returns the new reason of a superseded record, or null if the record keeps its reason. */
 export const reasonOfSuperseded = (state: number, next: number): string | null =>
   next === state ? null : 'superseded'
 
@@ -157,7 +159,7 @@ function toNumbers(list: string): readonly number[] {
 
 const NONE: readonly RecordRef[] = []
 
-/** Returns the active records of a batch that may be reopened because no newer record of their key prevents it. */
+/** Returns the active records of a batch that may be reopened, because no newer record of the same key prevents reopening. */
 export function chooseReopened(
   { instance }: ChangeContext,
   { batch, positions }: OperationOf<'reopen'>,
@@ -179,7 +181,7 @@ export function firstOfKeys(records: readonly RecordRow[]): readonly RecordRow[]
 
 /**
  * Reopens these records and assigns their batch to this instance. `older` has the nearest older open record of each key. Reopened records
- * do not wait for each other: all records of one key wait for the same older one.
+ * do not wait for each other: all records of one key wait for the same older record.
  */
 export function reopen(
   { instance, hasKey, changes }: ChangeContext,
@@ -210,13 +212,16 @@ export function reopen(
   }
 }
 
-/** Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may be applied or another run has it. */
+/**
+ * Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record of the batch may be applied, or if
+ * another run has the batch.
+ */
 export function forget(
   { instance, changes }: ChangeContext,
   { batch, open, lease }: OperationOf<'forget'>,
   rows: BatchRows | undefined,
 ): 'done' | 'lost' {
-  // The batch is already deleted: the response to an earlier attempt was lost.
+  // The batch is already deleted: an earlier attempt succeeded, but its response was lost.
   if (rows === undefined) return 'done'
   const isOwn = rows.batch.instance === instance && lease === instance
   const isWithoutOutcome = rows.records.every(

@@ -8,42 +8,42 @@ import { memberOf } from '../store-error.ts'
 interface PoolOptions {
   /** The timeout for a connection and for a statement, in milliseconds. */
   readonly timeoutMs: number
-  /** Maximum number of connections. Default 8, which one instance uses for groups and queries. */
+  /** Maximum number of connections. Default 8, which is enough for the groups and queries of one instance. */
   readonly connections?: number
-  /** The name in the server's list of connections. Default `markbridge`. */
+  /** The name that the server's list of connections shows. Default `markbridge`. */
   readonly name?: string
-  /** Settings that are added to those of a journal or replace them. */
+  /** Settings that are added to the journal's settings or replace them. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
 /** Settings of each connection. They override the defaults of the role and the database, and the options of the URL. */
 const SETTINGS = {
-  // A commit is on the disk before it returns.
+  // A commit returns only once it is on the disk.
   synchronous_commit: 'on',
-  // A transaction sees what others committed while it waited for a lock.
+  // After waiting for a lock, a transaction sees what other transactions committed meanwhile.
   default_transaction_isolation: "'read committed'",
-  // Plans are cached per connection and made while the tables are nearly empty. The planner would then scan or hash whole tables, which
-  // takes longer with every batch until the server analyses them. Every frequent query of the journal has an index.
+  // Plans are cached per connection, and made while the tables are nearly empty. The planner would then scan or hash whole tables, which
+  // takes longer with every batch until the server analyses the tables. Every frequent query of the journal has an index.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
-  // Plans that still scan count as expensive and would be compiled.
+  // Plans that still need a scan count as expensive, and PostgreSQL would compile them each time.
   jit: 'off',
 }
 
-/** Parameters of a URL that would override those of the journal. */
+/** URL parameters that would override the journal's own parameters. */
 const OWN_PARAMETERS = ['query_timeout', 'idle_in_transaction_session_timeout', 'application_name']
 const TLS_FILES = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' } as const
 
 /**
- * Creates the connection pool of a journal, or of other data in its database. No statement waits longer than `timeoutMs`. The server ends
- * a transaction whose client has gone away, because the transaction may hold the lock that every change of a batch needs. Throws
+ * Creates the connection pool of a journal, or of other data in its database. No statement waits longer than `timeoutMs`. The server ends a
+ * transaction whose client has disappeared, because the transaction may hold the lock that every change of a batch needs. Throws
  * `ADP_CONFIGURATION` for a URL that cannot be used.
  */
 export function connectPostgres(url: string, options: PoolOptions): Pool {
   const { timeoutMs, connections = 8, name = 'markbridge' } = options
   const parsers = new TypeOverrides()
-  // Counts, numbers and times are far below 2^53, but pg returns bigint as text.
+  // `pg` returns bigint as text. All counts, numbers and times of the journal are far below 2^53.
   parsers.setTypeParser(types.builtins.INT8, Number)
   const own = { idle_in_transaction_session_timeout: timeoutMs * 2, ...options.settings }
   const settings = Object.entries({ ...SETTINGS, ...own }).map(
@@ -56,21 +56,22 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
     keepAlive: true,
-    // The statements of a group are sent without waiting for each other.
+    // Sends the statements of a group without waiting for earlier results.
     pipeline: true,
-    // The `options` of the URL would override startup parameters, and a pooler may ignore them.
+    // Settings are sent as a query, because the `options` of the URL would override startup parameters, and a pooler may ignore startup parameters.
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // A broken connection is replaced, and its user learns of the failure from the query. It may break between two queries.
+  // The pool replaces a broken connection. A query on the connection reports the failure, so these events, which also come between two
+  // queries, need no handling.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
 /**
  * Converts a URL to the connection options of `pg`. Certificate files are read once here: `pg` would read them for each connection, and a
- * missing file would end the process. With `sslmode`, certificates are checked unless it is `disable` or `no-verify`. `pg` does the same
- * and prints a warning about it.
+ * missing file would end the process. With `sslmode`, certificates are checked unless the mode is `disable` or `no-verify`. `pg` behaves in
+ * the same way, but prints a warning.
  */
 function toAddress(url: string): { readonly connectionString: string; readonly ssl?: object | boolean } {
   const address = new URL(url)
@@ -106,13 +107,13 @@ export function placeOf(url: string): string {
   return `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
 }
 
-/** A pooler lends the connection that was returned last, or rotates. One of several attempts reveals it. */
+/** Number of attempts to find a pooler. A pooler lends the connection that was returned last, or rotates, so one of several attempts shows it. */
 const TRIES = 3
 
 /**
- * Checks that each connection leads to one server process. A pooler of transactions or statements lends a server connection to each of
- * them, so that settings are lost and a commit might not be on the disk when it returns. Throws `ADP_CONFIGURATION` and the errors of the
- * driver.
+ * Checks that each connection leads to one server process. A pooler in transaction or statement mode lends a server connection for each
+ * transaction or statement, so that settings are lost and a commit might not be on the disk when it returns. Throws `ADP_CONFIGURATION` and
+ * the errors of the driver.
  */
 export async function expectSessions(pool: Pool): Promise<void> {
   const clients: PoolClient[] = []
@@ -139,7 +140,7 @@ async function serverProcessOf(client: PoolClient): Promise<number | undefined> 
   return rows[0]?.pid
 }
 
-/** Returns true if the error is a protocol violation: a pooler of statements refuses to begin a transaction. */
+/** Returns true if the error is a protocol violation, because a pooler in statement mode refuses to begin a transaction. */
 const isRefusal = (cause: unknown): boolean => memberOf(cause, 'code') === '08P01'
 
 const pooled = (cause?: unknown): AdapterError =>

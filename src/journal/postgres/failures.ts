@@ -5,7 +5,7 @@ const UNREACHABLE = 'the database cannot be reached'
 const PARAMETERS =
   'Check the parameters of journal.url, such as options, against the server, and against a pooler in front of it.'
 
-/** Meanings of SQLSTATE classes and codes (PostgreSQL, appendix A). The first match counts. */
+/** Meanings of SQLSTATE classes and codes (PostgreSQL, appendix A). The first matching entry counts. */
 const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string])[] = [
   ['53100', 'transient', 'the disk of the database is full', 'Make room on its disk.'],
   [
@@ -21,7 +21,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
     'there is no such database',
     'Create it (createdb), or correct its name in journal.url.',
   ],
-  // Errors that an operator can cause and correct: a missing privilege, and a missing table.
+  // An operator can cause and correct these errors: a missing privilege, and a missing table.
   [
     '42501',
     'transient',
@@ -30,7 +30,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ],
   ['42P01', 'transient', REFUSES],
   ['42', 'internal', 'internal error: PostgreSQL does not take a statement'],
-  // Data that the database rejects, and a violated constraint.
+  // The database rejects the data, or the data violates a constraint.
   ['22', 'refused', REFUSES],
   ['23', 'refused', REFUSES],
   [
@@ -54,7 +54,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ['XX00', 'damaged', 'the database is damaged'],
 ]
 
-/** Failures without a code, by the words of the driver. */
+/** Meanings of failures without a code, recognised by the words of the driver. */
 const causes: readonly (readonly [words: RegExp, message: string, remedy: string])[] = [
   [
     /does not support SSL|establishing an SSL connection/,
@@ -77,9 +77,9 @@ export function toPostgresError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
   const code = memberOf(error, 'code')
-  // EPIPE has the form of an SQLSTATE but is not one.
+  // EPIPE has the form of an SQLSTATE, but is an error of Node.js.
   if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
-  // The server ends a connection at its start if it does not know a parameter or rejects its value.
+  // The server closes a new connection if it does not know a parameter or rejects its value.
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
     return {
       kind: 'transient',

@@ -27,11 +27,11 @@ import { toPostgresError } from './failures.ts'
 interface PostgresOptions {
   readonly url: string
   readonly timeoutMs: number
-  /** The path of the mark file, or `undefined` if the mark is kept only in memory. */
+  /** The path of the mark file, or `undefined` if the store keeps the mark only in memory. */
   readonly markFile: string | undefined
 }
 
-/** The lock that every change of batches and records takes, so that batch numbers follow the order of commits in all instances. */
+/** The lock that every change of batches and records takes, so that in all instances the numbers of batches follow the order of commits. */
 const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
@@ -39,7 +39,7 @@ const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 export function createPostgresStore({ url, timeoutMs, markFile: path }: PostgresOptions): Store {
   const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
-  // The first instance on a machine starts without a mark file, because there is nothing to compare the journal with yet.
+  // The first instance on a machine starts without a mark file, because there is no earlier state to compare the journal with.
   const markFile = path === undefined ? undefined : { path, required: false }
   let highWater: HighWater | undefined
   let commit: Store['commit'] | undefined
@@ -80,7 +80,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
   }
 }
 
-/** Creates the folder if it is missing. Throws `ADP_CONFIGURATION`. */
+/** Opens the mark file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION`. */
 function openStateFile(path: string, mark: HighWaterMark): MarkFile {
   try {
     mkdirSync(dirname(path), { recursive: true })
@@ -99,7 +99,7 @@ interface Doubt {
   readonly results: ReadonlyMap<Operation, OperationResult>
 }
 
-/** Creates the function that makes a group durable in one transaction. It never rejects. */
+/** Creates the function that makes a group durable in one transaction. The function never rejects. */
 export function createCommit(
   pool: Pool,
   highWater: HighWater,
@@ -108,14 +108,14 @@ export function createCommit(
   const changeRows = createCommitChanges(secrets, highWater)
   let groups = 0
   let doubt: Doubt | undefined
-  /** Results of operations that turned out to be durable, or whose result can no longer be found out. */
+  /** Results of operations that were found to be durable, or whose result can no longer be found out. */
   const resolved = new WeakMap<Operation, OperationResult>()
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
     const [lastGroup] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
-    // The number of the transaction would not prove this: a server that crashes assigns numbers that never reached its disk again.
+    // The number of the transaction would prove nothing: after a crash the server assigns numbers again that never reached its disk.
     if (lastGroup?.marker === marker) for (const one of results) resolved.set(...one)
-    // Another instance uses the slot now, and recovery finishes the batch if it was begun.
+    // Another instance uses the slot now. Recovery finishes the batch if the batch was stored.
     else if (lastGroup?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined
@@ -137,7 +137,7 @@ export function createCommit(
     }
     const results = new Map(operations.map((one, index) => [one, changed.results[index] ?? 'lost']))
     try {
-      // PostgreSQL answers COMMIT with ROLLBACK if a statement failed before.
+      // PostgreSQL answers COMMIT with ROLLBACK if an earlier statement failed.
       const { command } = await client.query('commit')
       if (command !== 'COMMIT') return { ok: false, error: rolledBack }
     } catch (cause) {
@@ -157,7 +157,7 @@ export function createCommit(
       client.release(!committed.ok && committed.error.kind !== 'expired')
       return committed
     } catch (error) {
-      // Closing the connection rolls back. A connection is not reused after an error.
+      // Closes the connection, which rolls the transaction back. A connection is not used again after an error.
       client?.release(true)
       return { ok: false, error: toPostgresError(error) }
     }
@@ -170,9 +170,9 @@ const runOn =
   async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
     const query = { name: `journal_${name}`, text: statements[name], values: values.map(toParameter) }
     const { rows } = await client.query(query)
-    // Only the caller knows the columns of a statement; no driver can check them.
+    // Only the caller knows the columns of a statement; the driver cannot check them.
     return rows as Row[]
   }
 
-/** Encodes arrays as JSON, because pg would send them as PostgreSQL arrays. */
+/** Encodes arrays as JSON, because `pg` would send them as PostgreSQL arrays. */
 const toParameter = (value: unknown): unknown => (Array.isArray(value) ? JSON.stringify(value) : value)

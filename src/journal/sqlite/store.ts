@@ -26,7 +26,7 @@ export interface ThreadStart {
   readonly busyMs: number
 }
 
-/** A request to the thread. The thread answers requests in their order. */
+/** A request to the thread. The thread answers requests in the order in which they were sent. */
 export type Request =
   | { readonly kind: 'query'; readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly kind: 'prepare'; readonly secrets: StoreSecrets }
@@ -38,22 +38,22 @@ export interface QueryAnswer {
   readonly changes: number | bigint
 }
 
-/** An error that can be sent to another thread, with SQLite's result code or the damage of the journal. */
+/** An error in a form that can be sent to another thread, with SQLite's result code or the damage of the journal. */
 export interface ThreadFailure {
   readonly message: string
   readonly errcode: number
   readonly damage: string | undefined
 }
 
-/** The thread's answer: a `QueryAnswer`, `Committed`, or nothing. */
+/** The thread's response: a `QueryAnswer`, a `Committed`, nothing, or a failure. */
 export type Response = { readonly value: unknown } | { readonly failure: ThreadFailure }
 
 interface SqliteOptions extends ThreadStart {
-  /** Returns milliseconds since the epoch. All processes that share a file share this clock. */
+  /** Returns milliseconds since the epoch. All processes that share the file must use the same clock. */
   readonly wallMs: () => number
 }
 
-/** A file up to this size is read completely in a fraction of a second. */
+/** Maximum size in bytes of a file that is checked at the start. Reading a file of this size takes a fraction of a second. */
 const CHECKED_BYTES = 64 * 1024 * 1024
 
 const WORKER = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
@@ -77,7 +77,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
     place: `sqlite:${path}`,
     db,
     markFile,
-    // In a larger file SQLite detects a damaged page when it reads the page.
+    // Skips the check of a larger file. SQLite still detects a damaged page when it reads the page.
     findDamage: async () => {
       const missing = findMissingFile(path, markFile.path)
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -95,7 +95,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
         return (await ask({ kind: 'commit', group })) as Committed
       } catch (error) {
         const storeError = toSqliteError(error)
-        // The thread has stopped during the commit.
+        // The thread stopped during the commit.
         return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
       } finally {
         unlock()
@@ -122,7 +122,7 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
     : 'its file has broken pages (PRAGMA integrity_check)'
 }
 
-/** Waits for the caller's turn. Resolves with the function that ends it. */
+/** Waits for the caller's turn. Resolves with the function that ends the turn. */
 type Lock = () => Promise<() => void>
 
 /** Creates the lock of the single connection, which groups and transactions use in turn. */
@@ -148,7 +148,7 @@ function createDriver(ask: Ask, lock: Lock): Driver {
   const connection = {
     executeQuery: async <Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { rows, changes } = (await ask({ kind: 'query', sql: text, parameters })) as QueryAnswer
-      // Kysely derives the type of a row from the query; no driver can check it.
+      // Kysely derives the type of a row from the query; the driver cannot check the type.
       return { rows: rows as unknown as Row[], numAffectedRows: BigInt(changes) }
     },
     streamQuery: () => {
@@ -163,7 +163,7 @@ function createDriver(ask: Ask, lock: Lock): Driver {
       unlock = await lock()
       return connection
     },
-    // A writer takes the write lock at the start, because SQLite cannot wait for a lock that a reader requests later.
+    // A writer takes the write lock at the start, because SQLite does not wait for a lock that a reader requests later.
     beginTransaction: (_connection, settings) =>
       exec(settings.accessMode === 'read only' ? 'BEGIN' : 'BEGIN IMMEDIATE'),
     commitTransaction: () => exec('COMMIT'),
@@ -179,8 +179,8 @@ function createDriver(ask: Ask, lock: Lock): Driver {
 }
 
 /**
- * Starts the thread, which opens the file with the first request. Returns the function that sends a request. It rejects with a
- * `ThreadFailure`, or with an error if the thread has stopped. The thread ends after it answers `close`.
+ * Starts the thread, which opens the file at the first request. Returns the function that sends a request. The function rejects with a
+ * `ThreadFailure`, or with an error if the thread has stopped. The thread ends after it has answered `close`.
  */
 function startWorker(start: ThreadStart): Ask {
   const worker = new Worker(WORKER, { workerData: start, execArgv: [], name: 'markbridge-journal' })

@@ -34,7 +34,7 @@ let opened: { readonly database: DatabaseSync; readonly guard: () => void } | un
 let highWater: HighWater | undefined
 let commit: ((group: Group) => Promise<Committed>) | undefined
 
-/** Opens the file with the first request, so that a failure becomes its response. */
+/** Opens the file at the first request, so that a failure becomes the response to the request. */
 const openFile = (): DatabaseSync => {
   opened ??= { database: openDatabase(start), guard: createFileGuard(start.path) }
   return opened.database
@@ -83,7 +83,7 @@ parentPort?.on('message', (request: Request) => {
 
 const notPrepared: Committed = { ok: false, error: { kind: 'transient', message: 'it is not open yet' } }
 
-/** Converts the error of a result, because errors lose their members between threads. */
+/** Converts the error of a result, because an error loses its members between threads. */
 const sendable = (committed: Committed): Committed =>
   committed.ok
     ? committed
@@ -95,14 +95,14 @@ const toFailure = (error: unknown): ThreadFailure => ({
   damage: damageOf(error),
 })
 
-/** Returns SQLite's code for "cannot open" if the folder or the file could not be created. */
+/** Returns SQLite's code for "cannot open" (14) if the folder or the file could not be created. */
 const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
 
 function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   // An error such as a full disk may already have ended the transaction. There is then nothing to roll back.
   if (text === 'ROLLBACK' && !openFile().isTransaction) return { rows: [], changes: 0 }
   const statement = (text === 'ROLLBACK' ? openFile() : openIntact()).prepare(text)
-  // Kysely's parameters come from this program, and messages keep their types.
+  // Kysely's parameters come from this program, and messages between threads keep the types of values.
   const values = named(parameters as readonly SQLInputValue[])
   if (statement.columns().length > 0) return { rows: statement.all(values), changes: 0 }
   return { rows: [], changes: statement.run(values).changes }
@@ -148,22 +148,22 @@ function createRun(database: DatabaseSync): RunStatement {
   // Rows are read synchronously. A group waits only for compression in other threads.
   // eslint-disable-next-line @typescript-eslint/require-await
   return async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
-    // A full disk ends the transaction. Later statements would then be committed on their own.
+    // A full disk ends the transaction. SQLite would then commit each later statement on its own.
     if (!database.isTransaction) throw new AdapterError('ADP_INTERNAL', 'The transaction has ended.')
     const execute = prepared.get(name) ?? prepare(name)
     prepared.set(name, execute)
     const [rows] = values
     const all = Array.isArray(rows) ? rows : [named(values as readonly SQLInputValue[])]
-    // Only the caller knows the columns and parameters of a statement; no driver can check them.
+    // Only the caller knows the columns and parameters of a statement; the driver cannot check them.
     return all.flatMap((row: Record<string, SQLInputValue>) => execute(row)) as Row[]
   }
 }
 
-/** Creates a missing file, readable only for its owner. */
+/** Opens the database. Creates a missing file, which only its owner can read. */
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // SQLite gives the files beside it (-wal, -shm) the same permissions.
+  // SQLite gives the files beside the database (-wal, -shm) the same permissions.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: busyMs })
   useWal(database, busyMs)
@@ -173,8 +173,8 @@ function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
 const RETRY_AFTER_MS = 10
 
 /**
- * Uses synchronous FULL, because with WAL and NORMAL a commit makes no fsync. If two connections switch a new file at the same moment,
- * SQLite refuses one at once instead of waiting, so this function retries.
+ * Turns on WAL with synchronous FULL, because with synchronous NORMAL a commit makes no fsync. If two connections switch a new file at the
+ * same moment, SQLite rejects one connection at once, so this function retries.
  */
 function useWal(database: DatabaseSync, busyMs: number): void {
   const untilMs = performance.now() + busyMs
@@ -190,9 +190,9 @@ function useWal(database: DatabaseSync, busyMs: number): void {
 }
 
 /**
- * Checks that the files of an opened database are still those at its path: SQLite keeps writing to a deleted or renamed file, and that data
- * is lost when the process ends. Neither file gets shorter in use, except the log by a truncating checkpoint and the database by a `VACUUM`
- * of another process. Throws `ADP_JOURNAL_DAMAGED`.
+ * Creates the check that the files of an opened database are still the files at its path. SQLite keeps writing to a deleted or renamed
+ * file, and that data is lost when the process ends. In use, only a truncating checkpoint shortens the log, and only a `VACUUM` of another
+ * process shortens the database. The check throws `ADP_JOURNAL_DAMAGED`.
  */
 function createFileGuard(path: string): () => void {
   const log = `${path}-wal`
@@ -213,7 +213,7 @@ function createFileGuard(path: string): () => void {
   }
 }
 
-/** Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3): SQLite itself then shortened it. */
+/** Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3). SQLite itself then shortened the file. */
 function endsWithItsPages(path: string, size: number): boolean {
   const header = Buffer.alloc(32)
   const file = openSync(path, 'r')
