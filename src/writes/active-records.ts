@@ -3,11 +3,11 @@ import type { Predecessors } from '../journal/index.ts'
 interface ActiveRun {
   readonly lease: number
   readonly positions: Set<number>
-  /** Called when the lease is lost, or `undefined` if the run does not wait for that. */
+  /** Called when the lease is lost. `undefined` unless the run waits for older records. */
   onLost: (() => void) | undefined
 }
 
-/** The records that runs of this process work on. A run claims its records first, so that no record is in two runs. */
+/** The records that the runs of this process work on. A run claims its records first, so that no record is in two runs. */
 export type ActiveRecords = ReturnType<typeof createActiveRecords>
 export type Claim = ReturnType<ActiveRecords['claim']>
 
@@ -27,14 +27,14 @@ export function createActiveRecords() {
       if (own.size > 0) runs.set(batch, others.add(run))
       let lost: Promise<false> | undefined
       return {
-        /** Returns true while this run has the record and its outcome is not durable. A run may only work on such records. */
+        /** Returns true while the record belongs to this run and its outcome is not durable. A run may work only on such records. */
         has: (position: number): boolean => own.has(position),
-        /** Resolves with false when the lease of the run is lost and this instance no longer waits for predecessors. */
+        /** Resolves with false when the lease of the run is lost, which ends the run's waits for older records. */
         lost: (): Promise<false> =>
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Releases records whose outcomes are durable. */
+        /** Releases records once their outcomes are durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           removeIfDone()
@@ -47,7 +47,7 @@ export function createActiveRecords() {
       }
     },
     has: (batch: number): boolean => runs.has(batch),
-    /** Ends the waits of all runs under other leases, which are lost. */
+    /** Ends the waits of all runs under another lease than `lease`, because those leases are lost. */
     endOtherLeases: (lease: number): void => {
       for (const list of runs.values()) {
         for (const run of list) if (run.lease !== lease) run.onLost?.()
@@ -56,18 +56,21 @@ export function createActiveRecords() {
   }
 }
 
-/** Open records of one batch that no run has. */
+/** Open records of one batch that no run works on. */
 export interface Orphan {
-  /** Each record with the older records that it waits for. */
+  /** Each open record, with the older records that it waits for. */
   readonly after: Predecessors
   readonly lease: number
-  /** Monotonic time in milliseconds after which none of the records was sent. */
+  /** The monotonic time in milliseconds after which none of the records was sent. */
   readonly sinceMs: number
 }
 
 export type Orphans = Map<number, Orphan>
 
-/** Hands open records, none sent after `sinceMs`, to recovery, and keeps the batch's other orphans under the same lease. */
+/**
+ * Leaves open records to recovery. None of the records was sent after `sinceMs`. Records of the batch that were left earlier under the same
+ * lease stay orphans.
+ */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

@@ -21,21 +21,23 @@ import { runRecords } from './run.ts'
 import { createReplyIds, encodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** The cost of listing a record for the journal, in bytes of a batch. */
+/** The work of listing one record for the journal, as the number of batch bytes whose decoding takes as long. */
 const RECORD_WORK = 64
 const FAULT_WORK = 4_096
-/** Used for a journal without a store, which reads neither bytes nor digests. */
+/** The bytes and digests for a journal without a store, which reads neither. */
 const NOTHING = new Uint8Array(0)
 
 /** Reply parts of records that are refused without being sent, by position. */
 type RefusedParts = ReadonlyMap<number, PartReply>
 
 /**
- * Makes a write request durable, posts its records, and settles and answers each. A repeated request is answered from the journal (product
- * contract 3). Throws with nothing sent: `ADP_JOURNAL_UNAVAILABLE`, `ADP_JOURNAL_DAMAGED`, and `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied
- * the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or knows the batch and cannot read it.
- * `expectCurrent` is called right before the batch is made durable. It throws if another instance may by then serve the client on the other
- * side, because a repeated batch may wait for long.
+ * Makes a write request durable, posts its records, and settles and answers each record. A resent request is answered from the journal
+ * (product contract 3). This request has applied nothing if the function throws `ADP_JOURNAL_UNAVAILABLE` or `ADP_JOURNAL_DAMAGED`, or
+ * `ADP_TOKEN` or `ADP_FORBIDDEN` because V3 denied the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or
+ * knows the batch and cannot read it.
+ *
+ * `expectCurrent` is called immediately before the batch is made durable, which may be long after receipt for a resent batch. It throws if
+ * another instance may by then serve the client from the other interface.
  */
 export async function answerWrites(
   context: WriteContext,
@@ -76,7 +78,7 @@ export async function answerWrites(
     }
     expectCurrent()
     return context.journal.begin(batch).catch((cause: unknown) => {
-      // The damaged row may belong to an earlier copy of this batch.
+      // The damaged row may belong to an earlier copy of this batch, which may have been applied.
       if (isDamagedBatch(cause)) rejectReplay(cause)
       throw cause
     })
@@ -85,19 +87,19 @@ export async function answerWrites(
   while (begun.kind === 'known') {
     const before = begun
     const { newer = [] } = before
-    // If the batch was sent to V2, its records may only be applied again if no newer record of their keys was applied.
+    // If V2 received the batch before, its records may be applied again only if no newer record of the same keys was applied.
     if (newer.length > 0 && !(await context.predecessors.until(newer, partner.budgetMs)))
       throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)
     if (found !== undefined && 'tally' in found) return found
-    // `found` is `undefined` if the batch was purged in the meantime.
+    // `found` is `undefined` if the batch was purged while this request waited.
     sentToV2 = found
     refused = found === undefined ? faults : withSuperseded(found, plan, faults, replyContext)
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw resultLost()
-    // The newer records stay unknown, or further newer records have arrived. An empty list means that newer marks were confirmed meanwhile.
-    // The next round finds them, so a second empty list would repeat for ever.
+    // The newer records stay unknown, or more newer records have arrived. An empty list means that newer marks were confirmed while this
+    // request waited. The next round finds these marks, so a second empty list would repeat for ever.
     if (before.newer !== undefined && (begun.newer.length > 0 || before.newer.length === 0))
       throw waitsForNewer()
   }
@@ -115,7 +117,7 @@ export async function answerWrites(
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
     mayBeApplied: (position: number) => mayBeApplied(sentToV2?.records[position]),
-    // If the keys of the batch on V2 are not stored, only V3 shows newer marks.
+    // If the journal does not know the keys of the batch on V2, only a read of V3 shows newer marks.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
     clientWaits: true,
@@ -134,7 +136,10 @@ export async function answerWrites(
   }
 }
 
-/** Returns `undefined` if the batch is no longer stored. */
+/**
+ * Answers a batch that the journal knows, or returns the state of a batch that was sent to V2 and that V3 serves now. Returns `undefined`
+ * if the batch is no longer stored.
+ */
 async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
@@ -165,7 +170,7 @@ async function toFaultParts(
   return parts
 }
 
-/** Returns the parts of all records that are not sent: the refused records, and the records that a newer record supersedes. */
+/** Returns the reply parts of all records that are not sent: refused records, and records that a newer record supersedes. */
 function withSuperseded(
   sentToV2: SentToV2,
   { records }: Plan,

@@ -12,9 +12,9 @@ import { isDenial, toDenialError } from './settlement-policy.ts'
 import { readPaced } from './write-session.ts'
 
 /**
- * Verifies that a client may receive V3's stored answers to a batch: V3 accepted its token for the batch, or accepts it now for reading one
- * of its marks. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3 denies the token,
- * `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not answer.
+ * Verifies that a client may receive V3's stored replies to a batch: V3 accepted its token for the batch before, or now accepts the token
+ * for reading a mark of the batch. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3
+ * denies the token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not respond.
  */
 export async function checkToken(
   context: WriteContext,
@@ -31,7 +31,7 @@ export async function checkToken(
   return true
 }
 
-/** Returns true if V3 must be asked about the token. If the adapter has its own tokens, the client's key is enough. */
+/** Returns true if V3 must be asked about the token. If the adapter obtains its own tokens, the client's subscription key is enough. */
 function needsCheck(
   { accepted }: WriteContext,
   { partner, client }: Authorisation,
@@ -40,7 +40,7 @@ function needsCheck(
 ): boolean {
   if (partner.tokens !== undefined) return false
   const sender = accepted.senderOf(batch)
-  // V3 itself judges the token that sends an open record. A batch without stored credentials is sent with those of this request.
+  // V3 itself judges the token that sends an open record. A batch without stored credentials is sent with the credentials of this request.
   const isSender = sender !== undefined && isSameCredentials(sender, client)
   return records.some(
     (record) =>
@@ -49,12 +49,12 @@ function needsCheck(
   )
 }
 
-/** Returns true for a record whose part of the reply contains an answer of the service. */
+/** Returns true for a record whose part of the reply contains data from the service. */
 function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }
 
-/** Reads a mark of the batch several times, because one read may be stale or its connection may break. */
+/** Reads a mark of the batch several times, because a read may be stale and its connection may break. */
 async function askService(
   context: WriteContext,
   authorisation: Authorisation,
@@ -78,7 +78,7 @@ async function askService(
     const outcome = await readPaced(context, authorisation, query, leftMs)
     if (outcome.kind === 'refused' && isDenial(outcome.error)) {
       const own = ownDenialOf(context.accepted, partner, outcome.error)
-      // Throwing keeps this error from being stored as the verdict on the client's token.
+      // V3 denied the adapter's own credentials. Throwing keeps this error from being stored as the verdict on the client's token.
       if (own !== undefined) throw own
       return toDenialError(outcome.error)
     }

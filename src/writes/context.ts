@@ -16,10 +16,13 @@ export interface WriteContext {
   readonly upstream: string
   readonly journal: Journal
   readonly predecessors: PredecessorWatch
-  /** Decides whose share a request uses, and has the credentials that finish writes whose own credentials are not stored. */
+  /** The credentials that V3 accepted. They decide whose share a request uses, and finish writes whose own credentials are not stored. */
   readonly accepted: AcceptedCredentials
   readonly verdicts: TokenVerdicts
-  /** Open records without a run, from dead instances or from runs of this process that could not finish. Recovery finishes them. */
+  /**
+   * Open records that no run works on, left by dead instances or by runs of this process that could not finish. Recovery finishes these
+   * records.
+   */
   readonly orphans: Orphans
   readonly echoes: EchoLearning
   /** Called with the time in milliseconds from the loss of a reply to the first read that showed the mark. */
@@ -28,7 +31,7 @@ export interface WriteContext {
   readonly slicing: Slicing
   readonly failures: FailureScope
   readonly events: Events
-  /** Runs background work within a span. If `undefined`, nothing is traced. */
+  /** Runs background work within a span of a trace. `undefined` if tracing is off. */
   readonly traceWork?:
     (<Result>(name: 'recovery', fields: object, work: () => Promise<Result>) => Promise<Result>) | undefined
   readonly clock: Clock
@@ -37,18 +40,18 @@ export interface WriteContext {
   readonly newId: () => string
 }
 
-/** Learns from V3's replies how V3 stores values, for comparison with marks that are read back. */
+/** Learns from V3's replies how V3 changes the values that it stores, so that marks that are read back can be compared with posted records. */
 export type EchoLearning = ReturnType<typeof createEchoLearning>
 
 export function createEchoLearning(nowMs: () => number) {
   let profile = freshProfile
   return {
-    /** Learns from a record that V3 accepted. `timeSent` is true if the body had `RecordedOn`. */
+    /** Learns from a record that V3 accepted. `timeSent` is true if the posted body had `RecordedOn`. */
     accepted: (posted: V3Record, timeSent: boolean, reply: V3Reply): void => {
       const postedOn = timeSent ? (posted.RecordedOn ?? undefined) : undefined
       profile = learnEcho(profile, { posted, postedOn, shown: reply, nowMs: nowMs(), proven: false })
     },
-    /** Learns from a mark that was read back and is certainly the one that was posted. */
+    /** Learns from a mark that was read back and is certainly the posted mark. */
     readBack: (posted: V3Record, shown: Echo['shown']): void => {
       const postedOn = posted.RecordedOn ?? undefined
       profile = learnEcho(profile, { posted, postedOn, shown, nowMs: undefined, proven: true })

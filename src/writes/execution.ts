@@ -3,24 +3,25 @@ import { arrivalMs, type Partner } from '../partners/partner.ts'
 import type { SentTogether } from '../v3/index.ts'
 
 /**
- * The progress of a `$batch` whose reply was lost, as reads show it. V3 applies its records one after another even without a connection, so
- * the batch is over only when no record has appeared for a time that grows with the number of missing records.
+ * The progress of a `$batch` whose reply was lost, as reads of V3 show it. V3 applies the records of a `$batch` one after another even
+ * after the connection is lost. The `$batch` is therefore over only when no record has appeared for a time that grows with the number of
+ * missing records.
  */
 export interface Execution {
-  /** Returns the monotonic time in milliseconds of the loss, or of the last record that appeared. */
+  /** Returns the monotonic time in milliseconds at which the reply was lost or the last record appeared. */
   sinceMs(): number
-  /** Returns the monotonic time in milliseconds at which the batch is over if no further record appears. */
+  /** Returns the monotonic time in milliseconds at which the `$batch` is over if no further record appears. */
   untilMs(): number
   missing(): number
   appeared(): void
 }
 
-/** Records that may have been sent together, with at most `atOnce` of them in one `$batch`. Default: all of them. */
+/** Records that may have been sent together, with at most `atOnce` records in one `$batch`. Default: all records in one `$batch`. */
 interface Together extends SentTogether {
   readonly atOnce?: number
 }
 
-/** Returns a function for the execution of records that were sent together. Records of one `$batch` share one execution. */
+/** Creates the function that returns the execution of records that were sent together. Records of one `$batch` share one execution. */
 export function createExecutions(
   partner: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
   clock: Pick<Clock, 'nowMs'>,

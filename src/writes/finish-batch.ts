@@ -20,13 +20,13 @@ import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
 import { readSending, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type SessionOptions, type WriteSession } from './write-session.ts'
 
-/** A batch to finish: either the given records, which are due, or its orphans. */
+/** A batch to finish. `positions` lists its due records, or is `undefined` for its orphans. */
 export interface Work {
   readonly batch: number
   readonly positions: readonly number[] | undefined
 }
 
-/** The prerequisites that a batch may lack: credentials of a client, or its partner in the configuration. */
+/** The prerequisites that a batch may lack: credentials of a client, or a section of its partner in the configuration. */
 type Missing = 'credentials' | 'partner'
 
 export interface Waiting {
@@ -34,44 +34,56 @@ export interface Waiting {
   readonly partner: string
   readonly owner: string
   readonly sender: string | undefined
-  /** See `StoredRequest`. */
+  /** The maximum number of records in one `$batch`, see `StoredRequest`. */
   readonly together: number | undefined
   readonly untilMs: number
 }
 
-/** Authorises a stored batch of a partner with the credentials of its client, if any are known, or returns the missing prerequisite. */
+/**
+ * Authorises a stored batch of a partner, or returns the missing prerequisite. `client` has the credentials of the client, or is
+ * `undefined` if none are known.
+ */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
 ) => Promise<Authorisation> | Missing
 
-/** Returns how long, in milliseconds, a lost write is read back. At most `together` of `missing` records share one `$batch`. */
+/** Returns for how long a lost write is read back, in milliseconds. At most `together` of the `missing` records share one `$batch`. */
 export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
-/** Finishes a batch without its client. Returns `early` to be retried soon, `later` after a rest, or what the batch waits for. */
+/**
+ * Finishes a batch without its client. Returns `early` if the batch must be retried soon, `later` if the batch must be retried after a
+ * rest, or the prerequisite that the batch waits for.
+ */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
-/** Why a record ends: its request or rows are unreadable, or its partner had no credentials, configuration or token until the deadline. */
+/**
+ * Why a record becomes a dead letter: its request or its rows cannot be read, or its partner had no credentials, no configuration or no
+ * token until the deadline.
+ */
 type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
-/** Many read-backs may run at the same time, because they mostly wait. The pool and the rate limit bound the calls. */
+/**
+ * Maximum number of records that are finished at the same time. It is high because read-backs mostly wait. The connection pool and the rate
+ * limit bound the calls.
+ */
 const RECORDS_AT_A_TIME = 256
-/** Maximum number of denied credentials per batch, and of batches with denied credentials. Forgotten credentials are tried once more. */
+/** Maximum number of denied credentials to remember per batch, and of batches with denied credentials. Evicted credentials are tried once more. */
 const MAX_DENIED = 8
 const MAX_DENIED_BATCHES = 10_000
 
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
 
-/** A batch with the authorisation to finish it, or the reason why it becomes a dead letter. */
+/** A batch with the authorisation to finish it, or with the reason why its records become dead letters. */
 interface Prepared {
   readonly stored: StoredBatch
   readonly authorisation: Authorisation | Exclude<DeadLetterReason, 'unreadable' | 'damaged'>
 }
 
 /**
- * Creates the function that finishes batches. A batch uses the stored credentials that it arrived with if V3 accepts them. Otherwise it
- * uses others of its owner that V3 has accepted, or the same ones once a client sends them again, never those of another owner. Without
- * credentials the batch waits for its client until the deadline of retries.
+ * Creates the function that finishes batches. A batch uses the stored credentials that it arrived with, if V3 accepts them. Otherwise the
+ * batch uses other credentials of its owner that V3 has accepted, or the same credentials once a client sends them again. It never uses
+ * credentials of another owner. Without credentials the batch waits for its client until the deadline of retries.
  */
 export function createFinisher(
   context: WriteContext,
@@ -81,7 +93,10 @@ export function createFinisher(
   const { journal, orphans, accepted } = context
   const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
-  /** Partners without a token. True while one batch requests a token again; their other batches wait for its result. */
+  /**
+   * Partners for which no token could be obtained. The value is true while one batch requests a token again; other batches of the partner
+   * wait for the result.
+   */
   const tokenless = new Map<string, boolean>()
   const trackToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
     const isAgain = tokenless.has(partner)
@@ -95,7 +110,10 @@ export function createFinisher(
       throw cause
     }
   }
-  /** Returns credentials to finish a batch, or `undefined` if none are known. Prefers credentials that V3 has not denied for the batch. */
+  /**
+   * Returns credentials to finish a batch, or `undefined` if no credentials are known. Prefers credentials that V3 has not denied for the
+   * batch.
+   */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
     sender: string | undefined,
@@ -149,8 +167,8 @@ export function createFinisher(
     return context.traceWork?.('recovery', { partner: prepared.stored.partner }, work) ?? work()
   }
   /**
-   * Ends orphans of a batch that was sent to V2, once the time to read back a lost write is over. V2 may have applied them, so the adapter
-   * never posts them. Their client has no answer and may resend the batch.
+   * Ends the orphans of a batch that was sent to V2, once the time to read back a lost write is over. V2 may have applied these records, so
+   * the adapter never posts them. Their client has no reply and may resend the batch.
    */
   const endRelayed = async (stored: StoredBatch): Promise<'done' | 'early'> => {
     const { batch, partner } = stored
@@ -170,7 +188,7 @@ export function createFinisher(
   const work: FinishBatch = async ({ batch, positions }) => {
     const stored = await journal.load(batch)
     if (stored === undefined) {
-      // The retention period of the batch is over.
+      // The batch was purged, because its retention period is over.
       orphans.delete(batch)
       return 'done'
     }
@@ -180,7 +198,7 @@ export function createFinisher(
     if (positions !== undefined) return finish(prepared, await journal.reopen(batch, positions, undefined))
     const orphan = orphans.get(batch)
     if (orphan === undefined) return 'done'
-    // A record that cannot be finished becomes an orphan again.
+    // A record that cannot be finished now becomes an orphan again.
     orphans.delete(batch)
     return finish(prepared, stillOpen(prepared.stored, orphan), orphan.sinceMs)
   }
@@ -189,12 +207,12 @@ export function createFinisher(
       return await work(next)
     } catch (cause) {
       if (!isDamagedBatch(cause)) throw cause
-      // A later attempt could not read the batch either.
+      // A later attempt could not read the batch either, so its records end now.
       const { batch, positions } = next
       const opened =
         positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
       if (opened?.after.size === 0) throw cause
-      // Nothing of the batch can be read, not even its partner.
+      // No row of the batch can be read, so even its partner is unknown.
       if (opened !== undefined)
         await endOpened(context, { batch, partner: undefined, records: undefined }, opened, 'damaged')
       orphans.delete(batch)
@@ -211,7 +229,7 @@ interface StoredRun {
   readonly openSession: (how: Pick<SessionOptions, 'wasOnV2' | 'together'>) => RunSession
 }
 
-/** Records that this version cannot read become dead letters. */
+/** Runs the opened records of a stored batch. Records that this version cannot read become dead letters. */
 export async function runStored(
   context: WriteContext,
   stored: StoredBatch,
@@ -239,7 +257,7 @@ export async function runStored(
     after,
     unknown,
     mayBeApplied: (position) => mayBeApplied(records[position]),
-    // While the journal was unreachable for any instance, newer marks may have been sent to V2 that the journal does not know.
+    // While an instance could not reach the journal, V2 may have received newer marks that the journal does not know.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -247,7 +265,7 @@ export async function runStored(
   return { ...tally, records: positions.length }
 }
 
-/** Returns the records that are still open, each with the older records that it waits for. */
+/** Returns those opened records that are still open, each with the older records that it waits for. */
 function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }
@@ -258,7 +276,7 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   return result.success ? result.data : undefined
 }
 
-/** A batch as it was before its records were opened. An unknown `partner` is `undefined`, and the batch then counts for no partner. */
+/** A batch as it was before its records were opened. If the partner is unknown, `partner` is `undefined`, and the batch counts for no partner. */
 interface Ended {
   readonly batch: number
   readonly partner: string | undefined
@@ -267,8 +285,9 @@ interface Ended {
 }
 
 /**
- * Ends opened records that cannot be sent. They become dead letters, whose remedies `markbridge journal` shows. A record that may have been
- * sent stays unknown; the others were not applied. Records that cannot be stored become orphans again. Throws as `Journal.settle`.
+ * Ends opened records that cannot be sent. The records become dead letters, for which `markbridge journal` shows remedies. A record that
+ * may have been sent stays unknown; the other records were not applied. If the outcomes cannot be stored, the records become orphans again.
+ * Throws the errors of `Journal.settle`.
  */
 async function endOpened(
   context: WriteContext,
@@ -281,7 +300,7 @@ async function endOpened(
     if (records === undefined)
       return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
     const isUnknown = mayBeApplied(records[position])
-    // A reply part takes its ids from the request, which may be unreadable here.
+    // Uses a new id, because a reply part takes its ids from the request, which may be unreadable here.
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
     const { status, errors } = toV2Failure(outcome, v2ErrorRules)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
@@ -295,7 +314,10 @@ async function endOpened(
   }
 }
 
-/** Ends orphans that newer records of their keys wait for. They stay unknown and are never posted. Throws as `Journal.settle`. */
+/**
+ * Ends orphans that newer records of the same keys wait for. The orphans stay unknown and are never posted. Throws the errors of
+ * `Journal.settle`.
+ */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

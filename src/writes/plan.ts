@@ -34,10 +34,10 @@ export type PartPreferences = Pick<
 /** A record that will be posted, or the faults for which it is refused. */
 export interface PlannedRecord {
   readonly answering: PartPreferences
-  /** The V3 record, or `undefined` if and only if `faults` is defined. Its JSON is written only when it is posted, to save memory. */
+  /** The V3 record, or `undefined` if and only if `faults` is defined. To save memory, the record is encoded as JSON only when it is posted. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
-  /** Records with the same key are sent one after another. Empty for a record that cannot be read. */
+  /** Identifies the learner and the event. Records with the same key are sent one after another. Empty for a record that cannot be read. */
   readonly key: string
 }
 
@@ -52,19 +52,22 @@ export interface PlannedRequest {
 
 export interface Plan {
   readonly records: readonly PlannedRecord[]
-  /** Time of receipt of the records, in milliseconds since the epoch. It becomes the `RecordedOn` of each record without its own time. */
+  /** Time of receipt of the records, in milliseconds since the epoch. A record without its own time gets this time as `RecordedOn`. */
   readonly markedMs: number
   readonly unmappedFields: number
-  /** Number of record members in a form that is not JSON but that V2's parser accepts. */
+  /** Number of members of records whose form is not valid JSON but that V2's parser accepts. */
   readonly convertedFields: number
   readonly changesets: number
-  /** False if the ids in the header and body differ. The client then gets a single 200, whatever happens (batch-wire 3). */
+  /** False if the ids in the header and the body differ. The client then gets a single 200, whatever happens to the records (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** The ids that the client gave its batch, or `undefined` if there are none. */
+  /** The ids that the client gave its batch, or `undefined` for a single record. */
   readonly ids: BatchIds | undefined
 }
 
-/** Decodes a write request and plans each post. `receivedMs` is the default time of marks. Throws the errors of `decodeBatch`. */
+/**
+ * Decodes a write request and plans the post of each record. `receivedMs` is the time of marks without their own time. Throws the errors of
+ * `decodeBatch`.
+ */
 export async function planWrites(
   request: WriteRequest,
   body: Buffer,
@@ -101,7 +104,7 @@ export async function planWrites(
   }
 }
 
-/** Keeps the times that a client gave its records. */
+/** Changes the time of receipt in a plan. Records keep a time that their client gave them. */
 export function redate(plan: Plan, markedMs: number): Plan {
   if (markedMs === plan.markedMs) return plan
   const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]
@@ -113,7 +116,7 @@ export function redate(plan: Plan, markedMs: number): Plan {
   return { ...plan, records, markedMs }
 }
 
-/** Plans a stored request again without limits or strict rules, which must not refuse a record that may have been sent. */
+/** Plans a stored request again. Limits and strict rules do not apply, because they must not refuse a record that may have been sent. */
 export function planStored(
   { request, body, markedAtMs }: StoredRequest,
   partner: Partner,
@@ -133,7 +136,7 @@ export function planStored(
   )
 }
 
-/** Returns `undefined` if this version cannot read the batch. */
+/** Plans the stored request of a batch again. Returns `undefined` if this version cannot read the request. */
 export async function planAgain(
   { payload, receivedMs }: Pick<StoredBatch, 'payload' | 'receivedMs'>,
   partner: Partner,

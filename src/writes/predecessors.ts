@@ -15,10 +15,10 @@ interface OlderQuery {
   readonly reject: (cause: unknown) => void
 }
 
-/** How often the journal is polled for records of other instances, in milliseconds. */
+/** How often the journal is polled for records that other instances have open, in milliseconds. */
 const POLL_MS = 200
 
-/** Creates the watch on which requests wait for older records of the same learner and event, or for another sender of their batch. */
+/** Creates the watch with which requests wait for older records of the same learner and event, or for another request that sends the same batch. */
 export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
   let isPolling = false
@@ -40,7 +40,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const poll = async (): Promise<void> => {
     cancelPoll?.()
     cancelPoll = undefined
-    // A poll that is in flight does not include later waiters, so the next poll starts as soon as it ends.
+    // A poll that is in flight does not include later waiters, so another poll starts as soon as this poll ends.
     isPollDue = isPolling
     if (isPolling || byName.size === 0) return
     isPolling = true
@@ -49,24 +49,24 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
       const open = new Set((await journal.stillOpen([...records.values()])).map(recordId))
       for (const name of records.keys()) if (!open.has(name)) endWaits(name)
     } catch {
-      // A journal that cannot be reached is polled again. Each wait has its own timeout.
+      // The journal cannot be reached, so it is polled again. Each wait has its own timeout.
     }
     isPolling = false
     if (isPollDue) await poll()
     else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, pollNow)
   }
-  // A failed poll is repeated with the next wait.
+  // If a poll fails, the next wait starts another poll.
   const pollNow = (): void => {
     poll().catch(() => undefined)
   }
-  /** Polls once for all waits that begin in the same moment. */
+  /** Starts one poll for all waits that begin at the same time. */
   const pollSoon = (): void => {
     if (isPollDue) return
     isPollDue = true
     queueMicrotask(pollNow)
   }
   let queries: OlderQuery[] = []
-  /** Calls of the same moment share one query. */
+  /** Returns the nearest older open record of a record. Calls at the same time share one query. */
   const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
       queries.push({ own, resolve, reject })
@@ -112,8 +112,9 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   return {
     until,
     /**
-     * Resolves with true once no older record of the key of `own` is open, or with false after `timeoutMs` or if that key cannot be read.
-     * `older` has the known ones; the journal knows the others, because records do not end in order. Never rejects.
+     * Resolves with true once no older record of the key of `own` is open. Resolves with false after `timeoutMs`, even if the journal could
+     * not be read until then. `older` has the known older records. The journal is asked for further older records, because records do not
+     * end in order. Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs
@@ -141,10 +142,13 @@ function recordId({ batch, position }: RecordRef): string {
   return `${batch} ${position}`
 }
 
-/** How long a batch with unverified credentials may delay newer records of its keys. After that, its unsent records are never sent. */
+/**
+ * How long a batch with unverified credentials may delay newer records of its keys, in milliseconds. After that time, its unsent records
+ * are never sent.
+ */
 const GIVE_WAY_MS = 2_000
 
-/** Watches a batch with open records. Returns `undefined` if its credentials were accepted before. */
+/** Watches whether newer records wait for a batch with open records. Returns `undefined` if the credentials of the batch were accepted before. */
 export function watchGiveWay(
   { journal, clock }: { readonly journal: Pick<Journal, 'blocking'>; readonly clock: Clock },
   batch: number,

@@ -14,19 +14,25 @@ import {
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
 const DUE_AT_A_TIME = 500
-/** If more due records than that rest, searches for due records take at most this share of the time. */
+/** If more than `DUE_AT_A_TIME` due records rest, searches for due records take at most this share of the time. */
 const DUE_SHARE = 1 / 50
 
-/** Creates the scheduler of recovery (product contract 3). Selects the batches for `createFinisher`, orphans first, sixteen at a time. */
+/**
+ * Creates the scheduler of recovery (product contract 3). It selects the batches for `createFinisher`, orphans first, and runs sixteen
+ * batches at a time.
+ */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Number of resting records that were due at the last search. They must not hide other due records. */
+  /**
+   * Number of due records whose batches rested at the last search. The next search reads that many records more, so that resting records do
+   * not hide other due records.
+   */
   let dueResting = 0
   let dueFromMs = 0
-  /** Batches to finish, the next one last. */
+  /** The batches to finish, in reverse order: the next batch is the last item. */
   let queue: Work[] = []
   let stopping = false
   let ticking: Promise<void> | undefined
@@ -76,7 +82,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     const now = journal.lease()
     if (now !== undefined) {
       active.endOtherLeases(now)
-      // Batches of a lost lease are taken over anew, by this instance or another.
+      // Batches of a lost lease are taken over again, by this instance or another instance.
       for (const [batch, { lease }] of orphans) if (lease !== now) orphans.delete(batch)
     }
     for (const { batch, after, lease } of [...taken, ...abandoned])
@@ -114,11 +120,11 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
       })
   }
   return {
-    /** Takes over the orphans of dead instances and retries due records, now and every second. */
+    /** Takes over the orphans of dead instances and retries due records, first immediately and then every second. */
     start,
-    /** Retries batches that wait for credentials or for their partner, which a new configuration may have. */
+    /** Retries batches that wait for credentials or for their partner, because a new configuration may have both. */
     retryWaiting: (): void => resting.endWaits(),
-    /** Starts no more batches, and resolves once those in progress have ended. */
+    /** Starts no further batches, and resolves once the batches in progress have ended. */
     stop: async (): Promise<void> => {
       stopping = true
       timer?.()
@@ -129,8 +135,8 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
 }
 
 /**
- * Returns true if each orphan of a batch waits for an older orphan that no run has: finishing this batch now would only block a place. The
- * end of each run may let such a batch go on.
+ * Returns true if each orphan of a batch waits for an older orphan that no run works on. Finishing such a batch now would only occupy a
+ * place. The batch is considered again whenever a run ends.
  */
 function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }: Work): boolean {
   const after = orphans.get(batch)?.after
@@ -141,7 +147,10 @@ function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }
   return after.size > 0
 }
 
-/** How long a batch rests after a failure, in milliseconds. After each repeated failure of its calls to V3, the rest doubles. */
+/**
+ * How long a batch rests after a failure, in milliseconds. The rest doubles after each further failure of its calls to V3, up to
+ * `LONGEST_REST_MS`.
+ */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
@@ -149,7 +158,10 @@ const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/** Creates the list of batches that recovery leaves alone for now, because a prerequisite is missing or their last run failed. */
+/**
+ * Creates the list of resting batches. Recovery does not finish a batch while a prerequisite is missing, or for some time after its last
+ * run failed.
+ */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -158,7 +170,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     if (accepted.senderOf(batch) !== undefined || accepted.of(owner).length > 0) return false
     return sender === undefined || accepted.withHash(sender) === undefined
   }
-  /** Returns `undefined` if the batch does not wait or its prerequisite is now available. */
+  /** Returns the prerequisite that a batch waits for, or `undefined` if the batch does not wait or the prerequisite is available now. */
   const waiting = (batch: number): Waiting | undefined => {
     const rest = rests.get(batch)
     return rest !== undefined && 'missing' in rest && isStillMissing(batch, rest) ? rest : undefined
@@ -185,7 +197,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   }
 }
 
-/** Hands an orphan without credentials over to the instance that asked for the orphan, because a client sent credentials to that instance. */
+/** Hands orphans without credentials over to the instances that asked for them. A client has sent credentials to those instances. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,
@@ -202,8 +214,8 @@ async function handOver(
 }
 
 /**
- * Ends waiting orphans that newer records wait for, once the time to read back a lost write (`readBackMs`) is over, so that no orphan
- * delays a newer mark any longer. `isBusy` returns true if a run has the batch.
+ * Ends waiting orphans that delay newer records, once the time to read back a lost write (`readBackMs`) is over. `isBusy` returns true if a
+ * run works on the batch.
  */
 async function letNewerPass(
   context: WriteContext,
@@ -229,7 +241,7 @@ async function letNewerPass(
     const ended = new Set(refs.map(({ position }) => position))
     const whose = { batch, partner: partners.get(batch), lease: orphan.lease }
     await deadLetterSuperseded(context, whose, [...ended]).catch((cause: unknown) => {
-      // Another instance has the batch now and does this itself.
+      // Another instance owns the batch now and ends the orphans itself.
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })

@@ -34,7 +34,10 @@ function fieldOf({ fields }: Pick<StoredReply, 'fields'>, name: string): string 
   return new ReplyFields(fields).one(name)
 }
 
-/** How a request to V2 ended. `answered` means that the whole reply arrived. Its body is `undefined` if it is too large to be stored. */
+/**
+ * How a request to V2 ended. `answered`: the whole reply arrived; its body is `undefined` if the body is too large to store. `lost`: V2 may
+ * have applied the request.
+ */
 export type RelayEnd =
   | {
       readonly kind: 'answered'
@@ -46,10 +49,10 @@ export type RelayEnd =
 type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
- * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records with a reply part of
- * their own, or `undefined` if one record stands for the whole request. No record becomes due, because the adapter does not resend requests
- * to V2. If V2 accepted the request, its reply is stored with the first record. Without a reply, the records stay active while their client
- * may resend them, so that a newer record of their key supersedes them.
+ * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records that have their own reply
+ * parts, or `undefined` if one stored record stands for the whole request. No record becomes due, because the adapter does not resend
+ * requests to V2. If V2 accepted the request, V2's reply is stored with the first record. Without a reply, the records stay active while
+ * their client may resend them, so that newer records of the same keys supersede them.
  */
 export async function outcomesOf(
   end: RelayEnd,
@@ -58,7 +61,7 @@ export async function outcomesOf(
   reading: ReplyReading,
 ): Promise<Settled[]> {
   const outcomes = await readOutcomes(end, kind, each, reading)
-  // A single record has no ids, so a repetition is never recognised.
+  // A single record has no ids, so the journal never recognises its resend.
   const isRepeatable = kind === 'batch'
   const stored = isRepeatable && end.kind === 'answered' ? toStored(end.reply) : undefined
   return outcomes.map((outcome, position) => ({
@@ -76,11 +79,11 @@ export function hasStoredReply({ state, reason }: Pick<StoredRecord | Settled, '
 
 export interface ReplyReading {
   readonly slices: Slices
-  /** Called with the number of bytes that reading the reply takes. May throw to refuse more. */
+  /** Called with the number of bytes that are needed to read the reply. May throw to refuse more bytes. */
   readonly onBytes?: ((count: number) => void) | undefined
 }
 
-/** Refusals that do not judge the record: of credentials, of a late request, or of too many requests. */
+/** Statuses that refuse a request without judging the record: wrong credentials, a late request, or too many requests. */
 const PASSING: ReadonlySet<number> = new Set([401, 403, 408, 429])
 const isOfRecord = (status: number): boolean => status >= 400 && status < 500 && !PASSING.has(status)
 
@@ -98,7 +101,7 @@ async function readParts(
 ): Promise<readonly ReplyPart[] | undefined> {
   const contentEncoding = fieldOf(reply, 'content-encoding')
   try {
-    // The ratio is not limited, because a reply of equal refusals compresses very well.
+    // The compression ratio is not limited, because a reply with many equal refusals compresses very well.
     const bounds = { maxBytes: MAX_INFLATED_BYTES, maxInflation: Infinity }
     const options = { ...bounds, contentEncoding, onBytes, slices }
     const isPlain = contentEncoding === undefined
@@ -111,18 +114,18 @@ async function readParts(
   }
 }
 
-/** Maximum size of a decompressed reply in bytes. A larger reply is forwarded, and its outcomes are not read. */
+/** Maximum size of a decompressed reply in bytes. A larger reply is forwarded, but its outcomes are not read. */
 const MAX_INFLATED_BYTES = 33_554_432
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
 
-/** Returns the mark in V2's reply to a record, or `undefined` if the reply contains none. */
+/** Returns the mark in V2's reply to a record, or `undefined` if the reply contains no mark. */
 function readMark(body: string | undefined): Settled['mark'] {
   const record = markSchema.safeParse(parseJson(body ?? '', MAX_RECORD_NODES))
   return record.success ? markOf(record.data) : undefined
 }
 
-/** Longer bodies are not searched for a mark. */
+/** Maximum size in bytes of a body that is searched for a mark. */
 const MAX_RECORD_BYTES = 1_048_576
 
 const textOf = (body: Buffer | undefined): string | undefined =>
@@ -145,7 +148,7 @@ async function readOutcomes(
   if (end.kind === 'notSent') return all({ state: 'notApplied', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
   const whole = toOutcome(end.reply.status)
-  // A refused request says nothing about its records, unless the request is the record.
+  // A refused request says nothing about its records, unless the request is a single record.
   const isVerdict = kind === 'record' && isOfRecord(end.reply.status)
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
@@ -153,7 +156,7 @@ async function readOutcomes(
   const stored = toStored(end.reply)
   if (stored === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
-  // A single 200 for all records (batch-wire 3) says nothing about any one of them.
+  // A single 200 for all records (batch-wire 3) says nothing about an individual record.
   const parts = await readParts(stored, reading)
   if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
   const outcomes: Outcome[] = []
@@ -170,20 +173,23 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** The known state of a batch that was sent to V2 and has no stored reply. V3 now serves the batch instead. */
+/** The known state of a batch that was sent to V2 and has no stored reply. V3 serves the batch now. */
 export interface SentToV2 {
-  /** The last number under which the batch was begun for V2. */
+  /** The number under which the batch was last begun for V2. */
   readonly batch: number
-  /** Time of receipt of the first request that V2 may have applied, or else of the last request. `undefined` if it is no longer stored. */
+  /**
+   * The time of receipt of the first request that V2 may have applied, or of the last request if V2 can have applied none. `undefined` if
+   * the time is no longer stored.
+   */
   readonly receivedMs: number | undefined
   /** The state of each record: `unknown` if V2 may have applied it. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
 }
 
 /**
- * Waits for requests to V2 with this batch that are in progress on any instance, and returns V2's last reply, unless a later request may
- * have outdated it. Throws `ADP_OUTCOME_UNKNOWN` if the requests take longer than the budget, `ADP_JOURNAL_LOST` if the stored reply was
- * erased, and the errors of `checkToken` and of the journal.
+ * Waits until requests that send this batch to V2 have ended on all instances, then returns V2's last stored reply. Returns the state of
+ * the batch if no reply is stored, or if a later request may have outdated the reply. Throws `ADP_OUTCOME_UNKNOWN` if the requests take
+ * longer than the budget, `ADP_JOURNAL_LOST` if the stored reply was erased, and the errors of `checkToken` and of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
@@ -193,7 +199,7 @@ export async function replayRelayed(
 ): Promise<Answered | SentToV2> {
   const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
   const unanswered: (StoredBatch | undefined)[] = []
-  // Replies are loaded one at a time, because each may have megabytes.
+  // Loads one reply at a time, because a reply may have megabytes.
   for (const number of [batch, ...earlier]) {
     const stored = await loadEnded(context, number, deadlineMs, 'ADP_OUTCOME_UNKNOWN')
     if (stored === undefined || !stored.records.some(hasStoredReply)) {
@@ -201,10 +207,10 @@ export async function replayRelayed(
       continue
     }
     const found = await readStored(stored, plan, { slices })
-    // If V2 refused a part of the batch, it may have accepted that part of a later request.
+    // V2 refused a part of the batch in this reply, but may have accepted the part in a later request.
     if (unanswered.some(mayBeAppliedByV2) && found?.isAcceptedWhole !== true)
       return toSent(batch, unanswered, plan, false)
-    // Newer records of its keys were not tracked after the reply was stored, so a read could not tell which mark should stay.
+    // After the reply was stored, newer records of the same keys were not tracked, so a read could not show which mark should stay.
     if (found === undefined) throw resultLost()
     await checkToken(context, authorisation, found.stored, plan)
     return toAnswered(found)
@@ -226,10 +232,10 @@ interface ResentBatch {
 const SHOWN_WITHIN_MS = 5_000
 
 /**
- * Answers a batch that is resent while V2 serves with V2's own reply, if the reply is final and this client may have it. Waits for requests
- * with the batch that are in progress on any instance. Returns `undefined` if the batch must be sent to V2 again, also if the journal
- * cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not answer whether this
- * client may have the reply.
+ * Answers a batch that is resent while V2 serves with V2's own stored reply, if the reply is final and this client may have it. Waits until
+ * requests with the same batch have ended on all instances. Returns `undefined` if the batch must be sent to V2 again, or if the journal
+ * cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not confirm in time whether
+ * this client may have the reply.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
   const { client, plan, batches, reading } = resent
@@ -247,7 +253,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   return undefined
 }
 
-/** Returns true if V2 accepted the credentials for the batch or now shows them one of its marks. Repeats a stale or broken read. */
+/** Returns true if V2 accepted the credentials for the batch before, or now shows them a mark of the batch. A stale or broken read is repeated. */
 async function mayReadReply(
   { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,
@@ -280,14 +286,14 @@ async function mayReadReply(
 
 interface FoundReply {
   readonly reply: StoredReply
-  /** The batch, with the state of each record taken from the reply. If the parts cannot be read, all records count as accepted. */
+  /** The batch, with the state of each record as the reply states it. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
   readonly isAcceptedWhole: boolean
-  /** True if nothing needs to be resent: each record was accepted or refused for its content, or one answer covers all (batch-wire 3). */
+  /** True if no record needs to be resent: each record was accepted or refused for its content, or one answer covers all records (batch-wire 3). */
   readonly isFinal: boolean
 }
 
-/** Returns `undefined` if the batch has no reply or it is no longer stored. */
+/** Reads the stored reply of a batch. Returns `undefined` if the batch has no reply, or if the reply is no longer stored. */
 async function readStored(
   stored: StoredBatch,
   { records }: Plan,
@@ -325,7 +331,7 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
 const mayBeAppliedByV2 = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 
-/** Summarises requests without a reply, newest first. `isCut` is true if there were older ones of which nothing is known. */
+/** Combines requests to V2 without a reply, newest first. `isCut` is true if there were older requests about which nothing is known. */
 function toSent(
   batch: number,
   requests: readonly (StoredBatch | undefined)[],
@@ -342,18 +348,19 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
-    // A request that was sent supersedes earlier ones. A request that was not sent supersedes nothing. A newer mark that supersedes the last
-    // request supersedes the earlier ones too, also those of which the journal has no keys.
+    // The newest request that may have been applied decides, because a request that was not sent supersedes nothing. A newer mark that
+    // supersedes the last request also supersedes the earlier requests, even those whose keys the journal does not have.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
-    // All records were sent to V2 at once, so V2's mark of the last record of a key hides the marks of the others from every read.
+    // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record, and reads
+    // cannot find the others.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const
   })
   return { batch, receivedMs: times.length === 0 ? undefined : Math.min(...times), records }
 }
 
-/** Returns one record of a request to V2. One record may stand for all, and nothing is known of a request that is no longer stored. */
+/** Returns one record of a request to V2. One stored record may stand for all records. The record is unknown if the request is no longer stored. */
 function recordIn(
   stored: StoredBatch | undefined,
   position: number,
@@ -370,7 +377,7 @@ export const resultLost = (): AdapterError =>
     'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',
   )
 
-/** Loads a batch that was sent to V2, once the request has ended. Throws `code` if it does not end before the deadline. */
+/** Loads a batch that was sent to V2, once its request has ended. Throws `code` if the request does not end before the deadline. */
 async function loadEnded(
   { journal, predecessors, clock }: WriteContext,
   batch: number,

@@ -20,36 +20,39 @@ import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
 interface RelayOptions {
-  /** `keys` also puts the write in the order of its records' keys; `identity` only lets the journal recognise a resent request. */
+  /** What the journal stores. `identity` is enough to recognise a resend; `keys` also orders the write among other records of the same keys. */
   readonly known: 'identity' | 'keys'
   /**
-   * How long in milliseconds a write to V2 may wait for the journal before V2 gets it without an entry in the journal. `undefined` for no
-   * limit, because V3 may be posting records of the same keys.
+   * How long a write to V2 may wait for the journal, in milliseconds. After that time V2 gets the write without an entry in the journal.
+   * `undefined` for no limit, because V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
-  /** Returns true while the journal is slow rather than unreachable. V2 then waits longer, up to `LONGEST_MS`. Default: not known. */
+  /**
+   * Returns true while the journal is slow but reachable. The write then waits longer for the journal, up to `LONGEST_MS`. Default: the
+   * journal does not count as slow.
+   */
   readonly isSlow?: (() => boolean) | undefined
-  /** See `NewBatch`. */
+  /** See `NewBatch.resendOf`. */
   readonly resendOf?: number | undefined
   readonly reading: ReplyReading
 }
 
 export interface RelayedBatch {
   readonly batch: number
-  /** Stores how the request ended. If that fails, recovery ends the batch as unknown. Must be called once. Never rejects. */
+  /** Stores how the request ended. If the journal cannot store it, recovery ends the batch as unknown. Must be called once. Never rejects. */
   readonly recordEnd: (end: RelayEnd) => Promise<void>
   /** Resolves with false once the lease of the batch is lost. */
   readonly lost: () => Promise<false>
   /**
-   * Must be called right before the first byte is sent to V2. Throws `ADP_JOURNAL_UNAVAILABLE` if the lease is lost, because another
-   * instance may by now have sent V2 the same batch and a newer one of its keys.
+   * Checks the lease of the batch. Must be called immediately before the first byte is sent to V2. Throws `ADP_JOURNAL_UNAVAILABLE` if the
+   * lease is lost, because another instance may already have sent V2 the same batch and a newer batch of the same keys.
    */
   readonly expectLease: () => void
 }
 
 /**
- * `known`: V3 has served this batch, so it is not sent to V2. `sent`: the batch was sent to V2 before, under these numbers, newest first.
- * `late`: the journal did not say in time whether the batch is new.
+ * The result of beginning a write to V2. `known`: V3 has served this batch, so the batch is not sent to V2. `sent`: the batch was sent to
+ * V2 before, under the numbers in `batches`, newest first. `late`: the journal did not say in time whether the batch is new.
  */
 type BegunRelayed =
   | ({ readonly kind: 'new' } & RelayedBatch)
@@ -62,9 +65,9 @@ const LONGEST_MS = 5_000
 const ASK_MS = 100
 
 /**
- * Makes a write durable before it is sent to V2, so that the adapter never posts it to V3 again and keeps the order of the records of each
- * key. Stores none of the values of the write. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. Otherwise a late or
- * unreachable journal is not an error. If the journal stores the write after all, it also gets the outcome of the write.
+ * Makes a write durable before it is sent to V2, so that the adapter never posts it to V3 again and keeps the records of each key in order.
+ * Stores none of the values of the write. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. With `recordWithinMs`, a
+ * late or unreachable journal is not an error, and a journal that stores the write late also gets its outcome.
  */
 export async function beginRelayed(
   context: WriteContext,
@@ -79,7 +82,7 @@ export async function beginRelayed(
   const late = startTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.elapsed]).finally(late.cancel)
   if (inTime !== undefined) return inTime
-  // The request does not wait until the outcome is stored, because the journal may be unavailable.
+  // The request does not wait until its outcome is stored, because the journal may be unavailable.
   const recordEnd = (end: RelayEnd): Promise<void> => {
     void opened.then(
       (begun) => (begun.kind === 'new' ? begun.recordEnd(end) : undefined),
@@ -90,7 +93,7 @@ export async function beginRelayed(
   return { kind: 'late', recordEnd }
 }
 
-/** Starts the time that V2 waits for the journal. `elapsed` resolves at its end. */
+/** Starts the time limit for the journal. `elapsed` resolves when the limit is reached. */
 function startTimeout(
   clock: Pick<Clock, 'after'>,
   withinMs: number,
@@ -109,7 +112,10 @@ function startTimeout(
   return { elapsed, cancel: () => cancel() }
 }
 
-/** Returns true if a write is worth recording: without ids it is never recognised again, and without keys it has no order. */
+/**
+ * Returns true if a record of the write in the journal has a use: without ids its resend is never recognised, and without keys the write
+ * has no order.
+ */
 export function isWorthRecording(
   { journal }: Pick<WriteContext, 'journal'>,
   { plan }: PlannedRequest,
@@ -131,7 +137,7 @@ async function toNewBatch(
 ): Promise<NewBatch> {
   const { partner, owner } = client
   const { records } = planned.plan
-  // A unique key does not keep other records waiting.
+  // A record without a readable key gets a unique key, so that no other record waits for it.
   const unread = (position: number): string => `v2 ${position} ${newId()}`
   const keys = known === 'keys' && records.length > 0 ? records.map(({ key }) => key) : ['']
   return {
@@ -194,21 +200,21 @@ interface OlderReading {
   readonly partner: Partner
   readonly readV3: (query: string, timeoutMs: number) => Promise<ReadOutcome>
   readonly readV2: ReadMarkOfV2
-  /** In monotonic milliseconds. */
+  /** The deadline in monotonic milliseconds. */
   readonly deadlineMs: number
 }
 
-/** Pause in milliseconds before the journal is read again if another run has an older record or the record could not be read. */
+/** Pause in milliseconds before the journal is read again, if another run works on an older record or the record could not be read. */
 const AGAIN_AFTER_MS = 200
-/** V2 is read if V3 has not answered within this time or this share of the time left. */
+/** V2 is read if V3 has not responded within this time, or within this share of the time that is left. */
 const V3_WITHIN_MS = 2_000
 const V3_SHARE = 1 / 3
-/** Used for partners whose lost writes are not read back otherwise. */
+/** Pauses before the reads in milliseconds, for partners whose lost writes are otherwise not read back. */
 const UNSCHEDULED_MS = [0, 1_000]
 
 /**
- * Waits until no older record of the batch's keys is in progress on V3 (on any instance) or unknown, so that the batch may be sent to V2.
- * Reads unknown records back. Returns false if the batch must not be sent, because the deadline passed. Throws the journal's errors.
+ * Waits until no older record of the batch's keys is in progress on V3 (on any instance) or unknown. Then the batch may be sent to V2.
+ * Reads unknown records back. Returns false if the deadline passed; the batch must then not be sent. Throws the errors of the journal.
  */
 export async function waitForOlder(
   context: WriteContext,
@@ -242,7 +248,10 @@ export async function waitForOlder(
   }
 }
 
-/** Returns the first record of each key, because all records of a key have the same older ones. Records without a key have none. */
+/**
+ * Returns the first record of each key, because all records of one key wait for the same older records. Records without a key wait for no
+ * record.
+ */
 function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef[] {
   const first = new Map<string, RecordRef>()
   for (const [position, key] of keys.entries())
@@ -251,8 +260,8 @@ function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef
 }
 
 /**
- * Reads back unknown records of one batch, before a newer record of their keys is sent to V2. The records are never posted, because V2
- * serves now. Returns false if nothing was found out, for example because another run has the records.
+ * Reads back unknown records of one batch before a newer record of the same keys is sent to V2. The unknown records are never posted,
+ * because V2 serves now. Returns false if no outcome was found, for example because another run works on the records.
  */
 async function readOlder(
   context: WriteContext,
@@ -262,7 +271,7 @@ async function readOlder(
 ): Promise<boolean> {
   const { journal, active, clock } = context
   const stored = await journal.load(batch).catch(unlessDamaged)
-  // The rules of another partner are not known here.
+  // The rules of other partners are not known here.
   if (stored?.payload === undefined || stored.partner !== partner.id || active.has(batch)) return false
   const opened = await journal.reopen(batch, positions, undefined, 'beforeRelay')
   if (opened.after.size === 0) return false
@@ -283,7 +292,7 @@ async function readOlder(
     const readBack = createResolveUnknown(context, how)
     return {
       partner: partner.id,
-      // A record that was settled as unknown can no longer arrive.
+      // A record that was settled as unknown can no longer arrive at V3.
       executingSince: executionOf,
       budgetMs: leftMs(),
       withdrawn: new Promise(() => undefined),

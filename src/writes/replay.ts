@@ -21,17 +21,17 @@ import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** How long another sender of a running batch may take before this instance asks for the batch; the sender may lack credentials. */
+/** How long another request may take with a running batch before this instance asks for the batch. The other instance may lack credentials. */
 const ASK_AFTER_MS = 1_000
-/** A batch is read again once this share of its open records has ended, so that a large batch is read only a few times. */
+/** The share of the open records that must end before a batch is read again, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
 
 /**
- * Answers a repeated batch with the stored parts, byte for byte. While the batch is still running, sends each part as soon as it is known.
- * Sends records again that were not applied, and reads records back whose outcome is unknown. "Not applied" is answered only for records
- * that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the other sender takes
- * longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also throws the errors of
- * `checkToken`.
+ * Answers a resent batch with its stored parts, byte for byte. While another request still runs the batch, sends each part as soon as it is
+ * known. Sends records again that were not applied, and reads back records whose outcome is unknown. "Not applied" is answered only for
+ * records that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the other
+ * request takes longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also throws
+ * the errors of `checkToken`.
  */
 export function replayBatch(
   context: WriteContext,
@@ -43,7 +43,7 @@ export function replayBatch(
   return replay(context, authorisation, batch, openReply, slices).catch(rejectReplay)
 }
 
-/** Throws the error of a repeated batch that cannot be read. It is never a 503, because the records may have been applied. */
+/** Throws the error for a resent batch that cannot be read. The error is never a 503, because the records may have been applied. */
 export function rejectReplay(cause: unknown): never {
   if (!(cause instanceof AdapterError)) throw cause
   const text = unreadable[cause.code]
@@ -77,7 +77,7 @@ async function replay(
   const { together } = request
   const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2, together })
   const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
-  /** Records that this request has reopened once. After that, their answer is the outcome of other requests. */
+  /** Records that this request has reopened. Each record is reopened once. After that, other requests decide its outcome. */
   const tried = new Set<number>()
   let isChecked = false
   let hasAsked = false
@@ -92,14 +92,17 @@ async function replay(
   }
   const isOpenAgain = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isRetryable(record, plan)
-  /** Answers the records that `isFinal` selects. If there are any, the reply may begin. */
+  /** Answers the records for which `isFinal` returns true. If there are such records, the reply may begin. */
   const settleFinal = async (isFinal: (record: StoredRecord) => boolean): Promise<void> => {
     const final = stored.records.filter(isFinal)
     if (final.length === 0) return
     await settleStored(request, final, plan, reply, slices)
     reply.begin()
   }
-  /** Waits until some records that another run has open have ended. Returns false if the batch was forgotten before any part was sent. */
+  /**
+   * Waits until some of the records that another run has open have ended. Returns false if the journal forgot the batch before any part was
+   * sent.
+   */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
@@ -138,7 +141,7 @@ async function replay(
       throw cause
     }
     const now = stored.records
-    // Another run may have sent the record between the two reads; the record was then reopened once more.
+    // Another run may have sent the record between the two reads. The record was then reopened more than once.
     const wasSentMeanwhile = (position: number): boolean =>
       now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
     // Records that other requests have reopened are answered once those requests have settled them.
@@ -158,7 +161,7 @@ async function replay(
       await runRecords(context, session, run, reply)
       isChecked = true
     } catch (cause) {
-      // Another instance has the records now, so its outcomes are their answers. The client may already have the other answers.
+      // Another instance works on the records now and decides their outcomes. The client may already have other parts of the reply.
       if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
     }
     await reload()
@@ -179,7 +182,10 @@ async function replay(
   return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
-/** Returns the credentials to store, or `undefined` to keep the stored ones. Unverified credentials never replace others. */
+/**
+ * Returns the credentials to store, or `undefined` if the stored credentials must stay. Unverified credentials never replace stored
+ * credentials.
+ */
 function credentialsToStore(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,
@@ -190,7 +196,10 @@ function credentialsToStore(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/** Asks another instance, which may be unable to finish the batch, for it. V3 accepted this instance's credentials for the batch. */
+/**
+ * Asks the instance that owns a batch to hand the batch over, because that instance may be unable to finish it. V3 accepted this client's
+ * credentials for the batch.
+ */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,

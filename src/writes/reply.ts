@@ -15,28 +15,28 @@ import type { PostOutcome } from '../v3/index.ts'
 import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
 import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
 
-/** A reply of V2 as its client received it, or would have. */
+/** A reply of V2, as its client received or would have received it. */
 export interface StoredReply {
   readonly status: number
   readonly reason: string
-  /** Name, value, name, value, as they were sent. */
+  /** The header fields as they were sent: name, value, name, value. */
   readonly fields: readonly string[]
   readonly body: Buffer
 }
 
-/** Parts may be set in any order. */
+/** The reply to a write request. Its parts may be set in any order. */
 export interface Reply {
-  /** Sets the answer of the record at `index`. A second answer for the same record is ignored. */
+  /** Sets the reply part of the record at `index`. A second part for the same record is ignored. */
   setPart(index: number, reply: PartReply): void
-  /** Allows the status line to be sent. Until then the request may still be answered differently. */
+  /** Allows the status line to be sent. Before that, the request may still get another status. */
   begin(): void
-  /** Returns true once the status line was sent. The request can then only be answered part by part. */
+  /** Returns true once the status line was sent. From then on, the request can only be answered part by part. */
   isStatusSent(): boolean
-  /** Writes the rest. Every record must have an answer by then. Resolves once all bytes were handed over. */
+  /** Writes the rest of the reply. Every record must have a part by then. Resolves once all bytes were handed over for sending. */
   end(): Promise<void>
 }
 
-/** Opens the reply once its form and ids are known; a resend gets those of the first request. `timing` returns `Server-Timing`. */
+/** Opens the reply once its form and ids are known. A resend gets the ids of the first request. `timing` returns the value of `Server-Timing`. */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,
@@ -49,11 +49,11 @@ export interface Answered {
   readonly replayed: boolean
   readonly askedV3: boolean
   readonly batch: number
-  /** The reply that V2 gave when it served this batch, to be sent unchanged. */
+  /** The reply that V2 gave when V2 served this batch. It is sent unchanged. */
   readonly storedReply?: StoredReply | undefined
 }
 
-/** `newId` returns a new GUID, the SequenceID of a failed record. */
+/** The facts on which a reply part depends. `newId` returns a new GUID, which becomes the SequenceID of a failed record. */
 export type ReplyContext = Pick<WriteRequest, 'context' | 'dataEnvelope' | 'errorMessages'> & {
   readonly newId: () => string
 }
@@ -73,7 +73,7 @@ export function toMarkPart(answering: PartPreferences, mark: FlatReply, context:
   return toPart(answering, 201, context.dataEnvelope ? envelopRecord(json) : json)
 }
 
-/** Copies members one by one, so that a part does not keep the whole record in memory. */
+/** Creates a part from copied members, so that the part does not keep the whole record in memory. */
 function toPart(
   { contentId, contentIdInHttp, changeset }: PartPreferences,
   status: number,
@@ -105,7 +105,10 @@ function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: Repl
   return toReply(planned, status, worded, context)
 }
 
-/** Replaces the message of an error with the configured text. The service chooses the code, so inherited members must not be read. */
+/**
+ * Replaces the message of an error with the configured text, if there is one. The service chooses the code, so inherited members must not
+ * be read.
+ */
 function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
   return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }
@@ -119,12 +122,12 @@ function toReply(
   return toPart(planned.answering, status, encodeErrorArray(errors, context.newId()))
 }
 
-/** Encodes a reply part for the journal: the status, a blank, and the JSON if there is any. */
+/** Encodes a reply part for the journal: the status, then a space and the JSON if the part has JSON. */
 export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'>): string {
   return json === undefined ? String(status) : `${status} ${json}`
 }
 
-/** Returns `undefined` if the record has no answer. */
+/** Decodes the stored reply part of a record. Returns `undefined` if no part is stored. */
 function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
   const { answer } = stored
   if (answer === undefined) return undefined
@@ -133,22 +136,22 @@ function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply |
   return toPart(planned.answering, Number(answer.slice(0, end)), answer.slice(end + 1))
 }
 
-/** Returns true if a record may have been applied when it was sent before. */
+/** Returns true if an earlier attempt may have applied the record. */
 export function mayBeApplied(record: Pick<StoredRecord, 'state'> | undefined): boolean {
   return record?.state === 'unknown' || record?.state === 'open'
 }
 
-/** Returns true if recovery may still post or find the record: it is open, or has a time for a retry. */
+/** Returns true if recovery may still post the record or read it back, because the record is open or has a time for a retry. */
 export function isPending({ state, retry, superseded }: StoredRecord): boolean {
   return state === 'open' || (typeof retry === 'number' && !superseded)
 }
 
 /**
- * Returns true for a record that may not have been applied and that no newer one has replaced. If the client got 200 for the whole batch,
- * only records count that were denied together with the batch, because that client was told of the denial.
+ * Returns true for a record that may not have been applied and that no newer record has superseded. If the client got a single 200 for the
+ * whole batch, this is true only for records that were denied together with the batch, because the client was told of the denial.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
-  // A record that another version accepted and this one cannot read is left to recovery, which makes it a dead letter.
+  // A record that another version accepted and this version cannot read is left to recovery, which makes it a dead letter.
   if (superseded || plan.records[position]?.record === undefined) return false
   return retry === 'resend' || (plan.outcomesShown && retry !== undefined && state !== 'confirmed')
 }
@@ -164,7 +167,7 @@ export async function settleStored(
     const { position } = record
     const planned = plan.records[position]
     if (planned === undefined) continue
-    // The same answer has the same ids, even if other records of the batch have other answers by then.
+    // The same answer keeps the same ids, even if other records of the batch have other answers by then.
     const contextOf = (): ReplyContext => ({ ...request, newId: createReplyIds(replyId, position) })
     reply.setPart(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
@@ -183,7 +186,7 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
 }
 
 const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
-/** The outcome of a record that was not applied but that recovery may post at any time. */
+/** The outcome of a record that was not applied, but that recovery may post at any time. */
 export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
@@ -203,6 +206,6 @@ function toStoredPart(
     return toSupersededPart(planned, contextOf(), true)
   // The stored answer says that the record was not applied, but recovery may post it at any time.
   if (state === 'parked' && isPending(record)) return toReplyPart(planned, mayBePosted, contextOf())
-  // A record without an answer of its own was denied together with its whole batch.
+  // A record without its own reply part was denied together with its whole batch.
   return stored ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -10,40 +10,46 @@ import { type Plan, planAgain } from './plan.ts'
 interface ReadBackOptions {
   readonly batch: number
   readonly partner: Partner
-  /** True if V2 may have applied records sent before this run, and newer records may have earlier places in the journal. */
+  /** True if V2 may have applied records of the batch before this run. Newer records may then have earlier places in the journal. */
   readonly wasOnV2: boolean
-  /** Pauses before each read, in milliseconds. Only the last read proves absence, since a write may be late and a read may be stale. */
+  /**
+   * Pauses before the reads, in milliseconds. Only the last read proves that the mark is absent, because a write may arrive late and a read
+   * may be stale.
+   */
   readonly spacingMs: readonly number[]
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** True if a client waits. Recovery sets false: it reads again later if V3 may still be executing a `$batch` when the budget ends. */
+  /**
+   * True if a client waits. Recovery sets false; a later run then continues to read if V3 may still be executing a `$batch` when the budget
+   * ends.
+   */
   readonly clientWaits: boolean
-  /** Reads AttendanceRecords with this raw query, or the same mark from V2, within the rate limit of writes. */
+  /** Reads AttendanceRecords of V3 with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
 }
 
 interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
-  /** Time of receipt of its batch, in milliseconds since the epoch. `RecordedOn` is not used, because the client may have set it. */
+  /** Time of receipt of the record's batch, in milliseconds since the epoch. `RecordedOn` is not used, because the client may have set it. */
   readonly receivedMs: number
 }
 
 interface Sent {
-  /** `now` if this run sent it, `before` if an earlier run did, `never` if it was not sent. */
+  /** `now` if this run sent the record, `before` if an earlier run sent the record, `never` if the record was not sent. */
   readonly how: 'now' | 'before' | 'never'
-  /** The record was not sent before this time. If `undefined`, not before it was received. */
+  /** The record was not sent before this monotonic time in milliseconds. If `undefined`, the record was not sent before its receipt. */
   readonly fromMs?: number | undefined
-  /** The record was not sent after this time. If `undefined`, not after now. */
+  /** The record was not sent after this monotonic time in milliseconds. If `undefined`, the record was not sent after now. */
   readonly toMs?: number | undefined
-  /** True if the record can no longer arrive. Default false. */
+  /** True if the record can no longer arrive at V3. Default false. */
   readonly isPast?: boolean
-  /** The `$batch` in which the record was sent, or `undefined` if it was posted alone. */
+  /** The execution of the `$batch` with the record, or `undefined` if the record was posted alone. */
   readonly execution?: Execution | undefined
 }
 
-/** Finds the outcome of a record that may have been applied, and posts the record again if it was not. */
+/** Finds the outcome of a record that may have been applied, and posts the record again if it was not applied. */
 type ResolveUnknown = (
   task: ReadBackTask,
   post: () => Promise<PostOutcome>,
@@ -51,21 +57,24 @@ type ResolveUnknown = (
   sent: Sent,
 ) => Promise<PostOutcome>
 
-/** Returns false for a partner whose records are never read back, so that nothing can be checked before a post. */
+/** Returns false for a partner whose records are never read back. The adapter can then check nothing before a post. */
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
   readBackAfterMs.length > 0
 
-/** Maximum number of records kept of older batches that have unknown outcomes too, newest first: as many as a batch may have. */
+/** Maximum number of records that are loaded from older batches with unknown outcomes, newest first. A batch may have that many records. */
 const LOST_RECORDS = 20_000
-/** Maximum number of posts of one record after the first. A record that is lost each time is left to recovery. */
+/** Maximum number of repeated posts of one record. If every reply is lost, the record is left to recovery. */
 const MAX_POSTS = 2
-/** After the last scheduled read, this many records of a `$batch` are read in the time of the last pause. */
+/**
+ * After the scheduled reads, the pauses grow with the number of missing records, so that at most this many records of a `$batch` are read
+ * in the time of the last scheduled pause.
+ */
 const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
 
 /**
- * Creates the resolution of unknown outcomes (product contract 3). It reads the learner and event back, decides by `readBackRules`, and
- * confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark stays unchanged.
+ * Creates the function that resolves unknown outcomes (product contract 3). The function reads the learner and event back, decides by
+ * `readBackRules`, and confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark stays unchanged.
  */
 export function createResolveUnknown(
   context: WriteContext,
@@ -74,7 +83,10 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** Returns `undefined` if the journal cannot be reached. A batch that replaces one on V2 counts from the time of the replaced batch. */
+  /**
+   * Returns `undefined` if the journal cannot be reached. For a batch that replaces a batch of V2, records received after the replaced
+   * batch count as newer.
+   */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -97,7 +109,7 @@ export function createResolveUnknown(
         profile: echoes.profile(),
         sent: {
           fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
-          // A mark written since the receipt is newer than a record that was never sent.
+          // For a record that was never sent, every mark that was written after its receipt is newer.
           toMs: how === 'never' ? receivedMs : wallOf(toMs),
         },
         byV2: wasOnV2 && how === 'before',
@@ -112,11 +124,11 @@ export function createResolveUnknown(
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const isUnderWay = ({ execution }: Sent): boolean =>
     execution !== undefined && clock.nowMs() < execution.untilMs()
-  /** Returns the pause before a read. Reads continue after the schedule while the `$batch` of the record is not over. */
+  /** Returns the pause before a read, in milliseconds. After the schedule, reads continue until the `$batch` of the record is over. */
   const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
     const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
     if (spaceMs === undefined) return undefined
-    // A record that was sent long ago needs no pause, but a retry after a failed read does.
+    // The first read of a record that was sent long ago needs no pause. A retry after a failed read needs one.
     const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
     if (index === 0) return Math.min(spaceMs, untilSureMs)
     if (index < spacingMs.length || execution === undefined) return spaceMs
@@ -128,17 +140,17 @@ export function createResolveUnknown(
     sureMs: () => number,
   ): Promise<ReadBack | 'executing'> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    /** True until a read is made after which the record cannot be applied any more. */
+    /** True until a read is made after which the record can no longer be applied. */
     let executing = isUnderWay(sent)
     for (let index = 0; executing || index < spacingMs.length; index += 1) {
       const pauseMs = pauseBefore(index, sent, sureMs())
       if (pauseMs === undefined || leftMs() <= pauseMs) break
       await pause(pauseMs)
       executing = isUnderWay(sent)
-      // For a record that was just sent, all reads are made, however late they are.
+      // For a record that was just sent, all scheduled reads are made, however late they are.
       const isSure = index >= spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs())
       const outcome = await read(query, task.record)
-      // Another record of the batch may have appeared in the meantime.
+      // Another record of the `$batch` may have appeared during the read.
       executing ||= isUnderWay(sent)
       const finding = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
       if (finding.kind === 'overwritten' || (finding.kind === 'applied' && finding.certain)) return finding
@@ -155,7 +167,7 @@ export function createResolveUnknown(
     const finding = await readUntilSure(task, sent, sureMs)
     if (finding === 'executing') return finding
     if (finding.kind !== 'applied') {
-      // Newer records of the key wait for this one. They must not be sent while it can still arrive after them, whatever the budget.
+      // Newer records of the key wait for this record. They must not be sent while this record can still arrive after them, whatever the budget is.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return finding
     }
@@ -164,7 +176,10 @@ export function createResolveUnknown(
     if (sent.how === 'now') onVisible(clock.nowMs() - lostMs)
     return finding
   }
-  /** Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, this function waits. */
+  /**
+   * Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits here until the
+   * `$batch` is over.
+   */
   const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const
     if (execution === undefined) return unknown
@@ -185,7 +200,7 @@ export function createResolveUnknown(
         sent.how === 'never' ? { how: 'now', fromMs: clock.nowMs() } : { how: sent.how, fromMs: sent.fromMs }
       const outcome = await post()
       if (outcome.kind === 'refused' && outcome.error.status === 409) {
-        // The service reports a second mark as a conflict, so the first one may be ours after all.
+        // The service reports a second mark as a conflict, so the existing mark may be the mark of this record.
         const again = await readBack(task, sent)
         return again !== 'executing' && again.kind === 'applied'
           ? { kind: 'accepted', reply: again.reply }
@@ -199,7 +214,7 @@ export function createResolveUnknown(
   }
 }
 
-/** Creates the reading of older unknown records as they were posted. Batches of other partners, with other rules, are left out. */
+/** Creates the function that returns older unknown records as they were posted. Batches of other partners, which have other rules, are left out. */
 function createLostReading({ journal, slicing }: WriteContext, partner: Partner) {
   const plans = new Map<number, Promise<Plan | undefined>>()
   let room = LOST_RECORDS

@@ -10,34 +10,34 @@ import { mayBePosted, type Reply, type ReplyContext, toReplyPart } from './reply
 import { canNoLongerArrive, settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
 import type { WriteSession, WriteTask } from './write-session.ts'
 
-/** The records of one batch that this process posts now. The batch may be new, repeated or orphaned. */
+/** The records of one batch that this process posts now. The batch may be new, resent or orphaned. */
 export interface Run {
   readonly batch: number
   readonly lease: number
   readonly receivedMs: number
   readonly plan: Plan
-  /** Positions of the records, in ascending order. The run omits those that the plan refuses. */
+  /** Positions of the records, in ascending order. The run skips records that the plan refuses. */
   readonly positions: Iterable<number>
-  /** For each position, the nearest older open records of the same key. */
+  /** Maps a position to the nearest older open records of the same key. */
   readonly after: Predecessors
-  /** Returns true for a record that may have been applied. It is read back first, and posted only if V3 does not show it. */
+  /** Returns true for a record that may have been applied. Such a record is read back first, and posted only if V3 does not show its mark. */
   readonly mayBeApplied: (position: number) => boolean
-  /** For each record that was unknown before it was opened, the reason (see `canNoLongerArrive`). Default: none. */
+  /** The reasons of the records that were unknown before they were opened, by position (see `canNoLongerArrive`). Default: none. */
   readonly unknown?: ReadonlyMap<number, string> | undefined
-  /** True if there may be newer marks that the journal does not know, so that V3 is read before any record is posted. Default false. */
+  /** True if there may be newer marks that the journal does not know. V3 is then read before any record is posted. Default false. */
   readonly isChecked?: boolean
-  /** True if this request began the batch. If its credentials are denied, the journal forgets the batch. Default false. */
+  /** True if this request began the batch. If V3 denies the credentials of the request, the journal forgets the batch. Default false. */
   readonly isNew?: boolean
-  /** Returns true for a record that is retried in the background, which a denied request must not end. Default: none. */
+  /** Returns true for a record that is retried in the background. A denied request must not end such a record. Default: no record. */
   readonly wasParked?: (position: number) => boolean
-  /** False in recovery, which retries records that were not applied. */
+  /** False in recovery, which itself retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
 }
 
-/** A run of more records is claimed in one turn of the event loop and started in the next. */
+/** A run with more records than this is claimed in one turn of the event loop and started in the next turn. */
 const MANY = 1_000
-/** Time in milliseconds that an outcome may wait for others of its run to share a commit. The last outcome of a run never waits. */
+/** Time in milliseconds that an outcome may wait for other outcomes of its run to share a commit. The last outcome of a run never waits. */
 const GATHER_MS = 10
 
 export type RunSession = Pick<
@@ -46,11 +46,11 @@ export type RunSession = Pick<
 >
 
 /**
- * Takes records from the journal to their durable outcomes: claims them, posts them in order, settles them, then reports them to the reply
- * if there is one. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored: its records stay open, and recovery finishes them.
- * Throws `ADP_JOURNAL_LOST` if another instance finishes them. As long as the status line of the reply has not been sent, throws
- * `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted anything, or the error of the token endpoint if that has
- * no other token.
+ * Takes records from the journal to their durable outcomes: claims the records, posts them in order, settles them, then reports them to the
+ * reply, if there is a reply. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored; the records then stay open, and recovery
+ * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. Before the status line of the reply is sent, throws
+ * `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted any record, or the error of the token endpoint if that
+ * endpoint has no other token.
  */
 export async function runRecords(
   context: WriteContext,
@@ -68,12 +68,12 @@ export async function runRecords(
     const after = new Map(positions.map((position) => [position, run.after.get(position) ?? []]))
     markOrphaned(orphans, batch, after, lease, sinceMs)
   }
-  /** Records that V3 may still be executing, with the time since which no record of their `$batch` was seen. */
+  /** Maps the position of a record that V3 may still be executing to the time since which no record of its `$batch` has appeared. */
   const executing = new Map<number, number>()
   const leaveExecuting = (): void =>
     executing.forEach((sinceMs, position) => leaveToRecovery([position], sinceMs))
   const own = wanted.filter((position) => claim.has(position))
-  // Another run of this process has the other records. Recovery reads their state once that run has ended.
+  // Another run of this process works on the other records. Recovery reads their state once that run has ended.
   leaveToRecovery(wanted.filter((position) => !claim.has(position)))
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   let denied: Denied
@@ -82,7 +82,7 @@ export async function runRecords(
     const settler = createSettler(context, run, own.length, claim, reply)
     const tasks = toTasks(context, run, own, claim, settler, session)
     const permission: SendPermission = {
-      // Recovery takes records whose outcome could not be stored.
+      // Nothing more is sent after an outcome could not be stored, because recovery then takes the records.
       maySend: () => journal.lease() === lease && !settler.hasFailed(),
       renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
     }
@@ -93,7 +93,7 @@ export async function runRecords(
       tally[outcome.kind] += 1
       if ('reason' in outcome) tally.reason = outcome.reason
       if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
-        // The record stays open. Its client is told that the outcome is unknown, and recovery reads it back.
+        // The record stays open. Its client is told that the outcome is unknown, and recovery reads the record back.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
         settler.skip(position)
         reply?.setPart(position, part)
@@ -105,7 +105,7 @@ export async function runRecords(
     const denial = await failures
       .run(() => session.postRecords(tasks, permission, onOutcome))
       .catch((cause: unknown) => {
-        // Recovery has the records now, so the rest of this run must neither send nor settle anything.
+        // Recovery has the records now, so the rest of this run must neither send nor settle any record.
         settler.fail()
         throw cause
       })
@@ -128,9 +128,9 @@ export async function runRecords(
     }
     denied = { denial, tasks, isOpen: (task) => session.executingSince(task) !== undefined }
   } catch (cause) {
-    // If this instance has the batch after all, recovery finds it.
+    // If this instance still owns the batch, recovery finds the batch.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
-    // No other instance takes these records over while this instance lives.
+    // No other instance takes over these records while this instance lives.
     leaveToRecovery(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
@@ -144,7 +144,7 @@ export async function runRecords(
   return tally
 }
 
-/** Makes outcomes durable and releases the newer records that wait for them. Throws the errors of `Journal.settle`. */
+/** Makes outcomes durable, then releases the newer records that wait for the settled records. Throws the errors of `Journal.settle`. */
 export async function settleOutcomes(
   { journal, predecessors }: Pick<WriteContext, 'journal' | 'predecessors'>,
   { batch, lease }: Pick<Run, 'batch' | 'lease'>,
@@ -168,8 +168,8 @@ export function inOrder(positions: Iterable<number>): number[] {
 
 /**
  * Creates the tasks of the records in their order. A record waits for older records of its key in other batches, and for the durable
- * outcome of the previous record of its key in the same batch. If the process ended between two posts without that wait, the second mark
- * would hide the first one from reads, and both records would stay open.
+ * outcome of the previous record of its key in the same batch. Without the second wait, the process could end between the two posts. The
+ * second mark would then hide the first mark from reads, and both records would stay open.
  */
 function toTasks(
   context: WriteContext,
@@ -182,9 +182,9 @@ function toTasks(
   const tasks: WriteTask[] = []
   const readAll = isReadBackFirst(context)
   const gaveWay = withdrawn.then(() => false)
-  // Records of one key share one list. Only the oldest of them waits for it.
+  // Records of one key share one list of older records, and therefore one wait.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
-  /** The last record of each key, with what it waits for. */
+  /** The last record of each key so far, with the promise that the record waits for. */
   const last = new Map<string, { readonly position: number; readonly wait: Promise<boolean> | undefined }>()
   for (const position of positions) {
     const planned = plan.records[position]
@@ -199,7 +199,7 @@ function toTasks(
     }
     const before = last.get(key)
     if (before !== undefined) {
-      // If the previous record was not sent because of an older one, that older one may still be open.
+      // If the previous record was not sent because of an older record, that older record may still be open.
       const all = Promise.all([wait, before.wait, settler.durable(before.position)])
       wait = all.then((waits) => !waits.includes(false))
     }
@@ -213,7 +213,7 @@ function toTasks(
 
 type Settler = ReturnType<typeof createSettler>
 
-/** Creates the settler of a run. It makes outcomes durable in groups and gives the reply a part only afterwards. */
+/** Creates the settler of a run. The settler makes outcomes durable in groups, and only then gives the reply a part. */
 function createSettler(
   context: WriteContext,
   run: Run,
@@ -228,7 +228,7 @@ function createSettler(
   let failed = false
   const successors = new Map<number, (isDurable: boolean) => void>()
   const flush = async (): Promise<void> => {
-    // Outcomes that undici reads from its sockets in one turn of the event loop share a commit.
+    // Waits, so that outcomes that undici reads from its sockets in one turn of the event loop share a commit.
     await new Promise((resolve) => setImmediate(resolve))
     while (pending.length > 0) {
       const group = pending
@@ -250,7 +250,7 @@ function createSettler(
     cancelTimer = undefined
     if (flushing !== undefined || pending.length === 0) return
     flushing = flush()
-    // `flushed` rejects with the same cause.
+    // `flushed` rejects with the same error.
     flushing.catch(fail)
   }
   const fail = (): void => {
@@ -265,21 +265,24 @@ function createSettler(
       if (left <= 0 || successors.has(settled.position)) begin()
       else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
-    /** Resolves with true once the outcome of this record is durable, or false if it cannot be stored. Must be called before `settle`. */
+    /**
+     * Resolves with true once the outcome of this record is durable, or with false if the outcome cannot be stored. Must be called before
+     * `settle`.
+     */
     durable: (position: number): Promise<boolean> =>
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
-    /** Ends the wait for a record whose outcome is not settled now. Records that wait for it are not sent. */
+    /** Counts a record whose outcome is not settled now. Records that wait for this record are not sent. */
     skip: (position: number): void => {
       left -= 1
       if (left <= 0) begin()
       successors.get(position)?.(false)
     },
     fail,
-    /** Returns true once the run has failed or the journal could not store an outcome. No later outcome is stored either. */
+    /** Returns true once the run has failed or the journal could not store an outcome. Later outcomes are not stored either. */
     hasFailed: (): boolean => failed,
-    /** Resolves once every settled outcome is durable and reported. Rejects if one cannot be stored. */
+    /** Resolves once every settled outcome is durable and reported. Rejects if an outcome cannot be stored. */
     flushed: async (): Promise<void> => {
       begin()
       while (flushing !== undefined) await flushing
@@ -287,7 +290,7 @@ function createSettler(
   }
 }
 
-/** Settles a record whose credentials were denied. The client may resend the record, or else recovery retries it. */
+/** Returns how a record whose credentials were denied is settled. Either its client may resend the record, or recovery retries it. */
 function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
@@ -305,11 +308,11 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
 interface Denied {
   readonly denial: UpstreamError | AdapterError
   readonly tasks: readonly WriteTask[]
-  /** Returns true for a record that V3 may still be executing, which recovery reads back. */
+  /** Returns true for a record that V3 may still be executing. Recovery reads such a record back. */
   readonly isOpen: (task: WriteTask) => boolean
 }
 
-/** Throws the denial. If the client has already received answers of other senders of the batch, answers each record instead. */
+/** Throws the denial. If the client has already received parts of the reply from other runs of the batch, answers each record instead. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,
@@ -325,7 +328,7 @@ function answerDenial(
     const { position, first } = task
     const planned = run.plan.records[position]
     if (planned === undefined) continue
-    // "Not applied" is only answered for a record that nobody will post (product contract 3).
+    // "Not applied" is answered only for a record that nobody will post (product contract 3).
     const outcome = isOpen(task)
       ? ({ kind: 'unknown', reason: 'stillExecuting' } as const)
       : run.wasParked?.(position) === true

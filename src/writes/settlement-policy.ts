@@ -6,8 +6,9 @@ import type { NotAppliedReason, PostOutcome, UnknownReason, UpstreamError } from
 import { encodeAnswer } from './reply.ts'
 
 /**
- * The first step for a record. `readBack`: the record may have been applied, so it is posted only if V3 does not show it. `check`: the
- * record was not applied, but V3 may have a newer mark that the journal does not know, so it is posted only if a read shows none.
+ * The first step for a record. `readBack`: the record may have been applied, so it is posted only if V3 does not show its mark. `check`:
+ * the record was not applied, but V3 may have a newer mark that the journal does not know, so the record is posted only if a read shows no
+ * newer mark.
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
 
@@ -27,7 +28,7 @@ export function unsentOutcome(
   return first === 'readBack' ? { kind: 'unknown', reason: 'notReadBack' } : notApplied(reason)
 }
 
-/** Reasons that remain after a complete read-back without a result. */
+/** Reasons that an unknown record keeps after a complete read-back without a result. */
 const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'connectionLost',
   'timeout',
@@ -36,7 +37,7 @@ const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'otherRecord',
 ])
 
-/** Returns true if a record that was settled as unknown for this reason can no longer arrive: a complete read-back did not find it. */
+/** Returns true if a record that was settled as unknown for this reason can no longer arrive, because a complete read-back did not find it. */
 export const canNoLongerArrive = (reason: string | undefined): boolean =>
   reason !== undefined && readBackInVain.has(reason)
 
@@ -45,7 +46,7 @@ export function isDenial(error: UpstreamError): boolean {
   return error.status === 401 || error.status === 403
 }
 
-/** Returns the error of a request whose credentials V3 denied before it accepted anything, with V3's message. */
+/** Returns the error of a request whose credentials V3 denied before it accepted any record, with V3's message. */
 export function toDenialError(denial: UpstreamError): AdapterError {
   const text = denial.entries[0]?.message ?? ''
   const message = text === '' ? `The service denied the credentials (${denial.status}).` : text
@@ -53,9 +54,9 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 export interface FollowUp {
-  /** False if the client gets a single 200 whatever happens (batch-wire 3). */
+  /** False if the client gets a single 200, whatever happens to the records (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** False if no client waits for the answer, so that recovery retries records that were not applied. */
+  /** False if no client waits for the reply. Recovery then retries records that were not applied. */
   readonly clientWaits: boolean
   readonly receivedMs: number
   readonly nowMs: number
@@ -64,7 +65,7 @@ export interface FollowUp {
 /**
  * Pauses between background retries: a twentieth of the age of the record, at least 5 s and at most 10 min, for a day after receipt.
  * Attempts are not counted, because an attempt that ended with its process says nothing about the service. Pauses are short at first,
- * because a record may wait for an older one that has its own pause.
+ * because a record may wait for an older record that has its own pause.
  */
 const SHORTEST_PAUSE_MS = 5_000
 const SHARE_OF_AGE = 1 / 20
@@ -72,8 +73,9 @@ const LONGEST_PAUSE_MS = 600_000
 const RETRY_FOR_MS = 86_400_000
 
 /**
- * Returns the state of an outcome, its part of the reply, and whether and when it is retried. A record that was not applied waits for its
- * client to resend it if the client is told so; otherwise recovery retries it. An unknown outcome is read back until it is known.
+ * Returns how a record is settled: its state, its part of the reply, and whether and when it is retried. A record that was not applied
+ * waits for the client's resend if the client is told to resend it; otherwise recovery retries the record. A record with an unknown outcome
+ * is read back until the outcome is known.
  */
 export function settlementOf(
   position: number,
@@ -83,7 +85,7 @@ export function settlementOf(
 ): Settled {
   const { outcomesShown, clientWaits } = followUp
   const answer = encodeAnswer(reply)
-  /** Settles a record that nobody judged. `clientKnows` is true if its client was told to resend it. */
+  /** Settles a record that V3 did not judge. `clientKnows` is true if its client is told to resend the record. */
   const unjudged = (reason: string, clientKnows: boolean): Settled => {
     if (clientKnows) return { position, state: 'notApplied', answer, reason, retry: 'resend' }
     const retry = nextMs(followUp)
@@ -120,7 +122,7 @@ export function markOf({
   return { externalId: ExternalID, recordedMs: parseTime(RecordedOn) }
 }
 
-/** The form of error codes. V3's own messages may name a learner, so they are for the client alone. */
+/** The form of an error code that may be stored. V3's own messages may name a learner, so only the client gets them. */
 const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
 
 function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
@@ -128,7 +130,7 @@ function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {
   return code !== undefined && CODE.test(code) ? code : `HTTP_${outcome.error.status}`
 }
 
-/** Returns the time, in milliseconds since the epoch, after which a record received at `receivedMs` is not retried any more. */
+/** Returns the time, in milliseconds since the epoch, after which a record that was received at `receivedMs` is no longer retried. */
 export function retryDeadlineMs(receivedMs: number): number {
   return receivedMs + RETRY_FOR_MS
 }

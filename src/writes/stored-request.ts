@@ -7,7 +7,7 @@ import type { Slices } from '../http/slices.ts'
 import type { Partner } from '../partners/partner.ts'
 import { isGenericClient } from '../v2/index.ts'
 
-/** The facts besides the body that decide the posts and the answer of a write request. */
+/** All facts besides the body that decide what a write request posts and how it is answered. */
 export type WriteRequest = Readonly<z.infer<typeof requestSchema>>
 
 const requestSchema = z.object({
@@ -20,7 +20,7 @@ const requestSchema = z.object({
   layout: z.enum(['flat', 'nested']),
   /** Absolute address of the records for `Location`. `undefined` if the reply has no `Location`, as in the flat layout. */
   recordsUrl: z.string().optional(),
-  /** Quirks of the partner at the time of receipt. */
+  /** Quirks of the partner at the time of receipt: `dataEnvelope` and `msgtypeResponse`. */
   dataEnvelope: z.boolean(),
   msgtypeResponse: z.boolean(),
   /** Texts of V2's errors by error code, or `undefined` for the adapter's own texts. */
@@ -55,7 +55,7 @@ export function toWriteRequest(
     dataEnvelope: partner.dataEnvelope,
     msgtypeResponse: partner.msgtypeResponse,
     errorMessages: partner.errorMessages,
-    // The preferences of a batch are in its parts.
+    // In a batch, each part has its own preferences.
     prefer: isRecord ? [prefer].flat().join() : '',
     accept: isRecord ? accept : '',
   }
@@ -67,18 +67,21 @@ export interface BatchIds {
   readonly envelope: readonly string[]
 }
 
-/** A write request as the journal stores it. It can be finished and answered without its client. */
+/** A write request as the journal stores it, so that the request can be finished and answered without its client. */
 export type StoredRequest = Readonly<z.infer<typeof headSchema>> & { readonly body: Buffer }
 
 const headSchema = z.object({
   request: requestSchema.readonly(),
-  /** Identifies the reply. All ids in the reply derive from this id, so that the reply can be written again byte for byte. */
+  /** The id from which all ids in the reply derive, so that the reply can be written again byte for byte. */
   replyId: z.string(),
-  /** SHA-256 of the key and token of the request, to recognise a client with the same credentials. */
+  /** SHA-256 of the subscription key and token of the request, to recognise a client with the same credentials. */
   sender: z.string().optional(),
-  /** Time of the marks in milliseconds since the epoch if the batch was first begun for V2. If `undefined`, the time of receipt. */
+  /** Time of the marks in milliseconds since the epoch, if the batch was first begun for V2. `undefined` if the marks have the time of receipt. */
   markedAtMs: z.number().optional(),
-  /** The most records that are sent to V3 in one `$batch`. `undefined` from older versions: the partner's current setting applies. */
+  /**
+   * Maximum number of records in one `$batch` to V3. `undefined` in requests of older versions, for which the partner's current setting
+   * applies.
+   */
   together: z.int().min(1).optional(),
 })
 
@@ -86,9 +89,9 @@ const headSchema = z.object({
 export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): boolean =>
   markedAtMs !== undefined
 
-/** Size from which the bytes are shared with the thread of the journal and not copied to it. */
+/** Minimum size in bytes of a request whose bytes are shared with the thread of the journal instead of copied. */
 const SHARED_FROM = 1_048_576
-/** Number of bytes that are copied or hashed at once. Either costs a quarter of decoding them. */
+/** Number of bytes that are copied or hashed at once. Copying or hashing takes a quarter of the time of decoding. */
 const CHUNK = 1_048_576
 const CHUNK_WORK = CHUNK / 4
 
@@ -108,20 +111,20 @@ export async function encodeStoredRequest(
   return bytes
 }
 
-/** Throws `ADP_INTERNAL` if `encodeStoredRequest` did not write these bytes. */
+/** Decodes a stored request. Throws `ADP_INTERNAL` for bytes that `encodeStoredRequest` did not write. */
 export function decodeStoredRequest(payload: Uint8Array): StoredRequest {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const end = bytes.indexOf(0x0a)
   return { ...parseHead(bytes.toString('utf8', 0, Math.max(end, 0))), body: bytes.subarray(end + 1) }
 }
 
-/** Returns an empty object if the request cannot be read. */
+/** Returns how a stored request was sent, or an empty object if the request cannot be read. */
 export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest, 'sender' | 'together'> {
   if (payload === undefined) return {}
   try {
     return decodeStoredRequest(payload)
   } catch {
-    // `createFinisher` also finds that the request cannot be read, and makes it a dead letter.
+    // `createFinisher` also finds that the request cannot be read, and makes its records dead letters.
     return {}
   }
 }
@@ -135,9 +138,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 }
 
 /**
- * Computes the SHA-256 of all facts that decide which records are posted where and for whom. Of the media type only the boundary counts,
- * however the header writes it. The adapter's own address and configuration do not count, because the first request decides how the batch
- * is answered. `upstream` is the base address of V3.
+ * Computes the SHA-256 of all facts that decide which records are posted, to which service and for whom. Of the media type only the
+ * boundary counts, in whatever form the header has it. The adapter's own address and configuration do not count, because the first request
+ * decides how the batch is answered. `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,
@@ -160,7 +163,7 @@ export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buff
     .digest()
 }
 
-/** Returns the ids of one reply in the order of use: GUIDs that derive from `replyId`, starting with number `from`. */
+/** Creates the function that returns the ids of one reply in the order of use: GUIDs that derive from `replyId`, starting with number `from`. */
 export function createReplyIds(replyId: string, from = 0): () => string {
   const start = Number.parseInt(replyId.slice(-8), 16) + from
   let count = 0

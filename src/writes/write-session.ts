@@ -24,12 +24,15 @@ import { type FirstStep, isDenial, notApplied, unsentOutcome } from './settlemen
 export interface WriteTask {
   readonly position: number
   readonly record: V3Record
-  /** See `Plan.markedMs`. */
+  /** The time of the mark, see `Plan.markedMs`. */
   readonly receivedMs: number
   readonly first: FirstStep
-  /** True if the record was sent before and can no longer arrive. */
+  /** True if the record was sent before and can no longer arrive at V3. */
   readonly isPast: boolean
-  /** Waits for older records of the same key. Resolves with false if they did not end in time. `undefined` if there are none. */
+  /**
+   * Resolves once the older records of the same key have ended, with false if they did not end in time. `undefined` if there are no older
+   * records.
+   */
   readonly after: Promise<boolean> | undefined
 }
 
@@ -39,15 +42,15 @@ type OnOutcome = (position: number, outcome: PostOutcome) => void
 export type WriteSession = ReturnType<typeof openWriteSession>
 
 export interface SessionOptions {
-  /** Set if recovery posts the records, `concurrency` at a time; none of them was sent after `sinceMs`. Default: a client waits. */
+  /** Present if recovery posts the records: `concurrency` records at a time, none of which was sent after `sinceMs`. Default: a client waits. */
   readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
-  /** True if the batch was first begun for V2, so that newer records may have earlier places in the journal. Default false. */
+  /** True if the batch was first begun for V2. Newer records may then have earlier places in the journal. Default false. */
   readonly wasOnV2?: boolean
-  /** Maximum number of records sent together, see `StoredRequest`. Default: the partner's maximum for one `$batch`. */
+  /** Maximum number of records that are sent together, see `StoredRequest`. Default: the partner's maximum for one `$batch`. */
   readonly together?: number | undefined
 }
 
-/** Opens a session that posts records. If V3 first of all rejects the adapter's own token (401), the session renews the token once. */
+/** Opens a session that posts records. If V3's first answer rejects the adapter's own token (401), the session renews the token once. */
 export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
@@ -68,7 +71,7 @@ export function openWriteSession(
   let isAccepted = false
   let mayRenew = renew !== undefined
   const queued = (): number => Math.max(queuedMs, current?.queuedMs() ?? 0)
-  /** Returns the error if V3 denied the adapter's own credentials. After a 401 only V3's answer to the renewed token counts. */
+  /** Returns the error if V3 denied the adapter's own credentials. A 401 does not count while the token may still be renewed. */
   const ownDenial = (error: UpstreamError): AdapterError | undefined =>
     error.status === 401 && mayRenew ? undefined : ownDenialOf(context.accepted, partner, error)
   const onDenied = (error: UpstreamError): void => {
@@ -88,13 +91,13 @@ export function openWriteSession(
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) onDenied(outcome.error)
     return outcome
   }
-  /** The records of a run that may have been sent before, perhaps in one `$batch` that is not over yet. */
+  /** The records of a run that may have been sent before, perhaps in a `$batch` that is not over yet. */
   let sentBefore: SentTogether & { readonly atOnce: number } = { records: 0, atOnce: 1 }
   const executionBefore = ({ first, isPast }: WriteTask) =>
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
       ? executionOf(sentBefore, background?.sinceMs)
       : undefined
-  /** Returns the time of the last sign of the task's `$batch`, or `undefined` if V3 can no longer apply the record. */
+  /** Returns the time at which a record of the task's `$batch` last appeared, or `undefined` if V3 can no longer apply the record of the task. */
   const executingSince = (task: WriteTask): number | undefined => {
     const execution = executionBefore(task)
     return execution !== undefined && clock.nowMs() < execution.untilMs() ? execution.sinceMs() : undefined
@@ -105,7 +108,7 @@ export function openWriteSession(
       ? unsentOutcome(task.first, reason)
       : { kind: 'unknown', reason: 'stillExecuting', sinceMs }
   }
-  /** Posts the records. Returns the error of a denial that preceded every other outcome, or `undefined` if there was no such denial. */
+  /** Posts the records. Returns the error of a denial that came before every other outcome, or `undefined` if there was no such denial. */
   const postWith = async (
     credentials: V3Credentials,
     tasks: readonly WriteTask[],
@@ -122,7 +125,8 @@ export function openWriteSession(
       queueKey,
     })
     current = writes
-    // Newer records wait until recovery has finished those that may have been sent.
+    // If newer records wait too long, the unsent records are withdrawn. The newer records still wait until recovery has finished the
+    // records that may have been sent.
     const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
     const yieldToNewer = (): void => {
       writes.withdraw()
@@ -141,7 +145,7 @@ export function openWriteSession(
     })
     const check = (record: V3Record, outcome: PostOutcome): PostOutcome => {
       if (outcome.kind !== 'accepted') return outcome
-      // A reply about another record says nothing about this one.
+      // A reply about another record says nothing about the posted record.
       if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
       echoes.accepted(record, bodyProfile === 'full', outcome.reply)
       return outcome
@@ -163,7 +167,7 @@ export function openWriteSession(
       if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
       else report(position, await readBack(task, body, outcome, fromMs))
     }
-    /** Reads back a record that may have been applied before this run or just now (`lost`). */
+    /** Reads back a record that may have been applied before this run, or whose reply was lost just now (`lost`). */
     const readBack = (
       task: WriteTask,
       body: string,
@@ -198,7 +202,7 @@ export function openWriteSession(
     const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') onAccepted()
       else if (outcome.kind === 'refused') {
-        // Once a record was accepted, nothing is sent again with another token.
+        // Once a record was accepted, no record is sent again with another token.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
           onOutcome(position, notApplied('ownCredentials'))
           return
@@ -216,7 +220,7 @@ export function openWriteSession(
           const task = tasks[index]
           return task === undefined ? Promise.resolve() : postRecord(task)
         },
-        // While every answer is a denial, no further record is sent.
+        // As long as every answer is a denial, no further record is sent.
         stopped: () => denial() !== undefined,
         pause: () => (slices.spend(0) ? slices.next() : undefined),
       })
@@ -233,7 +237,7 @@ export function openWriteSession(
     budgetMs: partner.budgetMs,
     /**
      * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
-     * reports no outcome and returns the upstream's error, or that of the token endpoint if it then had no other token. After the first
+     * reports no outcome and returns V3's error, or the error of the token endpoint if that endpoint had no other token. After the first
      * outcome, a denial counts only for its record.
      */
     postRecords: async (
@@ -255,22 +259,22 @@ export function openWriteSession(
       if (own === undefined) onDenied(denial)
       return own ?? denial
     },
-    /** Resolves once nothing is sent any more, because newer records waited for these and their credentials were not accepted. */
+    /** Resolves once no further record is sent, because newer records waited for this batch and its credentials were not accepted. */
     withdrawn,
-    /** Returns true once the service denied the credentials to any call, reads included. */
+    /** Returns true once the service denied the credentials in any call, including reads. */
     denied: (): boolean => isDenied,
     /** Returns the longest time in milliseconds that a call has spent in the queue of the rate limit. */
     queuedMs: (): number => Math.round(queued()),
-    /** Returns the value of `Server-Timing`, or `undefined` if there is no rate limit. */
+    /** Returns the value of `Server-Timing`, or `undefined` without a rate limit. */
     timing: (): string | undefined =>
       rateLimit === undefined ? undefined : `queue;dur=${Math.round(queued())}`,
   }
 }
 
-/** Holds back denials of records until another outcome shows that the credentials are accepted and the denials were exceptions. */
+/** Holds back denials of records until another outcome shows that V3 accepts the credentials and the denials were exceptions. */
 function holdDenials(onOutcome: OnOutcome): {
   readonly report: OnOutcome
-  /** Returns the first denial while nothing but denials has arrived. */
+  /** Returns the first denial, as long as only denials have arrived. */
   readonly denial: () => UpstreamError | undefined
 } {
   let heldBack: { readonly position: number; readonly outcome: Refused }[] | undefined = []
