@@ -4,28 +4,31 @@ import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
 import { describeFault, type Verified } from './store/audit-trail.ts'
 
-/** The check that a step needs: V2's replies while V2 serves, read-backs on V2 once V3 serves. Nothing else proves V3's POST. */
+/**
+ * The check that a step needs: comparing V2's replies while V2 serves, or reading back from V2 once V3 serves. Nothing else proves that
+ * V3's POST works.
+ */
 export type NeededCheck = 'reply' | 'readBack'
 
 export interface EvidenceThresholds {
-  /** The limit that the upper bound of the share of differing pairs (learner and day) must stay under. */
+  /** The upper bound of the share of differing pairs (learner and day) must stay under this limit. */
   readonly limit: number
   readonly confidence: number
   /** The largest share of the counted pairs that one school may make up. */
   readonly schoolShare: number
-  /** The number of days at the stage, and the number of days with comparisons. */
+  /** The minimum number of days at the stage, and of days with comparisons. */
   readonly days: number
 }
 
-/** The minimum per step: a school week with all of its lessons, on the side that is judged: V2 at `shadow`, V3 from `canary` on. */
+/** The minimum per step: a school week with all of its lessons, on the side that is judged. This is V2 at `shadow`, and V3 from `canary` on. */
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
 const COMPARED_SHARE = 0.9
 
-/** The minimum unless `schoolShare` implies that the partner has fewer schools. */
+/** The minimum number of schools, unless `schoolShare` implies that the partner has fewer schools. */
 const SCHOOLS = 3
-/** Properties that at least one compared record must have had, each with its words for operators. */
+/** Properties of records. At least one compared record must have had each property. The texts are for operators. */
 const traits = {
   late: 'was late',
   comment: 'had a comment',
@@ -35,24 +38,30 @@ const traits = {
 /** The results of comparison since the stage or its percentage changed. */
 export interface ComparisonFigures {
   readonly check: NeededCheck
-  /** The requests that were chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
+  /**
+   * The number of requests that were chosen for the needed check. `comparedShare` is the share of them that was compared, by requests and
+   * their records.
+   */
   readonly sampled: number
   readonly comparedShare: number
-  /** Distinct pairs (learner and day) that went through the needed check. `countedPairs` has at most a capped number from each school. */
+  /**
+   * The number of distinct pairs (learner and day) that went through the needed check. `countedPairs` contains at most a limited number
+   * from each school.
+   */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
-  /** Distinct pairs that differ in any check, plus each differing record that has no learner and day. */
+  /** The number of distinct pairs that differ in any check, plus the number of differing records without a learner and day. */
   readonly differing: number
   readonly bound: number
-  /** The number of counted pairs that would be enough for the number of pairs that differ. */
+  /** The number of counted pairs that would be enough for the number of differing pairs. */
   readonly neededPairs: number
-  /** Days on which the needed check was made, by the clock of the database. */
+  /** The number of days on which the needed check was made, by the clock of the database. */
   readonly days: number
-  /** Fingerprints of the attendance codes that were compared. `codesNotCompared` has those that were only seen. */
+  /** Fingerprints of the attendance codes that were compared. `codesNotCompared` has the codes that were only seen. */
   readonly codes: readonly string[]
   readonly codesNotCompared: readonly string[]
-  /** Fingerprints of codes that are known only from records that V2 refused. */
+  /** Fingerprints of attendance codes that are known only from records that V2 refused. */
   readonly codesUnchecked: readonly string[]
   readonly traits: readonly string[]
   /** The number of records that V2 refused. Only a POST would show whether V3 refuses them too. */
@@ -65,7 +74,7 @@ export interface ComparisonFigures {
 export interface AdviceInput {
   readonly partner: string
   readonly setting: Pick<StageSetting, 'stage' | 'percent'>
-  /** The step in question. `nextStep` returns the usual step. */
+  /** The setting to which the step in question leads. `nextStep` returns the usual step. */
   readonly target: Pick<StageSetting, 'stage' | 'percent'>
   readonly nowMs: number
   readonly stageSinceMs: number
@@ -73,17 +82,17 @@ export interface AdviceInput {
   /** The number of writes to V2 that the adapter could not decode or translate. */
   readonly unreadable: number
   readonly guards: GuardVerdict
-  /** The finding of a guard, and the end of the cool-down after it. */
+  /** The finding of a guard, and the end of the cool-down after the guard acted. */
   readonly coolDown: { readonly finding: string; readonly untilMs: number } | undefined
-  /** The time until which a client may resend a batch that V2 got without the journal's knowledge (`quietUntil`). */
+  /** The time until which a client may resend a batch that V2 received without the journal's knowledge (`quietUntil`). */
   readonly quietUntilMs: number
   readonly credentials: SeenNote['credentials']
   readonly load: {
     /** The highest rate in any minute, on both sides together. */
     readonly peakRecordsPerSecond: number
-    /** `undefined` if V3 has no limit. */
+    /** The rate limit of V3, or `undefined` if V3 has no limit. */
     readonly callsPerSecond: number | undefined
-    /** 1, or the size of a `$batch`. */
+    /** The number of records in one call to V3: 1, or the size of a `$batch`. */
     readonly recordsPerCall: number
   }
   /** Instances with a live lease that have not acknowledged the present revision. */
@@ -91,17 +100,17 @@ export interface AdviceInput {
   /** Lost instances that may still send writes to V2. They block a step that moves units to V3. Empty for other steps. */
   readonly lost: readonly LostInstance[]
   readonly pending: boolean
-  /** The first fault of the audit trail, or `undefined` if it is whole. */
+  /** The first fault of the audit trail, or `undefined` if the trail has no fault. */
   readonly trailFault: Verified['broken']
-  /** `undefined` if the step needs no comparison. */
+  /** The results of comparison, or `undefined` if the step needs no comparison. */
   readonly comparison: ComparisonFigures | undefined
   readonly thresholds: EvidenceThresholds
 }
 
 export interface Advice {
-  /** `blocked` if the step would fail, `inconclusive` if too little was seen, `not yet` if something else is missing. */
+  /** `blocked` if the step would fail, `inconclusive` if too few writes or comparisons were seen, `not yet` if another condition is not met. */
   readonly verdict: 'ready' | Weight
-  /** One sentence for each obstacle. Empty if the verdict is `ready`. */
+  /** One sentence for each unmet condition. Empty if the verdict is `ready`. */
   readonly missing: readonly string[]
   readonly figures: {
     readonly daysAtStage: number
@@ -118,25 +127,25 @@ export interface Advice {
 
 type Weight = 'blocked' | 'inconclusive' | 'not yet'
 
-/** A condition of a step: the verdict if it is not met, whether it is unmet, and the sentence that says so. */
+/** A condition of a step: the verdict if the condition is not met, whether it is unmet, and the sentence for the operator. */
 type Condition = readonly [weight: Weight, isMissing: boolean, sentence: string]
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 
-/** Returns the usual next step from a stage, or `undefined` at `complete`. The first percentage is small. */
+/** Returns the usual next step from a stage, or `undefined` at `complete`. The first percentage of `canary` is small. */
 export function nextStep({ stage }: Pick<StageSetting, 'stage'>): AdviceInput['target'] | undefined {
   const next = nextOf(stage)
   return next && { stage: next, percent: next === 'canary' ? 5 : 100 }
 }
 
-/** Returns the check that the next step from a stage needs, or `undefined` if nothing changes for clients or nothing can be compared. */
+/** Returns the check that the next step from a stage needs. `undefined` if the step changes nothing for clients, or if nothing can be compared. */
 export function neededCheck(stage: Stage): NeededCheck | undefined {
   if (stage === 'shadow') return 'reply'
   return stage === 'canary' || stage === 'v3' ? 'readBack' : undefined
 }
 
-/** Says whether a step forward is advised and what is missing. Time alone never makes a partner ready. */
+/** Returns whether a step forward is advised and which conditions are not met. Time alone never makes a partner ready. */
 export function advise(input: AdviceInput): Advice {
   const { setting, seen, load, comparison } = input
   const side = orderOf(setting.stage) >= orderOf('canary') ? 'v3' : 'v2'
@@ -154,7 +163,7 @@ export function advise(input: AdviceInput): Advice {
       load.callsPerSecond === undefined ? undefined : load.callsPerSecond * load.recordsPerCall,
     comparison,
   }
-  // At `legacy` nothing is decoded, and at `shadow` nothing changes for the client, so there is nothing to wait for.
+  // At `legacy` nothing is decoded, and the step to `shadow` changes nothing for the client, so the step need not wait for evidence.
   const isWatched = setting.stage !== 'legacy'
   const conditions = [
     ...(orderOf(input.target.stage) < orderOf('canary') ? [] : conditionsOnV3(input, figures)),
@@ -204,12 +213,12 @@ function conditionsOnSeen(
     `${seen} of ${wanted} ${wanted === 1 ? `${what.replace(/s$/, '')} was` : `${what} were`} seen ${onSide}.`,
   ]
   const onV2Only = figures.codesOnV2Only.length
-  // Without writes on V2 there is nothing to compare V3 with.
+  // Without writes on V2, V3 cannot be compared with V2.
   const isGuarded = setting.stage === 'canary' && setting.percent < 100
   return [
     atLeast(figures.records, RECORDS, 'distinct records'),
     atLeast(figures.batches, BATCHES, 'batches'),
-    // `schoolShare` tells how few schools the partner has.
+    // `schoolShare` implies how few schools the partner has.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
     atLeast(figures.codes, CODES, 'attendance codes'),
     ['inconclusive', onV2Only > 0, `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
@@ -232,8 +241,8 @@ function conditionsOnSeen(
 }
 
 /**
- * Returns the conditions on the results of comparison. The step to `complete` changes no reply of V3, and V2 may be gone by then, so it
- * needs no comparison; differences that were found still count.
+ * Returns the conditions on the results of comparison. The step to `complete` changes no reply of V3, and V2 may be gone by then, so the
+ * step needs no comparison. Differences that were found still count.
  */
 function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures): readonly Condition[] {
   const { target, seen, thresholds } = input
@@ -273,7 +282,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     schools < schoolsFor(schoolShare)
       ? `. Where the partner has no more schools, set rollout.evidence.schoolShare: ${Math.ceil(100 / schools) / 100}.`
       : ' (rollout.evidence.schoolShare).'
-  // The codes of both sides count, because V3 will also get what V2 serves at `canary`.
+  // The codes of both sides count, because V3 will also receive the records that V2 serves at `canary`.
   const seenCodes = [...seen.v2.codes, ...seen.v3.codes, ...figures.codesNotCompared]
   const settledCodes = [...figures.codes, ...figures.codesUnchecked]
   const missingCodes = new Set(seenCodes.filter((code) => !settledCodes.includes(code)))
@@ -371,7 +380,7 @@ function schoolsFor(schoolShare: number): number {
   return Math.ceil(1 / schoolShare - 1e-9)
 }
 
-/** Formats a share as a percentage, rounded up so that a bound above the limit never looks equal to the limit. */
+/** Formats a share as a percentage. Rounds up, so that a bound above the limit never looks equal to the limit. */
 function percent(share: number): string {
   return `${Math.ceil(share * 10_000 - 1e-9) / 100} %`
 }

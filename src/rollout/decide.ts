@@ -3,11 +3,11 @@ import { createHmac } from 'node:crypto'
 import type { RequestKind, Side, Stage, StageSetting } from './stage.ts'
 
 export interface StageRule {
-  /** `unit` means that the side depends on the unit and the percentage of `canary`. */
+  /** The side that serves the request. `unit` means that the side depends on the unit and on the percentage of `canary`. */
   readonly serves: Side | 'unit'
   /**
-   * `reply` compares V2's reply with the reply that the adapter would have built from the marks on V3. `answers` compares the answers of
-   * both sides to a read. `readBack` reads on V2 what V3 served.
+   * What is compared. `reply` compares V2's reply with the reply that the adapter would have built from the marks on V3. `answers` compares
+   * the responses of both sides to a read. `readBack` reads a write that V3 served back from V2.
    */
   readonly compares: 'nothing' | 'reply' | 'answers' | 'readBack'
 }
@@ -32,7 +32,7 @@ const alike = (writes: StageRule, reads: StageRule, documents: StageRule, otherV
 })
 const [v2, v3, unit] = [rule('v2'), rule('v3'), rule('unit')]
 
-/** The side that serves each request at each stage, and what may be compared, as in docs/migration.md. A write never goes to both sides. */
+/** The side that serves each request at each stage, and what may be compared, as in docs/migration.md. No write ever goes to both sides. */
 export const stageTable: Readonly<Record<Stage, Rules>> = {
   legacy: alike(v2, v2, v2),
   shadow: alike(rule('v2', 'reply'), rule('v2', 'answers'), v2),
@@ -43,13 +43,14 @@ export const stageTable: Readonly<Record<Stage, Rules>> = {
 
 export interface StagedRequest {
   readonly kind: RequestKind
-  /** The school of the request, or its owner if requests do not name a school. */
+  /** The school of the request, or the owner of the request if requests do not name a school. */
   readonly unit: string
 }
 
 /**
- * Decides which side serves a request. Raising the percentage never moves a unit back to V2, and lowering it first moves the units that
- * came last. Returns `undefined` if the side depends on the unit and the `secret` is unknown, because the journal could not be reached yet.
+ * Decides which side serves a request. Raising the percentage never moves a unit back to V2. Lowering the percentage first moves the units
+ * that moved to V3 last. Returns `undefined` if the side depends on the unit and the `secret` is unknown, because the journal could not be
+ * reached yet.
  */
 export function decide(
   { stage, percent, always, never }: StageSetting,
@@ -65,12 +66,12 @@ export function decide(
   return always.includes(name) || positionOf(key, partner, name) * 100 < percent ? 'v3' : 'v2'
 }
 
-/** A number represents 48 bits exactly. */
+/** Number of bytes of the digest that form the position. A JavaScript number represents their 48 bits exactly. */
 const BYTES = 6
 
 /**
- * Returns the position of a unit among all units of its partner, from 0 up to but not including 1. It is the same for all instances and at
- * any percentage. Without the secret nobody can choose a unit with a certain position.
+ * Returns the position of a unit among all units of its partner, from 0 up to but not including 1. The position is the same in all
+ * instances and at every percentage. Without the secret nobody can choose a unit with a certain position.
  */
 export function positionOf(secret: Uint8Array, partner: string, name: string): number {
   const digest = createHmac('sha256', secret)
@@ -81,41 +82,41 @@ export function positionOf(secret: Uint8Array, partner: string, name: string): n
 
 export interface StagedPartner {
   readonly id: string
-  /** The stage of the configuration file, at which the partner begins. */
+  /** The stage with which the partner begins, from the configuration file. */
   readonly fileStage: StageSetting
 }
 
-/** What the journal must know of a write that V2 serves before the last byte of the write is sent. */
+/** What the journal must know about a write that V2 serves before the last byte of the write is sent. */
 export type KnownWrite = 'nothing' | 'identity' | 'keys'
 
-/** One request on the side that was decided for it, where it stays until it ends. */
+/** One request on the side that was decided for it. The request stays on that side until it ends. */
 export interface StageEntry {
   readonly side: Side
   readonly stage: Stage
-  /** 0 for the stage of the configuration file. */
+  /** The revision of the stage. 0 for the stage of the configuration file. */
   readonly revision: number
   readonly known: KnownWrite
   /**
-   * Returns false if other instances may have considered this instance dead since the request entered, so that one of them may serve the
-   * unit on the other side. Call this right before a write is made durable, or before its last byte is sent. If the result is false,
+   * Returns false if other instances may have declared this instance dead since the request entered. One of them may then serve the unit on
+   * the other side. Must be called immediately before a write is made durable, or before its last byte is sent. If the result is false,
    * nothing was sent, and the request enters again.
    */
   isCurrent(): boolean
-  /** Returns true if the store of stages has answered lately. A journal in the same database is then slow rather than unavailable. */
+  /** Returns true if the store of stages has responded lately. A journal in the same database is then slow, but not unavailable. */
   isStoreAnswering(): boolean
-  /** Reports that the request is over and nothing of it is under way on its side. Further calls have no effect. */
+  /** Reports that the request is over, with nothing in progress on its side. Further calls have no effect. */
   release(): void
 }
 
 export interface LiveStages {
   /**
-   * Decides the side of a request and counts the request there until `release`. A write whose side is about to change waits for a bounded
-   * time. Throws `ADP_STAGE_UNKNOWN` (503), before anything is sent, if the stage cannot be determined in time.
+   * Decides the side of a request, and counts the request on that side until `release`. A write whose side is about to change waits for a
+   * limited time. Throws `ADP_STAGE_UNKNOWN` (503), before anything is sent, if the stage cannot be determined in time.
    */
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
 }
 
-/** Creates stages from the configuration file. Allows only stages at which one side serves all units. */
+/** Creates stages from the configuration file. Supports only stages at which one side serves all units. */
 export function createFileStages(): LiveStages {
   return {
     enter: ({ fileStage: { stage } }, { kind }) => ({

@@ -5,19 +5,19 @@ import { AdapterError } from '../errors.ts'
 export type OperatorRole = 'operator' | 'approver' | 'viewer'
 
 /**
- * `set` changes a stage, `back` is the kill switch, `approve` lets the change of another operator go on, and `dismiss` declares that a lost
- * instance is off, so that steps forward can go on.
+ * What an operator may do. `look` only reads, `set` changes a stage, `back` is the kill switch, `approve` approves the change of another
+ * operator, and `dismiss` declares that a lost instance is off, so that steps forward are possible again.
  */
 export type RolloutAction = 'look' | 'set' | 'dismiss' | 'approve' | 'back'
 
 export interface ListedOperator {
   readonly name: string
-  /** The hash in lower-case hexadecimal. */
+  /** The SHA-256 of the operator's token, in lower-case hexadecimal. */
   readonly tokenSha256: string
   readonly role: OperatorRole
   /** The only partners that the operator sees and changes, or `undefined` for all partners. */
   readonly partners?: readonly string[] | undefined
-  /** True if the operator may see the values of a record after giving a reason. Default: false. */
+  /** True if the operator may see the values of a record after giving a reason. Default false. */
   readonly reveal?: boolean
 }
 
@@ -30,10 +30,10 @@ export interface Actor {
   readonly reveal: boolean
 }
 
-/** Names in the configuration contain no colon. */
+/** The prefix of users of the operating system. Names in the configuration contain no colon. */
 const SYSTEM = 'os:'
 
-/** `back` is the kill switch, so every role that may do more than look has it. */
+/** The actions that each role allows. Every role except `viewer` allows the kill switch `back`. */
 const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
   operator: ['look', 'set', 'dismiss', 'approve', 'back'],
   approver: ['look', 'approve', 'back'],
@@ -41,8 +41,8 @@ const allowed: Readonly<Record<OperatorRole, readonly RolloutAction[]>> = {
 }
 
 /**
- * Identifies the person who acts: the user of the operating system if the configuration has no operators, otherwise the operator to whom
- * the token belongs. Throws `ADP_FORBIDDEN` if the token is missing or unknown.
+ * Identifies the person who acts. If the configuration has no operators, this is the user of the operating system, otherwise the operator
+ * to whom the token belongs. Throws `ADP_FORBIDDEN` if the token is missing or unknown.
  */
 export function identifyOperator(
   operators: readonly ListedOperator[],
@@ -64,7 +64,7 @@ export function identifyOperator(
   return toActor(operator)
 }
 
-/** Compares all hashes, each in constant time. */
+/** Returns the operator to whom a token belongs. Compares all hashes, each in constant time. */
 export function findOperator(
   operators: readonly ListedOperator[],
   token: string,
@@ -78,7 +78,7 @@ export function toActor({ name, role, partners, reveal = false }: ListedOperator
   return { name, role, partners, reveal }
 }
 
-/** Returns the actor for a user of the operating system, if the configuration has no operators. */
+/** Returns the actor for a user of the operating system. Used if the configuration has no operators. */
 export function toSystemActor(user: string): Actor {
   return { name: `${SYSTEM}${user}`, role: 'operator', partners: undefined, reveal: true }
 }
@@ -111,7 +111,7 @@ export function expectAllowed({ name, role }: Pick<Actor, 'name' | 'role'>, acti
   )
 }
 
-/** Throws `ADP_FORBIDDEN` if the actor proposed the change, or if the configuration no longer lets the proposer change stages. */
+/** Throws `ADP_FORBIDDEN` if the actor proposed the change, or if the configuration no longer allows the proposer to change stages. */
 export function expectOther(
   actor: Pick<Actor, 'name' | 'role'>,
   proposer: string,
@@ -123,7 +123,7 @@ export function expectOther(
       'ADP_FORBIDDEN',
       `${proposer} proposed this change. It was not approved, and still waits. Ask another operator to approve it.`,
     )
-  // If the list of operators was added or emptied since the proposal, the same person may have another name now.
+  // The same person may have another name now, if the list of operators was added or emptied since the proposal.
   const mayPropose =
     operators.length === 0
       ? proposer.startsWith(SYSTEM)

@@ -7,21 +7,21 @@ import type { PendingChange } from './store/stage-rows.ts'
 export interface StageDocument {
   readonly partner: string
   readonly stage: Stage
-  /** The share of the units that V3 serves. */
+  /** The share of the units that V3 serves, in percent. */
   readonly percent: number
   readonly unit: 'school'
-  /** 0 until the first change. */
+  /** The revision of the stage. 0 until the first change. */
   readonly revision: number
-  /** `file` until the first change, while the setting is the one with which the partner began. */
+  /** `file` until the first change, because the partner still has the setting with which it began. Then `store`. */
   readonly source: 'file' | 'store'
   readonly since: string | null
   readonly by: string | null
   readonly reason: string | null
-  /** Absent if no change can still be committed. */
+  /** Absent if there is no change that can still be committed. */
   readonly pending?: PendingDocument | undefined
 }
 
-/** What `rollout show --json` prints about a partner, and what the pages of the console show. */
+/** The document of a partner that `rollout show --json` prints and the pages of the console show. */
 export interface PartnerDocument extends StageDocument {
   readonly advice: Pick<Advice, 'verdict' | 'missing'>
 }
@@ -31,7 +31,7 @@ type PendingDocument = ReturnType<typeof pendingToJson>
 /** An entry of the audit trail as `rollout history --json` prints it. */
 export type EntryDocument = ReturnType<typeof entryToJson>
 
-/** Converts a setting; only `canary` has the lists. */
+/** Converts a setting to JSON. Only a setting for `canary` has the lists. */
 export function settingToJson(setting: StageSetting) {
   const { stage, always, never } = setting
   return { stage, percent: percentOnV3(setting), ...(stage === 'canary' ? { always, never } : {}) }

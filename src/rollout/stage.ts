@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** How far a partner has moved from V2 to V3, in the order of the steps (product contract 6). */
+/** The stages of a partner on its way from V2 to V3, in the order of the steps (product contract 6). */
 export const stages = ['legacy', 'shadow', 'canary', 'v3', 'complete'] as const
 export type Stage = (typeof stages)[number]
 
@@ -31,14 +31,14 @@ export const settingSchema = z.object({
 
 export type StageSetting = Readonly<z.infer<typeof settingSchema>>
 
-/** How a person asks for a step. */
+/** What a person gives with a step. */
 export interface StepOptions {
   readonly percent?: number | undefined
   readonly always?: readonly string[] | undefined
   readonly never?: readonly string[] | undefined
   /** Takes a step forward within the cool-down of a guard. */
   readonly despiteHold?: boolean
-  /** Takes a step forward although the advice does not call it `ready`. */
+  /** Takes a step forward although the advice is not `ready`. */
   readonly despiteAdvice?: boolean
   /** Restarts the evidence for the next step, at the partner's present stage. */
   readonly restartEvidence?: boolean
@@ -50,20 +50,20 @@ export interface StepOptions {
 export type Step = StepOptions &
   ({ readonly kind: 'set'; readonly stage: Stage } | { readonly kind: 'back' | 'approve' })
 
-/** The maximum length of the reason for a step, in characters. */
+/** Maximum length of the reason for a step, in characters. */
 export const MAX_REASON = 500
 
-/** The rule of `parseUnits`, for messages. */
+/** The rule that `parseUnits` applies, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 
-/** Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
+/** Parses a list of units. Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
 export function parseUnits(text: string): readonly string[] | undefined {
   if (text.trim() === '') return []
   const units = text.split(',').map((unit) => unit.trim())
   return units.some((unit) => unit === '' || unit.length > 255) ? undefined : [...new Set(units)]
 }
 
-/** Returns the position of a stage in the order of the steps, from 0. */
+/** Returns the position of a stage in the order of the steps, counted from 0. */
 export function orderOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
@@ -81,7 +81,7 @@ export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
 
-/** Returns the setting without other members of the value. */
+/** Returns only the members of a setting, without other members of the value. */
 export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
   return { stage, percent, always, never }
 }
@@ -90,7 +90,7 @@ export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
 
-/** Returns `undefined` if this version does not know the form. */
+/** Parses a stored JSON text. Returns `undefined` if this version does not know its form. */
 export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data
@@ -103,7 +103,10 @@ export function isSetting(value: unknown): value is StageSetting {
   return settingSchema.safeParse(value).success
 }
 
-/** The direction of a change: `forward` to a later stage or if any unit moves to V3, `back` the other way, `none` if nothing moves. */
+/**
+ * The direction of a change. `forward`: to a later stage, or any unit moves to V3. `back`: to an earlier stage, or units move only to V2.
+ * `none`: nothing moves.
+ */
 type Direction = 'forward' | 'back' | 'none'
 
 export function nextOf(stage: Stage): Stage | undefined {
@@ -115,7 +118,7 @@ export function backOf(stage: Stage): Stage {
   return orderOf(stage) > orderOf('shadow') ? 'shadow' : 'legacy'
 }
 
-/** Judges a change of a setting. Forward goes one stage at a time, back to any lower stage. `error` says why the change is refused. */
+/** Judges a change of a setting. A step forward leads to the next stage, a step back to any lower stage. `error` says why the change is refused. */
 export function judgeStep(
   from: StageSetting,
   to: StageSetting,

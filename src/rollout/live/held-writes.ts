@@ -2,10 +2,13 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
-/** `changing`: a change would move the unit. `stale`: the stage must be read first. `asking`: the store must at least be asked first. */
+/**
+ * Why a write waits. `changing`: a pending change would move the unit. `stale`: the stage must be read first. `asking`: the store must at
+ * least be queried first.
+ */
 export type Wait = 'changing' | 'stale' | 'asking'
 
-/** Tries to admit a write, or returns why the write has to wait. `last` means that the write has waited for as long as it may. */
+/** Tries to admit a write, or returns why the write has to wait. `last` is true if the write has waited for the longest time allowed. */
 export type Attempt = (last: boolean) => StageEntry | Wait
 
 export interface HeldMetrics {
@@ -16,7 +19,7 @@ export interface HeldMetrics {
 interface HeldWritesOptions {
   readonly clock: Clock
   readonly max: number
-  /** How long a write waits for each reason, from its arrival. */
+  /** How long a write may wait for each reason, in milliseconds from its arrival. */
   readonly limitsMs: Readonly<Record<Wait, number>>
   readonly metrics: HeldMetrics
 }
@@ -60,7 +63,8 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
   return {
     /**
      * Resolves once the write is admitted. Rejects with `ADP_STAGE_UNKNOWN` if the write waits too long. If too many writes wait, rejects
-     * one with `ADP_OVERLOADED`: the latest write of the partner, and within it of the unit, with the most waiting writes.
+     * one of them with `ADP_OVERLOADED`: the latest write of the unit with the most waiting writes, within the partner with the most
+     * waiting writes.
      */
     wait: (write: HeldWrite, attempt: Attempt, reason: Wait): Promise<StageEntry> => {
       const end = Promise.withResolvers<StageEntry>()
@@ -92,7 +96,10 @@ export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOp
   }
 }
 
-/** Returns the latest write of the partner with the most writes, and within it of the unit with the most. The newest write breaks a tie. */
+/**
+ * Returns the latest write of the unit with the most waiting writes, within the partner with the most waiting writes. If several have the
+ * most, the group with the newest write is chosen.
+ */
 function latestOfMost(all: Iterable<Held>): Held | undefined {
   const most = (writes: readonly Held[], groupOf: (held: Held) => string): readonly Held[] =>
     [...Map.groupBy(writes, groupOf).values()].reduce(

@@ -17,22 +17,22 @@ export function readClocks(clock: WallClock): ClockReading {
 }
 
 /**
- * Returns the time between two moments by the clock that shows more. The monotonic clock stops while the machine is suspended, and the wall
- * clock can be set. A wall clock that was set back counts as well, because it may hide a pause.
+ * Returns the time between two moments in milliseconds, by the clock that shows more. The monotonic clock stops while the machine is
+ * suspended, and the wall clock can be set. Setting the wall clock back counts as well, because it may hide a pause.
  */
 export function gapMs(from: ClockReading, to: ClockReading): number {
   return Math.max(to.monotonicMs - from.monotonicMs, Math.abs(to.wallMs - from.wallMs))
 }
 
-/** The revision is 0 for the setting with which the partner began. */
+/** A setting with its revision, which is 0 for the setting with which the partner began. */
 export interface RevisedSetting extends StageSetting {
   readonly revision: number
 }
 
 export interface PartnerView {
-  /** `undefined` until the first commit. The setting with which the partner began then counts. */
+  /** The committed setting, or `undefined` until the first commit. Until then the setting with which the partner began counts. */
   readonly setting: RevisedSetting | undefined
-  /** The change that waits for instances, or `undefined` if there is none or it still needs an approval. */
+  /** The change that waits for instances, or `undefined` if there is no such change or it still needs an approval. */
   readonly pending: RevisedSetting | undefined
 }
 
@@ -40,29 +40,29 @@ export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
   /** The settings of the configuration file with which partners began. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** The last entry of the audit trail when the trail last continued what was known of it. */
+  /** The last entry of the audit trail, as of the last read at which the trail continued the known trail. */
   readonly trail: Head | undefined
-  /** False if the trail no longer contains that entry. */
+  /** False if the trail no longer contains the entry `trail`. */
   readonly isTrailContinued: boolean
-  /** `undefined` if an earlier process read the stages. */
+  /** When the stages were read. `undefined` if an earlier process read them. */
   readonly asked: ClockReading | undefined
-  /** The lease that this instance held at the read and that the store knew, or `undefined` if there was none. */
+  /** The lease that this instance held at the read and that the store knew, or `undefined` without such a lease. */
   readonly instance: number | undefined
 }
 
 /**
- * The progress of a partner towards `clean`. `left`: V2 serves all its units. `drained`: also, no instance has a V3 write under way from
- * before, and no batch that V3 answered may be resent. `clean`: also, all its V3 records are settled. Then V2 can neither overtake nor
- * duplicate a write of V3. A partner stays clean until V3 serves it again.
+ * The progress of a partner towards `clean`. `left`: V2 serves all units of the partner. `drained`: also, no instance has an earlier V3
+ * write in progress, and no client may resend a batch that V3 answered. `clean`: also, all V3 records of the partner are settled, so that
+ * V2 can neither overtake nor duplicate a write of V3. A partner stays clean until V3 serves it again.
  */
 interface Progress {
   readonly revision: number
   readonly state: 'left' | 'drained' | 'clean'
-  /** True if the partner was clean at the previous revision, so that V3 answered nothing that may be resent. */
+  /** True if the partner was clean at the previous revision. V3 then answered no batch that a client may resend. */
   readonly isQuiet: boolean
 }
 
-/** What an instance knows of the stages at one moment. The value is never changed in place. */
+/** What an instance knows about the stages at one moment. The value is never changed in place. */
 export interface KnownStages {
   /** `undefined` if the stages were neither read nor loaded. */
   readonly view: StageView | undefined
@@ -79,7 +79,7 @@ interface StagesRead {
   readonly resendWindowMs: number
 }
 
-/** Returns what is known after a read of the store. The read must have begun after the known one ended. */
+/** Returns the known stages after a read of the store. The read must have begun after the read of `known` had ended. */
 export function afterRead(known: KnownStages, read: StagesRead): KnownStages {
   const view = toView(read, known.view)
   const settings = settingsOf(view, read.partners)
@@ -93,7 +93,7 @@ function toView({ snapshot, asked, lease }: StagesRead, before: StageView | unde
     trail: snapshot.trail ?? before?.trail,
     isTrailContinued: snapshot.trail !== undefined,
     asked,
-    // A commit does not wait for an instance that the store considers dead, so that instance cannot rely on what it reads.
+    // A commit does not wait for an instance that the store considers dead, so such an instance cannot rely on its reads.
     instance: lease !== undefined && snapshot.liveInstances.includes(lease) ? lease : undefined,
   }
 }
@@ -107,12 +107,12 @@ function toPartnerView({ state, pending }: PartnerRollout): PartnerView {
   }
 }
 
-/** Returns the setting with which a partner began, for a partner without a committed stage. */
+/** Returns the setting with which a partner began. Used for a partner without a committed stage. */
 export function beginOf({ id, fileStage }: StagedPartner, view: StageView | undefined): RevisedSetting {
   return { ...toSetting(view?.begins.get(id) ?? fileStage), revision: 0 }
 }
 
-/** Returns the settings of all partners, including partners that only the store knows: others wait for their acknowledgement. */
+/** Returns the settings of all partners. Includes partners that only the store knows, because other instances wait for their acknowledgement. */
 export function settingsOf(
   view: StageView,
   listed: Iterable<StagedPartner>,
@@ -121,7 +121,7 @@ export function settingsOf(
   for (const partner of listed) settings.set(partner.id, beginOf(partner, view))
   for (const [partner, { setting, pending }] of view.partners) {
     if (setting !== undefined) settings.set(partner, setting)
-    // The first change of a partner that the file of this instance lacks. This instance admits no write of the partner.
+    // This is the first change of a partner that the configuration file of this instance lacks. This instance admits no write of the partner.
     else if (pending !== undefined && !settings.has(partner))
       settings.set(partner, { ...pending, revision: 0 })
   }
@@ -145,11 +145,11 @@ function nextProgress(
   for (const [partner, { stage, revision }] of settings) {
     if (!isServedByV2(stage)) continue
     const known = before.get(partner)
-    // A gap between the revisions may hide a step to V3 and back between two reads.
+    // A gap between the revisions may hide a step to V3 and back that happened between two reads.
     const isQuiet = known?.state === 'clean' && revision === known.revision + 1
     const own: Progress = known?.revision === revision ? known : { revision, state: 'left', isQuiet }
     const isOver = (): boolean => isDrained(partner, revision) && (own.isQuiet || !mayComeAgain(partner))
-    // A later read asks for the records, because a read at the same time may miss those of the last writes.
+    // The records are checked at a later read, because a read at the same time may miss the records of the last writes.
     if (own.state === 'left') progress.set(partner, isOver() ? { ...own, state: 'drained' } : own)
     else if (snapshot.settled.has(partner)) progress.set(partner, { ...own, state: 'clean' })
     else progress.set(partner, own)
@@ -157,7 +157,7 @@ function nextProgress(
   return progress
 }
 
-/** Returns true if every live instance serves a partner by a revision and has no V3 write under way. */
+/** Returns true if every live instance serves a partner by a revision and has no V3 write of the partner in progress. */
 function drainedIn({
   acknowledgements,
   liveInstances,
@@ -177,17 +177,17 @@ export function isClean({ progress }: KnownStages, partner: string, revision: nu
   return known?.state === 'clean' && known.revision === revision
 }
 
-/** The file that keeps the known stages beyond the end of the process. */
+/** The file that keeps the known stages after the end of the process. */
 export interface KeptStages {
-  /** Returns `undefined` if nothing was saved. Rejects if the text cannot be read. */
+  /** Returns the saved text, or `undefined` if nothing was saved. Rejects if the file cannot be read. */
   load(): Promise<string | undefined>
-  /** Replaces the text, durably as a whole or not at all. */
+  /** Replaces the text durably, either completely or not at all. */
   save(text: string): Promise<void>
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Leaves out when the store was asked, and the progress of partners that are not clean. */
+/** Selects what is saved. Leaves out when the store was read, and the progress of partners that are not clean. */
 const toKept = ({ view, progress }: KnownStages) => ({
   view: view && {
     partners: [...view.partners],
@@ -197,17 +197,17 @@ const toKept = ({ view, progress }: KnownStages) => ({
   clean: [...progress].filter(([, { state }]) => state === 'clean'),
 })
 
-/** Formats what is known as text with a checksum, for a start without the store. */
+/** Formats the known stages as text with a checksum, for a start without the store. */
 export function encodeKnown(known: KnownStages): string {
   const text = JSON.stringify(toKept(known))
   return `markbridge stages 4 ${digestOf(text)}\n${text}\n`
 }
 
-/** Returns `undefined` if the text was altered or has a stage that this version does not know. */
+/** Parses a saved text. Returns `undefined` if the text was altered or has a stage that this version does not know. */
 export function parseKnown(kept: string): KnownStages | undefined {
   const [, digest, text = ''] = /^markbridge stages 4 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
-  // The checksum shows that this program wrote the text.
+  // The checksum shows that this program wrote the text, so its form needs no further check.
   const { view, clean } = JSON.parse(text) as ReturnType<typeof toKept>
   const settings = (view?.partners ?? []).flatMap(([, { setting, pending }]) => [setting, pending])
   const begins = new Map(view?.begins)

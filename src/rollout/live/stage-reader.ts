@@ -25,7 +25,7 @@ import {
 
 export interface ReaderOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'begin' | 'acknowledge' | 'forget' | 'noteUnrecorded'>
-  /** `undefined` if other instances may consider this one dead. */
+  /** Returns the number of this instance's lease, or `undefined` if other instances may have declared this instance dead. */
   readonly instance: () => number | undefined
   /** Takes a new lease. Never rejects. */
   readonly renewLease: () => Promise<unknown>
@@ -36,41 +36,41 @@ export interface ReaderOptions {
     Events,
     'stageChanged' | 'stagesStale' | 'stagesFresh' | 'trailDamaged' | 'stagesNotKept'
   >
-  /** How long a read counts. The store must honour the lease that was held at a read for at least as long. */
+  /** How long a read of the stages counts, in milliseconds. The store must honour the lease that was held at a read for at least as long. */
   readonly staleAfterMs: number
-  /** How long V2 is served at `shadow` without the store. */
+  /** How long V2 serves at `shadow` without the store, in milliseconds. */
   readonly resendWindowMs: number
 }
 
 /** The state of a reader at one moment. The value is never changed in place. */
 interface ReaderState {
   readonly known: KnownStages
-  /** Grows if other instances may have considered this one dead between two reads, which invalidates earlier decisions. */
+  /** Grows if other instances may have declared this instance dead between two reads. Decisions of an earlier epoch are then invalid. */
   readonly leaseEpoch: number
   readonly startedAt: ClockReading
-  /** When the latest question that has ended was asked, answered or not. */
+  /** When the latest completed query of the store was started, whether or not the store responded. */
   readonly lastAsked: ClockReading | undefined
   readonly lastAnswered: ClockReading | undefined
   readonly isStale: boolean
   readonly acknowledged: ReadonlyMap<string, Acknowledgement>
-  /** When V2 last got a write of a partner without the journal's knowledge. Removed once the store knows. */
+  /** When V2 last received a write of a partner without the journal's knowledge. The entry is removed once the store has recorded it. */
   readonly unrecorded: ReadonlyMap<string, ClockReading>
 }
 
-/** Counts the writes of a partner under way that one of the settings would put on the other side. */
+/** Counts the writes of a partner in progress that at least one of the settings would put on the other side. */
 type CountMisplaced = (
   partner: string,
   settings: readonly RevisedSetting[],
 ) => { readonly v2: number; readonly v3: number }
 
 const POLL_MS = 500
-/** How long an unanswered question waits until the store is asked again. */
+/** How long a query of the store may stay unanswered before the store is queried again, in milliseconds. */
 export const PATIENCE_MS = 1_000
 
-/** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each question to the store. */
+/** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each query of the store. */
 export function createStageReader(options: ReaderOptions, misplaced: CountMisplaced, onAsked: () => void) {
   const { store, clock, kept, events, instance, staleAfterMs } = options
-  // With a short lease a read counts only for a short time.
+  // With a short lease a read counts only for a short time, so the store must be read more often.
   const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
   const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
   let state: ReaderState = {
@@ -129,7 +129,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     })
     onAsked()
   }
-  /** Stores the settings with which partners begin. Returns true if any was new. */
+  /** Stores the settings with which partners begin. Returns true if a setting was new. */
   const begin = async ({ partners, begins }: RolloutSnapshot): Promise<boolean> => {
     const fresh = [...options.partners()].filter(({ id }) => !begins.has(id) && !partners.get(id)?.state)
     for (const { id, fileStage } of fresh) await store.begin(id, toSetting(fileStage))
@@ -139,7 +139,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const askStore = async (): Promise<void> => {
     const own = readClocks(clock)
     askedLast = own
-    // A commit does not wait for an instance without a lease, so the instance takes one before it reads.
+    // A commit does not wait for an instance without a lease, so the instance takes a lease before it reads.
     if (instance() === undefined) await options.renewLease()
     const { view } = state.known
     const left = drainedPartners(state.known)
@@ -149,13 +149,13 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       if (isStopped) return
       update({ lastAnswered: readClocks(clock) })
       const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail, left) : snapshot
-      // Concurrent questions may be answered in any order. An answer from before the last one does not count.
+      // Concurrent queries may be answered in any order. A response counts only if no other response came since the query began.
       if (state.known.view === view) accept(latest, asked, lease)
       else polling.now()
     } catch {
-      // The journal reports why it cannot be read.
+      // The journal itself reports why it cannot be read.
     }
-    // An instance that has left must neither save nor acknowledge what it reads.
+    // A stopped instance must neither save nor acknowledge the stages that it reads.
     if (isStopped) return
     questionEnded(own)
     publishSoon()
@@ -166,7 +166,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   const polling = createPolling({ clock, everyMs, patienceMs, ask: askStore, onLate })
 
   let saved = encodeKnown(nothingKnown)
-  /** Saves what is known, then acknowledges it. In this order, a restart does not forget what others rely on. */
+  /** Saves the known stages, then acknowledges them. In this order, a restart never forgets a stage on which other instances rely. */
   const publishOnce = async (): Promise<void> => {
     const { view } = state.known
     const text = encodeKnown(state.known)
@@ -179,7 +179,8 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       }
       saved = text
     }
-    // Before the acknowledgement, because the change that it allows is judged by unrecorded writes.
+    // Reports unrecorded writes before the acknowledgement. The acknowledgement may allow a change, and unrecorded writes decide whether
+    // the change is too early.
     for (const [partner, at] of state.unrecorded) await noteInStore(partner, at)
     const lease = instance()
     if (view?.asked === undefined || view !== state.known.view) return
@@ -193,14 +194,17 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
     const now = readClocks(clock)
-    // The smaller time counts. A time that is too recent only delays a step forward.
+    // Uses the smaller of the two times. A time that is too recent only delays a step forward.
     const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
     await inPatience(store.noteUnrecorded(partner, agoMs))
     const unrecorded = new Map(state.unrecorded)
     if (unrecorded.get(partner) === at) unrecorded.delete(partner)
     update({ unrecorded })
   }
-  /** Returns for each partner the revision it serves by, the change it holds writes for, and the writes under way on the wrong side. */
+  /**
+   * Returns for each partner the revision by which this instance serves it, the change for which it holds back writes, and the numbers of
+   * writes in progress on the wrong side.
+   */
   const acknowledgementsOf = (view: StageView): readonly Acknowledgement[] =>
     [...settingsOf(view, options.partners())].map(([partner, setting]) => {
       const pending = view.partners.get(partner)?.pending
@@ -214,7 +218,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
         writesV3: writes.v3,
       }
     })
-  /** Treats a late reply as a failure, because a connection may hang. */
+  /** Treats a late response as a failure, because a connection may hang. */
   const inPatience = (answer: Promise<void>): Promise<void> =>
     inTime(
       answer,
@@ -224,7 +228,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     )
   let publishing = Promise.resolve()
   let next: Promise<void> | undefined
-  /** Publishes after the current run, once for all calls until then. A failure is made up for after the next question. */
+  /** Publishes after the current run, once for all calls until then. After a failure, the next query of the store publishes again. */
   const publish = (): Promise<void> =>
     (next ??= publishing.then(() => {
       next = undefined
@@ -236,14 +240,14 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   return {
     state: (): ReaderState => state,
-    /** Since the start if the stages were never read. */
+    /** Returns the time in milliseconds since the stages were read, or since the start if they were never read. */
     unreadMs,
-    /** Polls immediately after a pause of the process, in which no timer ran. */
+    /** Polls immediately if the process was paused, because no timer runs during a pause. */
     pollNow: (): void => {
       const { lastAsked } = state
       if (lastAsked === undefined || gapMs(lastAsked, readClocks(clock)) > everyMs + patienceMs) polling.now()
     },
-    /** Remembers that V2 got a write of the partner without the journal's knowledge. */
+    /** Remembers that V2 received a write of the partner without the journal's knowledge. */
     noteUnrecorded: (partner: string): void =>
       update({ unrecorded: new Map(state.unrecorded).set(partner, readClocks(clock)) }),
     writeEnded: (partner: string): void => {
@@ -269,21 +273,21 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
 interface PollingOptions {
   readonly clock: Clock
   readonly everyMs: number
-  /** A late answer still counts. */
+  /** After this time a query counts as late. Its response still counts. */
   readonly patienceMs: number
-  /** Asks the store. Never rejects and always ends, because the database limits each statement. */
+  /** Queries the store. Never rejects and always ends, because the database limits the time of each statement. */
   readonly ask: () => Promise<void>
   readonly onLate: () => void
 }
 
-/** More open questions would only fill the queue of the database. */
+/** Maximum number of open queries. Further queries would only fill the queue of the database. */
 const MAX_OPEN = 4
 
 function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptions) {
   let isStopped = false
   let pause = new AbortController()
   let open = 0
-  /** Returns true if the question was answered in time. */
+  /** Returns true if the query ended in time. */
   const question = async (): Promise<boolean> => {
     open += 1
     const answer = ask().then(() => {
@@ -304,7 +308,7 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
     }
   }
   return {
-    /** Resolves once the first answer has come or is late. */
+    /** Resolves once the first query has ended or is late. */
     start: (): Promise<void> =>
       new Promise((resolve, reject) => {
         run(resolve).catch(reject)

@@ -18,12 +18,12 @@ import {
 import { createStageReader, PATIENCE_MS, type ReaderOptions } from './stage-reader.ts'
 
 export interface StoredStagesOptions extends ReaderOptions {
-  /** `undefined` until the journal can be opened. */
+  /** Returns the secret of the journal, or `undefined` until the journal can be opened. */
   readonly secret: () => Uint8Array | undefined
   readonly metrics: HeldMetrics
-  /** The longest time that a change may take to drain. */
+  /** The longest time that a change may take to drain, in milliseconds. */
   readonly drainMs: number
-  /** Default: 1,000. */
+  /** Maximum number of writes that wait for their stage. Default 1,000. */
   readonly maxHeld?: number
 }
 
@@ -34,15 +34,15 @@ export type StoredStages = ReturnType<typeof createStoredStages>
 interface Basis {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
-  /** True if the stage was read lately under the present lease, so that no change was committed since without this instance. */
+  /** True if the stage was read recently under the present lease, so that no change was committed since then without this instance. */
   readonly isCurrent: boolean
 }
 
-/** A write waits this much longer than a drain, for the reads and the commit around the drain. */
+/** How much longer than a drain a write waits, in milliseconds. The time allows for the reads and the commit around the drain. */
 const BEYOND_DRAIN_MS = 5_000
-/** How long a write waits for the stage to be read. */
+/** How long a write waits for the stage to be read, in milliseconds. */
 const STALE_MS = 2_000
-/** The longest time between two answers of a slow but working store, which is asked every half second. */
+/** The longest time in milliseconds between two responses of a slow but working store, which is queried every half second. */
 const ANSWERED_MS = 1_500
 
 /** Creates the view of one instance on the stages in the store. */
@@ -67,26 +67,26 @@ export function createStoredStages(options: StoredStagesOptions) {
     if (view?.instance === undefined || view.instance !== instance()) return false
     return isWithin(view.asked, staleAfterMs)
   }
-  /** Returns true if the store was asked lately, answered or not. This process has not been paused since. */
+  /** Returns true if the store was queried recently, whether or not it responded, and the process was not paused since then. */
   const wasAsked = (): boolean => isWithin(reader.state().lastAsked, staleAfterMs)
 
-  /** Returns `undefined` if the stages were neither read nor loaded. */
+  /** Returns the stage that decides about a request, or `undefined` if the stages were neither read nor loaded. */
   const findBasis = (partner: StagedPartner): Basis | undefined => {
     const { id } = partner
     const { view } = reader.state().known
     if (view === undefined) return undefined
     const known = view.partners.get(id)
-    // The beginning is stored first, because another instance may have another file.
+    // The setting with which a partner begins must be stored first, because another instance may have another configuration file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
     const isCurrent = isKnown && isRead()
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
   }
-  /** Returns why a write has to wait for the store, or `undefined` if it need not wait. */
+  /** Returns why a write has to wait for the store, or `undefined` if the write need not wait. */
   const waitFor = ({ setting: { stage }, isCurrent }: Basis, last: boolean): Wait | undefined => {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
-    // After a pause the store is asked first, because it may answer. While it cannot be reached, V2 goes on serving.
+    // After a pause of the process, the store is queried first, because it may respond. While the store cannot be reached, V2 continues to serve.
     return last || wasAsked() ? undefined : 'asking'
   }
 
@@ -95,7 +95,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { stage, revision } = basis.setting
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, basis) : 'nothing'
-    // The partner may have left `legacy` by now. If the client resends the write, V3 does not know it.
+    // The partner may have left `legacy` by now. If the client then resends the write, V3 does not recognise it.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Basis | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision
@@ -150,16 +150,16 @@ export function createStoredStages(options: StoredStagesOptions) {
       if (first !== 'changing') reader.pollNow()
       return held.wait({ partner: partner.id, unit: request.unit }, attempt, first)
     },
-    /** Loads the saved stages and starts reading. Resolves once the store has answered or is late. */
+    /** Loads the saved stages and starts reading. Resolves once the store has responded or is late. */
     start: () => reader.start(),
-    /** Refuses the waiting writes and stops reading. Call this once no request is under way. */
+    /** Refuses the waiting writes and stops reading. Must be called once no request is in progress. */
     stop: async (): Promise<void> => {
       held.stop()
       await reader.stop()
     },
-    /** Records in the store, as soon as it can be reached, that V2 got a write without the journal's knowledge. */
+    /** Records in the store, as soon as the store can be reached, that V2 received a write without the journal's knowledge. */
     noteUnrecorded: (partner: string): void => reader.noteUnrecorded(partner),
-    /** Returns false while the stages were neither read nor loaded. */
+    /** Returns false as long as the stages were neither read nor loaded. */
     isReady: (): boolean => reader.state().known.view !== undefined,
     describe: () => {
       const { view } = reader.state().known
@@ -178,7 +178,7 @@ export function createStoredStages(options: StoredStagesOptions) {
         }
       })
     },
-    /** Returns `undefined` if this process never read the stages. */
+    /** Returns the age of the stages in milliseconds, or `undefined` if this process never read them. */
     viewAgeMs: (): number | undefined => {
       const asked = reader.state().known.view?.asked
       return asked && gapMs(asked, readClocks(clock))
@@ -186,7 +186,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
 }
 
-/** Returns a setting for V3 paths, which go to V3 at every stage. */
+/** Returns a setting for requests for V3 paths, which go to V3 at every stage. */
 const anyStageOf = ({ fileStage }: StagedPartner): Basis => ({
   setting: { ...fileStage, stage: 'complete', revision: 0 },
   pending: undefined,
@@ -198,11 +198,11 @@ interface WriteUnderWay {
   readonly side: Side
 }
 
-/** Creates the count of admitted writes that are not over. Calls `onLeft` when a write ends, after the `atEnd` of the write. */
+/** Creates the count of admitted writes in progress. Calls `onLeft` when a write ends, after the `atEnd` of the write. */
 function createUnderWay(onLeft: (partner: string) => void) {
   const writes = new Map<string, Set<WriteUnderWay>>()
   return {
-    /** Counts a write until the returned function is called. Further calls have no effect. */
+    /** Counts a write until the returned function is called. Further calls of that function have no effect. */
     add: (partner: string, write: WriteUnderWay, atEnd: () => unknown): (() => void) => {
       const own = writes.get(partner) ?? new Set()
       writes.set(partner, own.add(write))

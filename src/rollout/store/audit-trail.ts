@@ -7,31 +7,31 @@ import type { JournalDatabase } from '../../journal/index.ts'
 import { parseStored, settingSchema } from '../stage.ts'
 import { type Db, type KeptStage, rowsOf } from './stage-rows.ts'
 
-/** A row is only added, never changed. */
+/** A row of the audit trail. Rows are added and never changed. */
 interface AuditRow {
-  /** The number of the row: 1, 2, 3, …, without gaps. */
+  /** The number of the row: 1, 2, 3 and so on, without gaps. */
   readonly entry: number
-  /** Empty for rows that are about no stage. */
+  /** Empty for a row that concerns no stage. */
   readonly partner: string
   readonly action: string
-  /** The other members of an `AuditEntry` as JSON, with the `KeptStage` of the partner after the entry as `kept`. */
+  /** The other members of an `AuditEntry` as JSON. Its member `kept` is the `KeptStage` of the partner after the entry. */
   readonly content: string
-  /** The hash over the hash of the previous row and all other columns. */
+  /** The hash over the hash of the previous row and all other columns of this row. */
   readonly hash: string
 }
 
-/** The last entry of the trail. A trail that contains it has all entries before it unchanged. */
+/** The last entry of the trail. A trail that contains this entry has all earlier entries unchanged. */
 export interface Head {
   /** The number of entries. */
   readonly entries: number
-  /** Empty if there is no entry. */
+  /** The hash of the last entry, or an empty text if there is no entry. */
   readonly hash: string
 }
 
-/** An action in the console that changes no stage: retrying records, clearing dead letters, revealing values, switching the sandbox. */
+/** An action in the console that changes no stage: retrying records, clearing dead letters, revealing values, or switching the sandbox. */
 export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
 
-/** What a row of the audit trail reports. `dismiss`: a lost instance is off. */
+/** The action that a row of the audit trail records. `dismiss`: an operator declared that a lost instance is off. */
 export type AuditAction = 'set' | 'back' | 'guard' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'expire' | 'dismiss' | NotedAction // prettier-ignore
 
 const contentSchema = z.object({
@@ -48,22 +48,22 @@ export interface AuditEntry
   readonly action: AuditAction
 }
 
-/** Shown in place of a row that another program changed. */
+/** The content that is shown for a row that another program changed. */
 const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
 
 function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry {
   const { from, to, ...others } = parseStored(contentSchema, content) ?? unreadable
-  // An action that this version does not know is shown as it is.
+  // An action that this version does not know is shown unchanged.
   return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
 
-/** Returns the hash of a row, which covers the hash of the previous row. */
+/** Returns the hash of a row. The hash also covers the hash of the previous row. */
 export const hashOfRow = (
   previous: string,
   { entry, partner, action, content }: Omit<AuditRow, 'hash'>,
 ): string => hash('sha256', previous + JSON.stringify([entry, partner, action, content]))
 
-/** Adds a row to the trail. Returns the new head. Trails are only added to under the lock of `lockTrail`. */
+/** Adds a row to the trail and returns the new head. The caller must hold the lock of `lockTrail`. */
 export async function addEntry(
   db: Db,
   head: Head,
@@ -78,10 +78,10 @@ export async function addEntry(
   return { entries: row.entry, hash: next }
 }
 
-/** Differs from the lock of the journal, so that changes of stages and writes do not wait for each other. */
+/** The number of the lock. It differs from the lock of the journal, so that changes of stages and writes do not wait for each other. */
 const TRAIL_LOCK = 7_238_519_462
 
-/** Lets only one transaction at a time add to the trail. SQLite has only one writer at a time anyway. */
+/** Lets only one transaction at a time add to the trail. SQLite needs no lock, because it has only one writer at a time. */
 export async function lockTrail({ dialect }: JournalDatabase, db: Db): Promise<void> {
   if (dialect === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(TRAIL_LOCK)})`.execute(db)
 }
@@ -91,7 +91,7 @@ export async function readHead(db: Db): Promise<Head> {
   return head ?? { entries: 0, hash: '' }
 }
 
-/** Absent members do not restrict the rows. */
+/** Selects rows of the trail. An absent member does not filter. */
 export interface HistoryFilter {
   readonly partner?: string | undefined
   readonly limit?: number | undefined
@@ -107,7 +107,7 @@ export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Pr
 
 export interface Verified {
   readonly head: Head
-  /** The first fault, or `undefined` if the entries form a chain that continues the known one. */
+  /** The first fault, or `undefined` if the entries form a chain that continues the known chain. */
   readonly broken: { readonly entry: number; readonly what: string } | undefined
 }
 
@@ -115,7 +115,7 @@ export interface Verified {
 export const describeFault = ({ entry, what }: NonNullable<Verified['broken']>): string =>
   `broken at entry ${entry}: ${what}.`
 
-/** Checks the whole chain, and that it contains the known head. */
+/** Checks that the trail is a complete chain of hashes, and that it contains the known head. */
 export async function verifyTrail(db: Db, known: Head | undefined): Promise<Verified> {
   const rows = await rowsOf(db, sql<AuditRow>`select * from rollout_audit order by entry`)
   let head: Head = { entries: 0, hash: '' }

@@ -26,21 +26,24 @@ import {
 
 export interface Change {
   readonly partner: string
-  /** 0 if the store did not know the partner when the caller decided. */
+  /** The revision on which the caller based its decision. 0 if the store did not know the partner. */
   readonly expectedRevision: number
-  /** The setting of the configuration file if the store has none. */
+  /** The current setting, or the setting of the configuration file if the store has no setting. */
   readonly from: StageSetting
   readonly to: StageSetting
   readonly by: string
   readonly reason: string
 }
 
-/** A change that waits for its instances, or for an operator's approval. */
+/** A change that waits for instances to drain, or for an operator's approval. */
 export interface ProposedChange extends Change {
-  /** How long the change may wait. A later commit is refused. */
+  /** How long the change may wait, in milliseconds. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** The commit needs this time without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
+  /**
+   * The commit requires that this time (ms) has passed without a possibly unrecorded batch, and that no instance is lost. 0 if no unit
+   * moves to V3.
+   */
   readonly quietMs: number
 }
 
@@ -49,28 +52,31 @@ export interface Undrained {
   readonly instance: number
   readonly host: string
   readonly pid: number
-  /** The number of writes on the side that their unit leaves, or `undefined` if the instance has not acknowledged the change. */
+  /** The number of writes in progress on the side that their unit leaves, or `undefined` if the instance has not acknowledged the change. */
   readonly writes: number | undefined
 }
 
-/** `lost`: lost instances may still send V2 writes of units that would move. `early`: the journal may lack the latest batches. */
+/**
+ * Why units must not move to V3 now. `lost`: lost instances may still send V2 writes of these units. `early`: the journal may lack the
+ * latest batches.
+ */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
 
-/** What an entry of the trail says besides its partner, number and time. */
+/** The content of an entry of the trail, without its partner, number and time. */
 type Entry = Omit<AuditEntry, 'entry' | 'atMs' | 'partner'>
 
-/** Other transactions that change stages wait until this one ends. */
+/** A transaction that changes stages. Other such transactions wait until this one ends. */
 interface ChangeTransaction {
   readonly db: Transaction<JournalTables>
-  /** The time by the clock of the database. */
+  /** The time by the clock of the database, in milliseconds since the epoch. */
   readonly nowMs: number
-  /** Adds an entry to the audit trail, with the stage of its partner from then on, or without one if the entry is about no stage. */
+  /** Adds an entry to the audit trail, with the new stage of its partner, or without a stage if the entry concerns no stage. */
   readonly add: (entry: Entry, kept?: KeptStage) => Promise<void>
 }
 
-/** Runs a change alone, with the entries that it adds to the audit trail. */
+/** Runs a change in a transaction together with the entries that it adds to the audit trail. Only one change runs at a time. */
 function inChange<Result>(
   database: JournalDatabase,
   work: (change: ChangeTransaction) => Promise<Result>,
@@ -89,7 +95,7 @@ function inChange<Result>(
   )
 }
 
-/** Ends the transaction of a stopped process, which would keep the kill switch and the renewal of leases waiting. */
+/** Ends the transaction of a stopped process, which would otherwise keep the kill switch and the renewal of leases waiting. */
 async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
   if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
@@ -99,13 +105,13 @@ const gone = { kind: 'gone' } as const
 
 /**
  * Creates the part of the store that changes stages. Every change is a compare-and-set on the revision, and is itself an entry of the audit
- * trail. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
+ * trail. The functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createStageChanges(database: JournalDatabase) {
   const change = <Result>(work: (transaction: ChangeTransaction) => Promise<Result>): Promise<Result> =>
     inChange(database, work)
   return {
-    /** Changes a stage at once and drops a pending change. Returns `forward` for a change that must be proposed instead. */
+    /** Changes a stage immediately, and drops a pending change. Returns `forward` for a change that must be proposed instead. */
     apply: (wanted: Change, action: 'set' | 'back' | 'guard') =>
       change(async (transaction) => {
         const kept = await readExpected(transaction, wanted)
@@ -121,7 +127,7 @@ export function createStageChanges(database: JournalDatabase) {
         await transaction.add({ by, action, from, to, revision, reason }, { state, lastRevision: revision })
         return { kind: 'applied' as const, revision }
       }),
-    /** Proposes a change that is committed once all live instances acknowledge it. Returns `pending` if another change is waiting. */
+    /** Proposes a change, which is committed once all live instances acknowledge it. Returns `pending` if another change is waiting. */
     propose: (wanted: ProposedChange) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)
@@ -132,14 +138,14 @@ export function createStageChanges(database: JournalDatabase) {
           await dropPending(transaction, kept, pending, pending.by)
         return { kind: 'proposed' as const, revision: await keepProposal(transaction, wanted, kept) }
       }),
-    /** Returns the reason why `propose` would refuse the change, or `undefined` if it would not. Changes no stage. */
+    /** Returns the reason why `propose` would refuse the change, or `undefined` if `propose` would accept the change. Changes no stage. */
     hindrance: (wanted: Omit<ProposedChange, 'forMs' | 'needsApproval'>) =>
       change(async (transaction) => {
         const found = await findHindrance(database, transaction, wanted)
         return found.kind === 'free' ? undefined : found
       }),
     /**
-     * Approves the change of another operator, which then may wait for another `forMs`. Returns `own` if the same operator proposed the
+     * Approves the change of another operator, which may then wait for another `forMs`. Returns `own` if the same operator proposed the
      * change, or `gone` if the change was withdrawn or dropped or has expired.
      */
     approve: (
@@ -155,7 +161,10 @@ export function createStageChanges(database: JournalDatabase) {
         await addEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
         return { kind: 'approved' as const }
       }),
-    /** Commits a pending change if it has not expired and every live instance acknowledged it without writes under way. */
+    /**
+     * Commits a pending change if it has not expired and every live instance has acknowledged it and has no write in progress on the wrong
+     * side.
+     */
     commit: (partner: string, revision: number) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -163,7 +172,7 @@ export function createStageChanges(database: JournalDatabase) {
         const { pending } = kept
         const instances = await findUndrained(database, transaction, partner, revision)
         if (instances.length > 0) return { kind: 'undrained' as const, instances }
-        // Checked after the live instances, so that an instance whose lease ends in between is not missed.
+        // Runs after the check of the live instances, so that an instance whose lease ends between the two checks is not missed.
         const obstacle = await findObstacle(database, transaction, kept, {
           partner,
           quietMs: pending.quietMs,
@@ -180,7 +189,7 @@ export function createStageChanges(database: JournalDatabase) {
         )
         return { kind: 'committed' as const }
       }),
-    /** Does nothing if the change is already gone. */
+    /** Withdraws a pending change. Does nothing if the change is already over. */
     withdraw: (partner: string, revision: number, by: string, reason: string) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -188,8 +197,8 @@ export function createStageChanges(database: JournalDatabase) {
         await addEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
-     * Records that an operator declares a lost instance off, which may have relayed writes unrecorded until now. Returns `live` if the
-     * instance holds its lease, or `unknown` if no lost instance has this number.
+     * Records that an operator declares a lost instance off. Until now the instance may have relayed writes unrecorded. Returns `live` if
+     * the instance holds its lease, or `unknown` if no lost instance has this number.
      */
     dismiss: (instance: number, by: string, reason: string) =>
       change(async ({ db, add }) => {
@@ -204,7 +213,7 @@ export function createStageChanges(database: JournalDatabase) {
         await add({ ...aboutNoStage, action: 'dismiss', by, reason: text })
         return { kind: 'dismissed' as const, ...lost }
       }),
-    /** Adds an operator's action that changes no stage to the trail. The row names no partner, because a partner's rows tell its stage. */
+    /** Adds an operator's action that changes no stage to the trail. The row names no partner, because the rows of a partner define its stage. */
     recordAction: (action: NotedAction, by: string, what: string) =>
       change(({ add }) => add({ ...aboutNoStage, action, by, reason: what })),
   }
@@ -223,7 +232,7 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
   })
 }
 
-/** Drops a pending change, and records why. */
+/** Drops a pending change and records the reason. */
 function dropPending(
   { add, nowMs }: ChangeTransaction,
   kept: KeptStage,
@@ -259,7 +268,10 @@ async function nextRevision(
 const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
   kept === undefined || kept.state.revision === 0 ? undefined : kept.state
 
-/** Returns the stage that a change is based on: `stale` if it has changed since, `undefined` if the store knows none. */
+/**
+ * Returns the stage on which a change is based, `stale` if the stage has changed since, or `undefined` if the store has no stage of the
+ * partner.
+ */
 async function readExpected(
   { db }: ChangeTransaction,
   { partner, expectedRevision }: Pick<Change, 'partner' | 'expectedRevision'>,
@@ -270,7 +282,7 @@ async function readExpected(
 
 type KeptPending = KeptStage & { readonly pending: PendingChange }
 
-/** Returns `undefined` if the change can no longer be committed. */
+/** Returns the stage with the pending change, or `undefined` if the change can no longer be committed. */
 async function readPending(
   { db, nowMs }: ChangeTransaction,
   partner: string,
@@ -311,11 +323,11 @@ async function keepProposal(
   return revision
 }
 
-/** Returns the time since when the partner is at the stage that the change leads to. */
+/** Returns the time from which the partner is at the stage to which the change leads. */
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
-/** Returns `free` if the change can be proposed now. */
+/** Returns why the change cannot be proposed now, or `free` if it can. */
 async function findHindrance(
   database: JournalDatabase,
   transaction: ChangeTransaction,
@@ -329,7 +341,7 @@ async function findHindrance(
   return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
 }
 
-/** Returns `undefined` if units may go to V3 now. First, `dropGone` records instances whose process has ended. */
+/** Returns why units must not move to V3 now, or `undefined` if they may. Before that, `dropGone` records instances whose process has ended. */
 async function findObstacle(
   database: JournalDatabase,
   { db, nowMs }: Pick<ChangeTransaction, 'db' | 'nowMs'>,
@@ -346,8 +358,8 @@ async function findObstacle(
 }
 
 /**
- * Returns the time, by the clock of the database, until which a client may resend a batch that V2 got without the journal's knowledge. No
- * unit may go to V3 before. `committed` is `undefined` if the stage is that of the file.
+ * Returns the time, by the clock of the database, until which a client may resend a batch that V2 received without the journal's knowledge.
+ * No unit may move to V3 before that time. `committed` is `undefined` if the partner still has the stage with which it began.
  */
 export function quietUntil(
   committed: Pick<StageState, 'stage' | 'sinceMs'> | undefined,
@@ -358,16 +370,17 @@ export function quietUntil(
   }: Awaited<ReturnType<typeof readUnrecorded>>,
   quietMs: number,
 ): number {
-  // Nothing is recorded before `shadow`.
+  // At `legacy` batches may be relayed without an entry in the journal.
   const shadowMs = committed?.stage === 'shadow' ? committed.sinceMs : -Infinity
-  // An instance that lost its lease may go without the journal for `quietMs`, and a batch of that time may be resent for as long.
+  // An instance that lost its lease may relay batches without the journal for `quietMs`, and a client may resend such a batch for another
+  // `quietMs`.
   return Math.max(shadowMs, notedMs, killedMs, lostMs + quietMs) + quietMs
 }
 
 /**
- * Reads when batches of a partner may have been relayed to V2 unrecorded, by the clock of the database. `notedMs` is the last batch that an
- * instance reported. Until `killedMs` a killed instance may have relayed batches without reporting them. After `lostMs` an instance that
- * does not renew its lease may relay batches for as long as it goes without the journal.
+ * Reads when batches of a partner may have been relayed to V2 unrecorded, by the clock of the database. `notedMs` is the time of the last
+ * batch that an instance reported. Until `killedMs` a killed instance may have relayed batches without reporting them. After `lostMs` an
+ * instance that does not renew its lease may relay batches for as long as it runs without the journal.
  */
 export async function readUnrecorded(db: Db, partner: string) {
   const [noted] = await rowsOf(db, sql<{ atMs: number }>`select at_ms as "atMs" from rollout_unrecorded where partner = ${partner}`) // prettier-ignore
@@ -386,9 +399,9 @@ async function findUndrained(
   partner: string,
   revision: number,
 ): Promise<readonly Undrained[]> {
-  // With this lock, an instance that registers later reads what this transaction writes.
+  // Under this lock, an instance that registers later reads the changes of this transaction.
   if (database.dialect === 'postgres') {
-    // `back` waits for this transaction, so the transaction gives up rather than wait for a process that stalls while renewing its lease.
+    // The kill switch `back` waits for this transaction. The timeout makes the transaction fail if a process stalls while it renews its lease.
     await sql`set local lock_timeout = '500ms'`.execute(db)
     await sql`lock table journal_instances in share mode`.execute(db)
   }

@@ -7,35 +7,36 @@ import type { RolloutStore } from './rollout-store.ts'
 
 export interface DriveOptions {
   readonly clock: Clock
-  /** How long the instances may take to finish their writes. */
+  /** How long the instances may take to finish their writes, in milliseconds. */
   readonly drainMs: number
-  /** Aborting this signal withdraws the change. */
+  /** Withdraws the change when it aborts. */
   readonly signal?: AbortSignal
-  /** Called after each read with the instances that the change waits for. */
+  /** Called after each read of the stages, with the instances that the change waits for. */
   readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void
 }
 
-/** `writes` is `undefined` if the instance has not acknowledged the change. */
+/** An instance that a change waits for. `writes` is `undefined` if the instance has not acknowledged the change. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
-/** `approvalForMs` is how long the change waits for another operator's approval. Absent if it needs none. */
+/** A step forward. `approvalForMs` is how long the change waits for another operator's approval, or is absent if the change needs no approval. */
 type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonly approvalForMs?: number }
 
 /**
- * `committed`: the change was made. `needsApproval`: it waits for another operator. `undrained`: it was withdrawn, because writes on these
- * instances did not end in time. `gone`: it was dropped by another change, or expired. `own`: the operator who approves it proposed it.
+ * The result of a step forward. `committed`: the change was made. `needsApproval`: the change waits for another operator. `undrained`: the
+ * change was withdrawn, because writes on the listed instances did not end in time. `gone`: another change replaced the change, or it
+ * expired. `own`: the operator who approves the change also proposed it.
  */
 export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 
-/** The longest time that a step forward waits for the instances to drain. */
+/** How long a step forward waits for the instances to drain, in milliseconds. */
 export const DRAIN_MS = 10_000
 const EVERY_MS = 100
-/** How long a change stays valid after its drain time, so that its last commit is not too late. */
+/** How long a change stays valid after its drain time, in milliseconds, so that its last commit is not too late. */
 const SLACK_MS = 2_000
 
 /**
- * Proposes a forward change and commits it once all live instances have drained, or withdraws it if that takes too long. Throws the errors
- * of the store. The message of `ADP_JOURNAL_UNAVAILABLE` says until when the change may still be made.
+ * Proposes a forward change and commits it once all live instances have drained. Withdraws the change if draining takes too long. Throws
+ * the errors of the store. The message of `ADP_JOURNAL_UNAVAILABLE` says until when the change may still be made.
  */
 export async function driveForward(
   store: RolloutStore,
@@ -59,7 +60,7 @@ export async function driveForward(
   return drain(store, { partner: change.partner, revision, by: change.by }, options)
 }
 
-/** Approves a pending change and commits it as `driveForward` does. */
+/** Approves a pending change, and commits it as `driveForward` does. */
 export async function driveApproved(
   store: RolloutStore,
   { reason, ...driven }: DrivenChange & { readonly reason: string },
@@ -74,7 +75,7 @@ export async function driveApproved(
     ({ partners }) => {
       const { state, pending } = partners.get(partner) ?? {}
       const isApproved = pending?.revision === revision && !pending.needsApproval
-      // `drain` finds out whether the change was committed meanwhile.
+      // `drain` finds out whether the change was already committed.
       return isApproved || state?.revision === revision ? { kind: 'approved' as const } : undefined
     },
   )
@@ -99,7 +100,7 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
     }
     const isLast = clock.nowMs() >= endMs
     const result = await takeStep(store, driven, isLast, options).catch((error: unknown) => {
-      // The next read shows whether the commit was made.
+      // The next read of the stages shows whether the commit was made.
       if (isLast || !isUnavailable(error)) throw isUnavailable(error) ? notKnown(revision, error) : error
     })
     const reason = result && reasonToWithdraw(result)
@@ -109,7 +110,10 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
   }
 }
 
-/** Commits the change if all instances have drained, or if this is the last try, to learn which have not. Returns `undefined` to wait. */
+/**
+ * Commits the change if all instances have drained. The last attempt commits in any case, because a refused commit lists the instances that
+ * have not drained. Returns `undefined` if the change must wait.
+ */
 async function takeStep(
   store: RolloutStore,
   { partner, revision }: DrivenChange,
@@ -140,7 +144,7 @@ function findWaiting(
   })
 }
 
-/** Returns `undefined` if the change is already over. */
+/** Returns the reason for withdrawing a change, or `undefined` if the change is already over. */
 function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep>>>): string | undefined {
   if (result.kind === 'lost') return 'an instance was lost meanwhile'
   if (result.kind === 'early') return 'batches were relayed unrecorded meanwhile'
@@ -153,7 +157,7 @@ function reasonToWithdraw(result: NonNullable<Awaited<ReturnType<typeof takeStep
   return `not drained in time: ${texts.join(', ')}`
 }
 
-/** Changes a stage at once (`RolloutStore.apply`). Throws the errors of the store and of `askAgain`. */
+/** Changes a stage immediately (`RolloutStore.apply`). Throws the errors of the store and of `askAgain`. */
 export function applyChange(
   store: Pick<RolloutStore, 'apply' | 'snapshot'>,
   change: Change,
@@ -171,8 +175,9 @@ export function applyChange(
 }
 
 /**
- * Asks the store, and once more if the reply was lost. The second request waits for the first. If it is refused, `findDone` tells from the
- * stages whether the first one was carried out. The message of `ADP_JOURNAL_UNAVAILABLE` says that the outcome is unknown.
+ * Sends a request to the store, and once more if the response was lost. The second request waits for the first request. If the second
+ * request is refused, `findDone` finds out from the stages whether the first request was carried out. The message of
+ * `ADP_JOURNAL_UNAVAILABLE` says that the outcome is unknown.
  */
 async function askAgain<Result extends { readonly kind: string }>(
   store: Pick<RolloutStore, 'snapshot'>,

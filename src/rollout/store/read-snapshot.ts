@@ -15,13 +15,13 @@ import {
 
 export interface Acknowledgement {
   readonly partner: string
-  /** 0 for the stage with which the partner began. */
+  /** The revision by which the instance serves the partner. 0 for the stage with which the partner began. */
   readonly revision: number
-  /** The pending change for which the instance holds writes. */
+  /** The pending change for which the instance holds back writes. */
   readonly pendingRevision: number | undefined
   /**
-   * Writes under way on V2 that the current or the pending stage puts on V3, and the other way round. A change is committed once both
-   * numbers are 0 on every live instance.
+   * The numbers of writes in progress on the wrong side: on V2 although the current or the pending stage puts them on V3, and the reverse.
+   * A change is committed once both numbers are 0 on every live instance.
    */
   readonly writesV2: number
   readonly writesV3: number
@@ -30,25 +30,25 @@ export interface Acknowledgement {
 /** All stages at one moment. Times are by the clock of the database. */
 export interface RolloutSnapshot {
   readonly nowMs: number
-  /** The last entry of the audit trail, or `undefined` if the trail does not continue the known one. */
+  /** The last entry of the audit trail, or `undefined` if the trail does not continue the known trail. */
   readonly trail: Head | undefined
-  /** A partner that is missing here begins with the stage of the configuration file. */
+  /** The stages of the partners. A partner without an entry begins with the stage of the configuration file. */
   readonly partners: ReadonlyMap<string, PartnerRollout>
-  /** The settings with which partners began. The configuration file no longer counts for these partners. */
+  /** The settings with which partners began. For these partners the configuration file no longer counts. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** The requested partners that have no V3 record that is open or due. */
+  /** Those of the requested partners that have no open or due record on V3. */
   readonly settled: ReadonlySet<string>
-  /** The instances with a live lease. A commit does not wait for other instances, so these cannot rely on this snapshot. */
+  /** The instances with a live lease. A commit does not wait for other instances, so other instances must not rely on this snapshot. */
   readonly liveInstances: readonly number[]
   readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
 }
 
-/** Prefix of the rows in `rollout_evidence` that hold the setting with which a partner began. */
+/** Prefix of the rows of `rollout_evidence` that store the setting with which a partner began. */
 export const BEGIN = 'begin '
 
 /**
- * Reads all stages at one moment, and which partners of `left` have settled their V3 records. A commit of an expired change may be in
- * progress. `expireChanges` waits for it and ends the change, which is then left out.
+ * Reads all stages at one moment, and which partners of `left` have settled their V3 records. If a pending change has expired,
+ * `expireChanges` first waits for a commit that may be in progress and ends the change, so that the snapshot lacks it.
  */
 export async function readSnapshot(
   database: JournalDatabase,
@@ -75,8 +75,8 @@ interface FoundRows {
 }
 
 /**
- * Reads the rows of all kinds in one statement, which sees one moment and takes one round trip, because writes wait for it after a pause.
- * The rows come as JSON, so that an impossible number in one row does not make the driver reject all of them.
+ * Reads the rows of all kinds in one statement. The statement sees one moment and takes one round trip, because writes wait for this read
+ * after a pause. The rows come as JSON, so that an impossible number in one row does not make the driver reject all rows.
  */
 async function readRows(
   database: JournalDatabase,
@@ -111,7 +111,7 @@ async function readRows(
       .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
 }
 
-/** Reads the snapshot without expired changes, and the partners of these changes. */
+/** Reads the snapshot without expired changes, and the partners of the expired changes. */
 async function readFound(
   database: JournalDatabase,
   known: Head | undefined,
@@ -151,7 +151,7 @@ async function readFound(
   return { snapshot, expired }
 }
 
-/** Returns nothing if the row was altered. */
+/** Returns the partner and its setting, or an empty list if the row was altered. */
 function toBegin({ name, text }: FoundRows['begin']): [string, StageSetting][] {
   const setting = parseStored(settingSchema, text)
   return setting === undefined ? [] : [[name.slice(BEGIN.length), setting]]

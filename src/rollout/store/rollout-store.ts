@@ -14,47 +14,50 @@ import { createStageChanges, readUnrecorded } from './changes.ts'
 import { type Acknowledgement, BEGIN, readSnapshot, type RolloutSnapshot } from './read-snapshot.ts'
 import { type Db, forUpdate, rowsOf } from './stage-rows.ts'
 
-/** The store of the partners' stages, in the database of the journal. All instances and commands share it. */
+/** The store of the partners' stages, in the database of the journal. All instances and commands share this store. */
 export type RolloutStore = ReturnType<typeof createRolloutStore>
 
-/** Creates the store in the database of a journal, which may be opened later. */
+/** Creates the store in the database of a journal. The database may be opened later. */
 export function createRolloutStore(database: JournalDatabase) {
   const ask = <Result>(question: (db: Db) => Promise<Result>): Promise<Result> =>
     database.ask(() => question(database.db))
   return {
     ...createStageChanges(database),
     /**
-     * Reads all stages at one moment, cheaply enough for every instance to do so twice a second. The snapshot says whether the trail
-     * contains `known`, and which partners of `left` have settled their V3 records.
+     * Reads all stages at one moment. The read is cheap enough for every instance to repeat it twice a second. The snapshot says whether
+     * the trail contains `known`, and which partners of `left` have settled their V3 records.
      */
     snapshot: (known?: Head, left: readonly string[] = []): Promise<RolloutSnapshot> =>
       readSnapshot(database, known, left),
-    /** Checks that the audit trail is a chain, and that the chain contains `known`. */
+    /** Checks that the audit trail is a complete chain of hashes, and that the chain contains `known`. */
     verify: (known?: Head) => ask((db) => verifyTrail(db, known)),
-    /** Returns the instances that were lost and have not come back. Cut off, they may serve a stored `legacy` stage without limit. */
+    /**
+     * Returns the instances that were lost and have not come back. Without the journal, such an instance may serve a saved `legacy` stage
+     * without limit.
+     */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
     /** Replaces the earlier acknowledgements of an instance. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
-    /** Deletes the acknowledgements of an instance that ends in an orderly way. */
+    /** Deletes the acknowledgements of an instance that stops in an orderly way. */
     forget: (instance: number): Promise<void> =>
       ask(async (db) => {
         await sql`delete from rollout_acks where instance = ${instance}`.execute(db)
       }),
     /**
-     * Stores the setting with which a partner begins, unless there is one. Earlier writes on V2 are not in the journal, so the partner also
-     * counts as having relayed a batch unrecorded now.
+     * Stores the setting with which a partner begins, unless a setting is stored already. The journal does not contain earlier writes on
+     * V2, so the partner also counts as having relayed an unrecorded batch now.
      */
     begin: (partner: string, setting: StageSetting) => ask((db) => keepBegin(database, db, partner, setting)),
     /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without the journal's knowledge. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
-    /** Returns the oldest row first. */
+    /** Returns entries of the audit trail, oldest first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
-    /** Returns `undefined` if nothing is stored under the name. */
+    /** Returns the text that is stored under a name, or `undefined` if there is none. */
     readText: (name: string) => ask((db) => readText(db, name)),
-    /** Replaces a stored text by the result of `update`, which may run again. Concurrent calls run one after the other. */
+    /** Replaces a stored text by the result of `update`, which may run more than once. Concurrent calls run one after the other. */
     updateText: (name: string, update: (text: string | undefined) => string) =>
       ask((db) => updateText(database, db, name, update)),
   }
@@ -65,7 +68,7 @@ export interface OpenedRolloutStore extends RolloutStore {
   close(): Promise<void>
 }
 
-/** Opens the store of an existing journal. `known` is a head that its trail must contain. Throws the errors of `openJournalDatabase`. */
+/** Opens the store of an existing journal. `known` is a head that the trail must contain. Throws the errors of `openJournalDatabase`. */
 export async function openRolloutStore(options: DatabaseOptions, known?: Head): Promise<OpenedRolloutStore> {
   const database = await openJournalDatabase(options)
   const store = createRolloutStore(database)
@@ -80,7 +83,7 @@ export async function openRolloutStore(options: DatabaseOptions, known?: Head): 
 async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgement[]): Promise<void> {
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
-    // Instance numbers are never reused, so rows of instances that are gone are useless.
+    // Numbers of instances are never reused, so rows of ended instances are useless.
     await sql`delete from rollout_acks
       where instance not in (select id from journal_instances where lost = 0)`.execute(transaction)
     const sorted = [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))
@@ -128,7 +131,7 @@ function updateText(
   update: (text: string | undefined) => string,
 ): Promise<string> {
   return db.transaction().execute(async (transaction) => {
-    // An empty row stands for a missing one, because only an existing row can be locked.
+    // An empty row stands for a missing row, because only an existing row can be locked.
     await sql`insert into rollout_evidence (name, text) values (${name}, '') on conflict (name) do nothing`.execute(transaction) // prettier-ignore
     const [before] = await rowsOf(transaction, sql<{ text: string }>`${textOf(name)} ${forUpdate(database)}`)
     const text = update(before?.text === '' ? undefined : before?.text)

@@ -9,40 +9,40 @@ export type Db = Kysely<JournalTables>
 export const rowsOf = async <Row>(db: Db, statement: RawBuilder<Row>): Promise<readonly Row[]> =>
   (await statement.execute(db)).rows
 
-/** Returns the clause that locks rows. SQLite needs none, because it has only one writer at a time. */
+/** Returns the clause that locks rows. SQLite needs no clause, because it has only one writer at a time. */
 export const forUpdate = ({ dialect }: Pick<JournalDatabase, 'dialect'>): RawBuilder<unknown> =>
   dialect === 'postgres' ? sql`for update` : sql``
 
-/** The revision grows with every change. A withdrawn change leaves a gap. */
+/** A setting with its revision, which grows with every change. A withdrawn change leaves a gap in the revisions. */
 const changed = settingSchema.extend({ revision: z.int().nonnegative(), by: z.string(), reason: z.string() })
 
 const stateSchema = changed.extend({
   partner: z.string(),
-  /** Since when the partner is at this stage, whatever the percentage and the lists. */
+  /** When the partner came to this stage, in milliseconds since the epoch. Changes of the percentage and the lists do not count. */
   sinceMs: z.number(),
 })
 export type StageState = Readonly<z.infer<typeof stateSchema>>
 
 const pendingSchema = changed.extend({
   from: settingSchema,
-  /** The time of expiry by the clock of the database. */
+  /** The time of expiry by the clock of the database, in milliseconds since the epoch. */
   expiresMs: z.number(),
-  /** The time that the change had left when it was stored. */
+  /** The time in milliseconds that the change had left when it was stored. */
   forMs: z.number(),
-  /** True if the change waits for another operator. Instances ignore it until then. */
+  /** True if the change waits for another operator's approval. Instances ignore the change until then. */
   needsApproval: z.boolean(),
   quietMs: z.number(),
 })
 export type PendingChange = Readonly<z.infer<typeof pendingSchema>>
 
 export interface PartnerRollout {
-  /** `undefined` until the first commit. The stage with which the partner began then counts. */
+  /** The committed stage, or `undefined` until the first commit. Until then the stage with which the partner began counts. */
   readonly state: StageState | undefined
-  /** `undefined` if there is no change that can still be committed. */
+  /** The pending change, or `undefined` if no change can still be committed. */
   readonly pending: PendingChange | undefined
 }
 
-/** The stage of a partner after an entry of the audit trail. The latest entry of a partner tells its stage. */
+/** The stage of a partner after an entry of the audit trail. The latest entry of a partner defines its stage. */
 const keptSchema = z.object({
   state: stateSchema,
   lastRevision: z.int().nonnegative(),
@@ -53,8 +53,8 @@ export type KeptStage = Readonly<z.infer<typeof keptSchema>>
 const contentSchema = z.object({ kept: keptSchema })
 
 /**
- * Returns true if a change can no longer be made: its time is over, or the database clock was set back by more than that time, so that the
- * change would hold writes for as long.
+ * Returns true if a change can no longer be made: its time is over, or the clock of the database was set back by so much that the change
+ * would hold back writes for more than twice its time.
  */
 export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): boolean =>
   expiresMs <= nowMs || expiresMs - nowMs > 2 * forMs
@@ -68,13 +68,13 @@ export interface FoundStage {
 export const latestEntries = sql<FoundStage>`select partner, content from rollout_audit
   where entry in (select max(entry) from rollout_audit where partner <> '' group by partner)`
 
-/** Returns `undefined` if another program wrote the entry, or if the entry is about another partner. */
+/** Parses the stage of an entry. Returns `undefined` if another program wrote the entry, or if the entry is about another partner. */
 export function parseStage({ partner, content }: FoundStage): KeptStage | undefined {
   const kept = parseStored(contentSchema, content)?.kept
   return kept?.state.partner === partner ? kept : undefined
 }
 
-/** Reads the stage of a partner from its latest readable entry, or returns `undefined` if there is none. */
+/** Reads the stage of a partner from its latest readable entry. Returns `undefined` if there is no such entry. */
 export async function readStage(db: Db, partner: string): Promise<KeptStage | undefined> {
   const rows = await rowsOf(
     db,
