@@ -59,7 +59,7 @@ export function addJournalGauges(
   clock: Clock,
 ): void {
   // In this case `journal_available` shows the cause.
-  const late = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.')
+  const late = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not respond in time.')
   let asked: Promise<readonly Balance[]> | undefined
   const balances = (): Promise<readonly Balance[]> =>
     (asked ??= inTime(journal.balances(), JOURNAL_MS, clock, late).finally(() => {

@@ -262,7 +262,7 @@ const isFinal = ({ kind }: StoreError): boolean =>
 const isNotStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. What was not stored was not sent, but an earlier copy of the request may have been applied. Send the same request again later, unchanged.`,
+    `The journal cannot be written: ${storeError?.message ?? NO_ANSWER}. Records that could not be stored were not sent, but an earlier copy of the request may have been applied. Send the same request again later, unchanged.`,
     { cause: storeError?.cause },
   )
 
@@ -274,11 +274,11 @@ const mayBeStored = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-const NO_ANSWER = 'it does not answer'
+const NO_ANSWER = 'it does not respond'
 
 function toFinalError({ kind, message, cause }: StoreError): AdapterError {
   if (kind === 'damaged') return damagedJournal(message, cause)
-  return new AdapterError('ADP_INTERNAL', `The journal cannot store this: ${message}.`, { cause })
+  return new AdapterError('ADP_INTERNAL', `The journal cannot store this change: ${message}. The change was not stored. Report this fault to the operator.`, { cause })
 }
 
 /** Returns how many operations from the start of the queue form one group. The limits keep a transaction from growing with the load. */

@@ -94,16 +94,16 @@ export function createHighWater(
       missing = Math.max(missing, knownOf(last) - before.commits)
       const marker = before.marker ?? ''
       if (marker.startsWith(`${last}/`) && !marker.startsWith(markerOf(last, process, '')))
-        return 'it went back while it was in use, and another process has had the number of this one'
+        return 'it was replaced by an older copy while it was in use, and another process has used the instance number of this process'
     }
-    return missing <= 0 ? undefined : `it went back by ${missing} commit(s) while it was in use`
+    return missing <= 0 ? undefined : `it lost ${missing} commit(s) while it was in use`
   }
   return {
     lastSlot: () => (last === undefined ? undefined : slotOf(last)),
     check: (found, instance) => {
       if (damage !== undefined) throw damage
       if (found.identity !== start.identity)
-        throw damagedJournal('another journal has taken its place while it was in use')
+        throw damagedJournal('another journal replaced it while it was in use')
       const why = findDamage(found, instance)
       if (why === undefined) return
       damage = damagedJournal(why)
@@ -237,6 +237,6 @@ function syncFolder(path: string): void {
 export function findMissingFile(path: string, mark: string): string | undefined {
   if (readMark(mark) === 'missing') return undefined
   const size = statSync(path, { throwIfNoEntry: false })?.size
-  if (size === undefined) return `the file is gone, and its mark file ${mark} is there`
-  return size === 0 ? `the file is empty, and its mark file ${mark} is there` : undefined
+  if (size === undefined) return `the database file is missing, although its mark file ${mark} exists`
+  return size === 0 ? `the database file is empty, although its mark file ${mark} exists` : undefined
 }

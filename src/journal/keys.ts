@@ -89,7 +89,7 @@ export async function findKeyDamage(
     if ((given !== by || secret === undefined) && !(await canDecrypt(db, given)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
-        `The journal was written with another key of the id ${id}. Nothing was changed. Configure that key, and give a new key a new id.`,
+        `The journal was written with another key of the id ${id}. Nothing was changed. Configure the earlier key under this id, and give the new key another id.`,
       )
     changed.push(given)
   }
@@ -99,7 +99,7 @@ export async function findKeyDamage(
   const isLost =
     first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
-    ...changed.map(({ id }) => `what tells key ${id} from others was changed`),
+    ...changed.map(({ id }) => `the proof of key ${id} was changed`),
     ...(isLost ? ['the secret of the journal was changed'] : []),
   ].join(', ')
   if (damage === '') return undefined
@@ -195,7 +195,7 @@ async function unseal(
   if (by === undefined) throw await lackingKey(db, sealerOf(sealed), 'the secret of the journal')
   const key = await tryUnseal(sealed, by)
   if (key !== undefined) return key
-  throw damagedRow(`the secret of the journal was changed: it does not fit key ${by.id}`)
+  throw damagedRow(`the secret of the journal was changed: key ${by.id} cannot decrypt it`)
 }
 
 const tryUnseal = (text: string, by: JournalKey): Promise<Uint8Array | undefined> =>

@@ -111,7 +111,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     // Each number is assigned once, so the database is an older copy, and other instances may have raised its commit counts since.
     if (others.length > 0) {
       damage = damagedJournal(
-        'it went back while it was in use, and another process has the number of this one',
+        'it was replaced by an older copy while it was in use, and another process has the instance number of this process',
       )
       throw damage
     }

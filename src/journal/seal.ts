@@ -123,7 +123,7 @@ async function openSealed(
 ): Promise<Uint8Array> {
   const name = `the ${of.kind} of batch ${of.batch}`
   // A column of SQLite may contain values of another type than its declared type.
-  if (!isBytes(body)) throw damagedRow(`${name} does not hold bytes`)
+  if (!isBytes(body)) throw damagedRow(`${name} does not contain bytes`)
   if (keyId === null) {
     if (keys.length === 0 || plaintextAccepted) return body
     throw damagedRow(`${name} is not encrypted, although the journal has keys`)
@@ -133,7 +133,7 @@ async function openSealed(
   try {
     return await decrypt(body, key, nameOf(of))
   } catch (cause) {
-    throw damagedRow(`${name} was changed: it does not fit key ${keyId}`, cause)
+    throw damagedRow(`${name} was changed: key ${keyId} cannot decrypt it`, cause)
   }
 }
 

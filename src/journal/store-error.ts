@@ -18,7 +18,7 @@ export interface StoreError {
   readonly remedy?: string
 }
 
-export const gaveUp: StoreError = { kind: 'transient', message: 'it does not answer in time' }
+export const gaveUp: StoreError = { kind: 'transient', message: 'it does not respond in time' }
 
 /** The reason why a group was rolled back after other instances declared its instance dead. */
 export const expired: StoreError = { kind: 'expired', message: 'another instance has taken over' }
@@ -26,8 +26,8 @@ export const expired: StoreError = { kind: 'expired', message: 'another instance
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal ${place} is damaged or was replaced: ${what}. Writes on it could be posted twice. ` +
-      'Restore the journal with the files beside it, or list the consequences of accepting the loss: markbridge journal adopt.',
+    `The journal ${place} is damaged or was replaced: ${what}. If the adapter used it, records could be posted twice. ` +
+      'Restore the journal with the files beside it. To see what accepting the loss means, run markbridge journal adopt.',
     { cause },
   )
 }
@@ -43,7 +43,7 @@ export function unopenedStore(place: string, { message, remedy }: StoreError, ca
 export function damagedJournal(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged or was replaced: ${what}. Nothing was sent now. Its operator must restore it or accept the loss.`,
+    `The journal is damaged or was replaced: ${what}. Nothing was sent now. The operator must restore the journal or accept the loss.`,
     { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'journal' }] },
   )
 }
@@ -52,7 +52,7 @@ export function damagedJournal(what: string, cause?: unknown): AdapterError {
 export function damagedRow(what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal is damaged: ${what}. Nothing was sent, and no stored answer was used. Its operator must accept the loss.`,
+    `The journal is damaged: ${what}. Nothing was sent, and no stored reply was used. The operator must accept the loss.`,
     { cause, details: [{ code: 'ADP_JOURNAL_DAMAGED', message: what, target: 'row' }] },
   )
 }
@@ -70,8 +70,8 @@ export function damageOf(error: unknown): string | undefined {
 
 export type Meaning = readonly [kind: StoreError['kind'], message: string]
 
-export const REFUSES = 'the database refuses it'
-const sqliteMistake: Meaning = ['internal', 'internal error: SQLite does not take a statement']
+export const REFUSES = 'the database rejects the operation'
+const sqliteMistake: Meaning = ['internal', 'internal error: SQLite rejects a statement']
 const sqliteRefusal: Meaning = ['refused', REFUSES]
 
 /** Maps SQLite's result codes (sqlite.org/rescode.html) to their meanings. An extended code is looked up before its primary code. */
@@ -88,13 +88,13 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
   14: [
     'transient',
     'the file cannot be opened',
-    'Check its path, and that the user of the adapter may write its folder; serve creates a journal that is not there.',
+    'Check its path, and that the user of the adapter may write to its folder. The serve command creates a missing journal.',
   ],
   // Neither free space nor waiting repairs these errors, because the file does not contain what SQLite wrote.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
   // IOERR_SHORT_READ: the file ends before its last page.
-  522: ['damaged', 'the database file is cut short'],
+  522: ['damaged', 'the database file is truncated'],
   // READONLY_DBMOVED.
   1032: ['damaged', 'its file was deleted or renamed while it was in use'],
   // TOOBIG, CONSTRAINT, MISMATCH.

@@ -261,7 +261,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const differs: Condition = [
     'not yet',
     differing > 0 && isLarge,
-    `${differing} learners and days differ, and ${countedPairs} count. Up to ${percent(bound)} of all may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no other differs, ${neededPairs} have to count. Once the cause is fixed, ${restart} restarts the evidence.`,
+    `${differing} learners and days differ, of ${countedPairs} that count. Up to ${percent(bound)} of all learners and days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${neededPairs} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
@@ -291,7 +291,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'not yet',
       comparedShare < COMPARED_SHARE,
-      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed. The metrics markbridge_compare_dropped_total and markbridge_compare_skipped_total show why. If there was no time for more, lower partners[].${key}.`,
+      `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed. The metrics markbridge_compare_dropped_total and markbridge_compare_skipped_total show why. If the adapter had no time for more, lower partners[].${key}.`,
     ],
     differs,
     [
@@ -351,7 +351,7 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
     [
       'not yet',
       guards.kind !== 'alarm' && guards.figures !== undefined,
-      `${guards.figures === undefined ? '' : describeSides(guards.figures)}: markbridge rollout back ${partner} takes it off V3.`,
+      `${guards.figures === undefined ? '' : describeSides(guards.figures)}. markbridge rollout back ${partner} takes the partner off V3.`,
     ],
     [
       'not yet',

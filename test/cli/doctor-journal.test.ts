@@ -108,18 +108,18 @@ describe.skipIf(missingPostgres() !== undefined)(
       [
         'a wrong password',
         () => changed((one) => (one.password = 'wrong')),
-        /its password is wrong\. .*Correct user/,
+        /rejects the password of the user\. .*Correct the user/,
       ],
       [
         'a missing database',
         () => changed((one) => (one.pathname = '/none')),
-        /no such database\. .*createdb/,
+        /the database does not exist\. .*createdb/,
       ],
       ['a closed port', () => changed((one) => (one.port = '1')), /nothing listens there.*listen_addresses/],
       [
         'missing rights',
         () => changed((one) => Object.assign(one, { username: weak, password: weak })),
-        /denies this user the tables.*grant/,
+        /denies the user access to the tables.*grant/,
       ],
       [
         'an unknown connection parameter',
@@ -135,7 +135,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       [
         'a missing certificate file',
         () => withParameter('sslrootcert', '/nowhere/ca.pem'),
-        /The file \/nowhere\/ca\.pem that sslrootcert of journal\.url names cannot be read: no such file/,
+        /The file \/nowhere\/ca\.pem that the parameter sslrootcert of journal\.url names cannot be read: no such file/,
       ],
     ])('print the cause and write nothing if the cause is %s', async (_why, address, message) => {
       const text = await refused({ url: address() })

@@ -150,11 +150,11 @@ test('journal adopt prints the damage and the consequences, and accepts the jour
   const refused = await adopt('ls')
   expect(refused.status).toBe(1)
   expect(refused.stderr).toMatch(
-    /lost\.db is damaged or was replaced: the file is gone, .*journal adopt --journal sqlite:\S+lost\.db\.\n$/,
+    /lost\.db is damaged or was replaced: the database file is missing, .*journal adopt --journal sqlite:\S+lost\.db\.\n$/,
   )
   const asked = await adopt('adopt')
   expect(asked.status).toBe(1)
-  expect(asked.stdout).toMatch(/the file is gone.*\n.*new journal is created[^]*For 24 h[^]*--yes/)
+  expect(asked.stdout).toMatch(/the database file is missing.*\n.*new journal is created[^]*For 24 h[^]*--yes/)
   await expect(openJournal({ url: `sqlite:${lost}` })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
   const adopted = await adopt('adopt', '--yes')
   expect([adopted.status, adopted.stderr]).toEqual([0, ''])

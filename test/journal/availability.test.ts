@@ -51,7 +51,7 @@ it('the availability monitor reports a store that fails every second as recovere
 
 it('the availability monitor reports damage once, even during another failure, until the store accepts a commit', () => {
   const { availability, said } = start()
-  const damaged: StoreError = { kind: 'damaged', message: 'it went back by 3 commit(s)' }
+  const damaged: StoreError = { kind: 'damaged', message: 'it lost 3 commit(s)' }
   availability.failed(gone, 'query')
   expect(availability.isDamaged()).toBe(false)
   for (const fault of [damaged, gone, damaged]) availability.failed(fault, 'commit')

@@ -82,7 +82,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
-        ...refusal(/it went back by \d+ commit\(s\) while it was in use/),
+        ...refusal(/it lost \d+ commit\(s\) while it was in use/),
         status: 503,
       })
       expect(journal.isAvailable()).toBe(false)
@@ -134,7 +134,7 @@ describe.skipIf(missingPostgres() !== undefined)(
             ? own.begin(batchOf(['three']))
             : openJournal({ url, markFile }).then(() => 'opened')
         await expect(found).rejects.toMatchObject(
-          refusal(witness === 'commit count in memory' ? /went back by 1 commit/ : /so 1 are missing/),
+          refusal(witness === 'commit count in memory' ? /lost 1 commit/ : /so 1 are missing/),
         )
       },
     )
@@ -188,13 +188,13 @@ describe.skipIf(missingPostgres() !== undefined)(
       await expect(examineJournal({ url, keys: others })).rejects.toMatchObject(foreign)
       await expect(openJournal({ url, keys: others })).rejects.toMatchObject(foreign)
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
-        refusal(/what tells key k1 from others was changed.*the secret of the journal/),
+        refusal(/the proof of key k1 was changed.*the secret of the journal/),
       )
       // Without keys, the examination does not check the data about the keys.
       expect((await examineJournal({ url })).damage).toBeUndefined()
       await adoptJournal({ url }, { usable: true }, DAY_MS, Date.now())
       await expect(openJournal({ url, keys })).rejects.toMatchObject(
-        refusal(/what tells key k1 from others.*the secret of the journal/),
+        refusal(/the proof of key k1.*the secret of the journal/),
       )
       const condition = await examineJournal({ url, keys })
       await adoptJournal({ url, keys }, condition, DAY_MS, Date.now())
@@ -214,7 +214,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       const other = await postgres.createDatabase()
       await (await open(other)).close()
       await expect(openJournal({ url: other, markFile })).rejects.toMatchObject(
-        refusal(/another journal than the one of its mark file/),
+        refusal(/differs from the identity in its mark file/),
       )
       await (await open(url, markFile)).close()
     })

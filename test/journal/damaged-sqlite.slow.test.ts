@@ -31,14 +31,14 @@ describe('an SQLite journal whose file changes while it is in use', () => {
   it.each<[string, (file: string) => Promise<void>, RegExp, 'whole'?]>([
     ['was deleted', (file) => rm(file), /deleted or renamed/],
     ['was renamed', (file) => rename(file, `${file}.away`), /deleted or renamed/],
-    ['was truncated to 0 bytes', (file) => truncate(file), /cut short|damaged/, 'whole'],
+    ['was truncated to 0 bytes', (file) => truncate(file), /truncated|damaged/, 'whole'],
     [
       'was replaced by another file',
       async (file) => {
         await rename(file, `${file}.away`)
         await writeFile(file, '')
       },
-      /another file has taken its place/,
+      /another file replaced its file/,
     ],
     ['lost its write-ahead log', (file) => rm(`${file}-wal`), /log \(-wal\) was deleted/, 'whole'],
   ])(
@@ -111,13 +111,13 @@ describe('opening an SQLite journal', () => {
   }
 
   it.each<[string, (file: string) => Promise<void>, RegExp]>([
-    ['a journal whose file is missing', (file) => rm(file), /the file is gone/],
+    ['a journal whose file is missing', (file) => rm(file), /the database file is missing/],
     [
       'a journal of which only the mark file is left',
       (file) => Promise.all([rm(file), rm(`${file}-wal`)]).then(),
-      /the file is gone/,
+      /the database file is missing/,
     ],
-    ['a journal whose file is empty', (file) => truncate(file), /the file is empty/],
+    ['a journal whose file is empty', (file) => truncate(file), /the database file is empty/],
     [
       'an old copy of a journal',
       async (file) => {
@@ -158,7 +158,7 @@ describe('opening an SQLite journal', () => {
         const { file: other } = await openUsed()
         await cp(`${other}.mark`, `${file}.mark`)
       },
-      /another journal than the one of its mark file/,
+      /differs from the identity in its mark file/,
     ],
   ])('refuses %s, on a second attempt and for an inspector as well', async (_what, change, text) => {
     const file = await leftBehind()
@@ -191,7 +191,7 @@ describe('opening an SQLite journal', () => {
       changed[place] = (whole[place] ?? 0) ^ 1
       await writeFile(file, changed)
       await expect(openSqlite(file)).rejects.toMatchObject(
-        refusal(/an index of its file does not fit its table/),
+        refusal(/an index of its file does not match its table/),
       )
     }
   })

@@ -220,7 +220,7 @@ describe('group commit', () => {
   )
 
   it('rejects only the operation that the store refuses, and commits the rest of its group', async () => {
-    const refused: StoreError = { kind: 'refused', message: 'the database refuses it' }
+    const refused: StoreError = { kind: 'refused', message: 'the database rejects the operation' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
     expect(results).toMatchObject([

@@ -12,8 +12,8 @@ test('the commit count of a process still shows lost commits after another proce
   find(1)()
   mark.reached(3, 7)
   find(8)()
-  expect(find(5)).toThrow('it went back by 3 commit(s)')
-  expect(find(20)).toThrow('it went back by 3 commit(s)')
+  expect(find(5)).toThrow('it lost 3 commit(s)')
+  expect(find(20)).toThrow('it lost 3 commit(s)')
 })
 
 test('the commit count of a process covers its previous slot and its new slot after the process got a new number', () => {
@@ -25,7 +25,7 @@ test('the commit count of a process covers its previous slot and its new slot af
   mark.check({ identity: 'journal', commits: 10, before: { commits: 7, marker: markerOf(3, 'own', 7) } }, 4)
   expect(() =>
     mark.check({ identity: 'journal', commits: 8, before: { commits: 7, marker: markerOf(3, 'own', 7) } }, 4),
-  ).toThrow('went back by 2')
+  ).toThrow('lost 2 commit')
 })
 
 test('the commit count of a process shows that its previous number was assigned to another process', () => {
@@ -41,5 +41,5 @@ test('the commit count of a process shows that its previous number was assigned 
   // A later instance with another number may use the same slot.
   open()(markerOf(19, 'other', 90))()
   open()(markerOf(3, 'own', 90))()
-  expect(open()(markerOf(3, 'other', 90))).toThrow('another process has had the number of this one')
+  expect(open()(markerOf(3, 'other', 90))).toThrow('another process has used the instance number')
 })

@@ -155,7 +155,7 @@ it('the inspector gives each dead letter a remedy that fits its state and reason
     ['refused', undefined, /The service refused the record/],
     ['unknown', 'timeout', /Look the mark up/],
     ['unknown', 'SOMETHING_NEW', /Look the mark up/],
-    ['unknown', 'overwritten', /without the adapter/],
+    ['unknown', 'overwritten', /Another program/],
   ] as const
   const file = `${await makeFolder()}/journal.db`
   const { journal } = await openSqlite(file)

@@ -19,18 +19,18 @@ const timeouts = { timeoutMs: 1_000, settleTimeoutMs: 20_000, leaseMs: 60_000 }
 const failure = (message: string, members: object = {}): Error => Object.assign(new Error(message), members)
 
 it.each([
-  [failure('', { code: '53100' }), 'transient', 'the disk of the database is full', /Make room/],
+  [failure('', { code: '53100' }), 'transient', 'the disk of the database is full', /Free space/],
   [failure('', { code: '57P01' }), 'transient', 'the database is shutting down or takes too long', undefined],
-  [failure('', { code: '42P01' }), 'transient', 'the database refuses it (42P01)', undefined],
-  [failure('', { code: '42501' }), 'transient', 'the database denies this user the tables', /owner|grant/],
-  [failure('', { code: '42703' }), 'internal', 'internal error: PostgreSQL does not take a statement (42703)', undefined], // prettier-ignore
-  [failure('', { code: '42601' }), 'internal', 'internal error: PostgreSQL does not take a statement (42601)', undefined], // prettier-ignore
+  [failure('', { code: '42P01' }), 'transient', 'the database rejects the operation (42P01)', undefined],
+  [failure('', { code: '42501' }), 'transient', 'the database denies the user access to the tables', /owner|grant/],
+  [failure('', { code: '42703' }), 'internal', 'internal error: PostgreSQL rejects a statement (42703)', undefined], // prettier-ignore
+  [failure('', { code: '42601' }), 'internal', 'internal error: PostgreSQL rejects a statement (42601)', undefined], // prettier-ignore
   [failure('', { code: 'XX001' }), 'damaged', 'the database is damaged (XX001)', undefined],
-  [failure('', { code: '22021' }), 'refused', 'the database refuses it (22021)', undefined],
+  [failure('', { code: '22021' }), 'refused', 'the database rejects the operation (22021)', undefined],
   [failure('', { code: 'ECONNREFUSED' }), 'transient', 'the database cannot be reached: nothing listens there (ECONNREFUSED)', /listen_addresses/], // prettier-ignore
   [failure('', { code: 'EPIPE' }), 'transient', 'the database cannot be reached: EPIPE', /listen_addresses/],
   [failure('Connection terminated'), 'transient', 'the database cannot be reached', /listen_addresses/],
-  [failure('Query read timeout'), 'transient', 'the database cannot be reached: no answer came in time', /firewall/], // prettier-ignore
+  [failure('Query read timeout'), 'transient', 'the database cannot be reached: no response within the timeout', /firewall/], // prettier-ignore
 ])('toPostgresError classifies the error %j as %s: %s', (cause, kind, message, remedy) => {
   const found = toPostgresError(cause)
   expect(found).toMatchObject({ kind, message, cause })

@@ -95,7 +95,7 @@ function readFile(name: string, path: string): string {
   } catch (cause) {
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `The file ${path} that ${name} of journal.url names cannot be read: ${describeFileError(cause)}. Nothing was written. Name a file that the user of the adapter may read.`,
+      `The file ${path} that the parameter ${name} of journal.url names cannot be read: ${describeFileError(cause)}. Nothing was written. Name a file that the user of the adapter may read.`,
       { cause },
     )
   }

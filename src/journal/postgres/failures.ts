@@ -7,45 +7,45 @@ const PARAMETERS =
 
 /** Meanings of SQLSTATE classes and codes (PostgreSQL, appendix A). The first matching entry counts. */
 const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string])[] = [
-  ['53100', 'transient', 'the disk of the database is full', 'Make room on its disk.'],
+  ['53100', 'transient', 'the disk of the database is full', 'Free space on the disk of the database.'],
   [
     '53300',
     'transient',
     'the database has too many connections',
-    'Raise its max_connections: each instance of the adapter has up to 8.',
+    'Raise max_connections of the server: each instance of the adapter opens up to 8 connections.',
   ],
   ['25006', 'transient', 'the database is read only', 'Name the primary server in journal.url.'],
   [
     '3D000',
     'transient',
-    'there is no such database',
-    'Create it (createdb), or correct its name in journal.url.',
+    'the database does not exist',
+    'Create the database (createdb), or correct its name in journal.url.',
   ],
   // An operator can cause and correct these errors: a missing privilege, and a missing table.
   [
     '42501',
     'transient',
-    'the database denies this user the tables',
+    'the database denies the user access to the tables',
     'Make the user the owner of the database and of its tables, or grant it CONNECT on the database and CREATE and USAGE on the schema.',
   ],
   ['42P01', 'transient', REFUSES],
-  ['42', 'internal', 'internal error: PostgreSQL does not take a statement'],
+  ['42', 'internal', 'internal error: PostgreSQL rejects a statement'],
   // The database rejects the data, or the data violates a constraint.
   ['22', 'refused', REFUSES],
   ['23', 'refused', REFUSES],
   [
     '28P01',
     'transient',
-    'the database denies this user: its password is wrong',
-    'Correct user and password of journal.url.',
+    'the database rejects the password of the user',
+    'Correct the user and the password in journal.url.',
   ],
   [
     '28',
     'transient',
-    'the database denies this user, or this user from this host or without TLS',
+    'the database rejects the user, or the user from this host or without TLS',
     'Check the user of journal.url and pg_hba.conf of the server; sslmode=verify-full in journal.url turns TLS on.',
   ],
-  ['08P01', 'transient', 'the start of the connection is refused', PARAMETERS],
+  ['08P01', 'transient', 'the server rejected the start of the connection', PARAMETERS],
   ['08', 'transient', UNREACHABLE],
   ['57', 'transient', 'the database is shutting down or takes too long'],
   // A deadlock or a serialisation failure.
@@ -59,16 +59,16 @@ const causes: readonly (readonly [words: RegExp, message: string, remedy: string
   [
     /does not support SSL|establishing an SSL connection/,
     'the server offers no TLS',
-    'Turn ssl on in its postgresql.conf; or, where nobody can listen on the way to it, take sslmode out of journal.url.',
+    'Turn ssl on in postgresql.conf of the server. If nobody can listen on the network, you can instead remove sslmode from journal.url.',
   ],
   [
     /password must be a string/,
     'the database asks for a password, and journal.url has none',
-    'Add it: postgres://<user>:<password>@<host>/<database>, best as { env: NAME } or { file: path }.',
+    'Add it: postgres://<user>:<password>@<host>/<database>. Give the address as { env: NAME } or { file: path }.',
   ],
   [
     /timeout/i,
-    `${UNREACHABLE}: no answer came in time`,
+    `${UNREACHABLE}: no response within the timeout`,
     'Check host and port of journal.url, the firewall, and whether the server runs.',
   ],
 ]
@@ -83,7 +83,7 @@ export function toPostgresError(error: unknown): StoreError {
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
     return {
       kind: 'transient',
-      message: `the database does not take a parameter of the connection (${code})`,
+      message: `the database rejects a parameter of the connection (${code})`,
       cause: error,
       remedy: PARAMETERS,
     }
@@ -100,7 +100,7 @@ export function toPostgresError(error: unknown): StoreError {
 }
 
 const remedies = {
-  untrusted: 'Name the certificate of its authority in journal.url: sslmode=verify-full&sslrootcert=<file>.',
+  untrusted: 'Name the certificate of the authority that signed its certificate in journal.url: sslmode=verify-full&sslrootcert=<file>.',
   unreachable:
     'Check host and port of journal.url, the firewall, and whether PostgreSQL runs and listens there (listen_addresses).',
 }

@@ -118,7 +118,7 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
   const found = rows[0]?.integrity_check ?? ''
   if (found === 'ok') return undefined
   return / (missing from|in) index /.test(found)
-    ? 'an index of its file does not fit its table (PRAGMA integrity_check)'
+    ? 'an index of its file does not match its table (PRAGMA integrity_check)'
     : 'its file has broken pages (PRAGMA integrity_check)'
 }
 

@@ -202,14 +202,14 @@ function createFileGuard(path: string): () => void {
   return () => {
     const now = statSync(path, { throwIfNoEntry: false })
     if (now === undefined) throw damagedJournal('its file was deleted or renamed while it was in use')
-    if (!isSame(now, opened)) throw damagedJournal('another file has taken its place while it was in use')
+    if (!isSame(now, opened)) throw damagedJournal('another file replaced its file while it was in use')
     if (now.size < size && !endsWithItsPages(path, now.size))
-      throw damagedJournal('its file was cut short while it was in use')
+      throw damagedJournal('its file was truncated while it was in use')
     size = now.size
     const logNow = statSync(log, { throwIfNoEntry: false })
     if (openedLog === undefined) openedLog = logNow
     else if (logNow === undefined) throw damagedJournal('its log (-wal) was deleted while it was in use')
-    else if (!isSame(logNow, openedLog)) throw damagedJournal('another log (-wal) has taken its place')
+    else if (!isSame(logNow, openedLog)) throw damagedJournal('another file replaced its log (-wal) while it was in use')
   }
 }
 

@@ -224,7 +224,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       answer,
       patienceMs,
       clock,
-      new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not answer in time.'),
+      new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not respond in time.'),
     )
   let publishing = Promise.resolve()
   let next: Promise<void> | undefined
