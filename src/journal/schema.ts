@@ -8,22 +8,22 @@ import { SLOTS } from './high-water.ts'
 export type Dialect = 'sqlite' | 'postgres'
 
 /**
- * The tables that Kysely queries use; all other tables are queried with raw SQL. They are the same for SQLite and PostgreSQL
- * (docs/decisions/006-journal.md). Times are milliseconds since the epoch. Flags are 0 or 1, since SQLite has no booleans. Digests and
- * hashes are hexadecimal text, so that lists of rows are JSON.
+ * The tables that Kysely queries use; all other tables are queried with raw SQL. The tables are the same for SQLite and PostgreSQL
+ * (docs/decisions/006-journal.md). Times are milliseconds since the epoch. Flags are 0 or 1, because SQLite has no booleans. Digests and
+ * hashes are hexadecimal text, so that lists of rows can be passed as JSON.
  */
 export interface JournalTables {
   /**
    * Names and values:
    *
    * `version`: version of the tables. `salt`: 16 bytes in hexadecimal, for the hashes of record keys. `identity`: distinguishes this
-   * journal from any other.
+   * journal from other journals.
    *
    * `read_back_until`: the time (milliseconds since the epoch) until which new records are read back from V3 before they are posted.
    * `read_back_from_age`: the age of the journal when that period began. `age`: the age of the journal (retention.ts).
    *
-   * `unclean end: <how>`: the time when a dead instance was last found. `secret`: the sealed secret of the journal (keys.ts).
-   * `note: <name>`: a text of the adapter. `database`: identifies the PostgreSQL database that contains the journal
+   * `unclean end: <how>`: the time when a dead instance was last found. `secret`: the sealed secret of the journal (keys.ts). `note:
+   * <name>`: a note of the adapter (`Journal.readNote`). `database`: identifies the PostgreSQL database that contains the journal
    * (find-contradiction.ts).
    */
   readonly journal_meta: { readonly name: string; readonly value: string }
@@ -39,12 +39,12 @@ export interface JournalTables {
   }
 }
 
-/** The version of the tables, which increases with every change to them. A journal of another version is refused. */
+/** The version of the tables. Every change of the tables needs a new version. A journal of another version is refused. */
 const VERSION = 4
 
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
-/** The column types of each database. Numbers of deleted rows must never be reused; SQLite guarantees that only with AUTOINCREMENT. */
+/** The column types of each database. Numbers of deleted rows must never be reused, which SQLite guarantees only with AUTOINCREMENT. */
 const types = {
   sqlite: { numbered: 'integer primary key autoincrement', id: 'integer primary key', bytes: 'blob' },
   postgres: {
@@ -61,16 +61,17 @@ function tables(dialect: Dialect): readonly string[] {
     `create table journal_meta (name text primary key, value text not null)`,
     // The keys that encrypt content of this journal. `proof` detects another key with the same id.
     `create table journal_keys (id text primary key, proof text not null)`,
-    // `boot` and `started` identify a process (instances.ts). `lease_until` changes with every renewal. `lost` is 1 if others have taken
-    // over from the instance, which may still be running.
+    // `boot` and `started` identify a process (process-identity.ts). `lease_until` changes with every renewal. `lost`: 1 if other instances
+    // have taken over from the instance, which may still be running.
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
-    // `owner`: owner of the batch. `age_ms`: age of the journal when the batch began. `instance`: the instance that may settle the batch.
-    // `open` and `active`: number of its open and active records. `answered`: 1 if the reply was written out completely. `retired`: 1 if
-    // the batch is never recognised again, because its client received the answer and then used its ids for another batch. `on_v2`: 1 if
-    // V2 serves the batch. `newcomer`: 1 while neither V3 nor V2 has accepted its credentials. `retires`: the batches that are retired
-    // once they accept them, a JSON array of numbers. `bytes`: size of the request before compression, plus an allowance for each record;
-    // 0 once the request is deleted. `asked_by`: an instance that can finish the batch and asks for it.
+    // `owner`: the owner of the batch. `age_ms`: the age of the journal when the batch began. `instance`: the instance that may settle the
+    // batch. `open` and `active`: the numbers of its open and active records. `answered`: 1 if the reply was written out completely.
+    // `retired`: 1 if the batch is never recognised again, because its client received the reply and then reused its ids for another batch.
+    // `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until V3 or V2 accepts the credentials of the batch. `retires`: the batches to
+    // retire once the credentials are accepted, as a JSON array of numbers. `bytes`: the size of the request before compression, plus an
+    // allowance for each record; 0 once the request is deleted. `asked_by`: the instance that asks for the batch because it can finish the
+    // batch.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, open integer not null, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
@@ -78,38 +79,38 @@ function tables(dialect: Dialect): readonly string[] {
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,
     `create index journal_batches_open on journal_batches (instance) where open > 0`,
     `create index journal_batches_kept on journal_batches (owner, newcomer, bytes) where bytes > 0`,
-    // Separate tables, because SQLite rewrites all pages of a row when any column changes. `key_id` names the key that encrypts `body`;
-    // null means that `body` is not encrypted.
+    // Payloads and credentials have their own tables, because SQLite rewrites all pages of a row when any column changes. `key_id`: the key
+    // that encrypts `body`, or null if `body` is not encrypted.
     ...['journal_payloads', 'journal_credentials'].map(
       (table) => `create table ${table} (batch ${id}, key_id text, body ${bytes} not null)`,
     ),
-    // Each row contains several answers. If two rows have an answer for the same position, the later row wins.
+    // Each row contains several reply parts. If two rows have a part for the same position, the later row counts.
     `create table journal_answers (id ${numbered}, batch bigint not null, key_id text, body ${bytes} not null)`,
     `create index journal_answers_batch on journal_answers (batch)`,
-    // `key`: the salted hash of the key. `state`: a code from lifecycle.ts. `active`: 1 if the record is open, due, or may be sent again.
-    // `retry`: null if never, -1 if with the same batch, otherwise the time when the record is due; unchanged while the record is open.
-    // `mark`: the service's mark for a confirmed record (seal.ts). The primary key contains the batch, so `without rowid` saves SQLite a
-    // second tree.
+    // `key`: the salted hash of the record's key. `state`: a code from lifecycle.ts. `active`: 1 if the record is open, due, or may be sent
+    // again. `retry`: null if the record is never sent again, -1 if it is sent again with a resend of its batch, otherwise the time when it
+    // is due; unchanged while the record is open. `mark`: the service's mark for a confirmed record (seal.ts). The primary key contains the
+    // batch, so `without rowid` saves SQLite a second tree.
     `create table journal_records (batch bigint not null, position integer not null, key text not null, state integer not null,
        active integer not null, retry bigint, reason text, attempts integer not null default 1, superseded integer ${counter},
        dead_letter integer ${counter}, settled_ms bigint, mark text, primary key (batch, position))
        ${dialect === 'sqlite' ? 'without rowid' : ''}`,
-    // Covers only active records: entries of all keys would land on random pages of a large tree. The state precedes the batch, so that
-    // the nearest open record of a key is found in one step.
+    // Covers only active records, because entries of all keys would land on random pages of a large tree. The state comes before the batch,
+    // so that the nearest open record of a key is found in one step.
     `create index journal_records_active on journal_records (key, state, batch, position) where active = 1`,
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,
     `create table journal_ledger (partner text primary key, open bigint not null, confirmed bigint not null,
        refused bigint not null, unknown bigint not null, parked bigint not null, not_applied bigint not null)`,
-    // The times when calls with one subscription key may leave, across all instances. `name`: the salted hash of the key. `slots`: the
-    // latest reserved times, oldest first, a JSON array. `idle_from`: the time from which these slots delay no call.
+    // Reserved times at which calls with one subscription key may leave, across all instances. `name`: the salted hash of the subscription
+    // key. `slots`: the latest reserved times, oldest first, as a JSON array. `idle_from`: the time from which these slots delay no call.
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
        idle_from bigint not null)`,
-    // Committed groups, by the slot of their instance (high-water.ts). `last_batch`: the highest batch number assigned in the slot.
-    // `marker`: name of the last group, which shows later whether a commit with a lost answer was made.
+    // The number of committed groups in each slot of instances (high-water.ts). `last_batch`: the highest batch number assigned in the
+    // slot. `marker`: the name of the last group, which later shows whether a commit without a response was made.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${allSlots}`,
-    // `content`: the other members of an entry, and the stage of its partner after it. `hash`: covers the hash of the previous entry.
+    // `content`: the other members of an entry, and the stage of its partner after the entry. `hash`: also covers the hash of the previous entry.
     `create table rollout_audit (entry bigint primary key, partner text not null, action text not null, content text not null,
        hash text not null)`,
     `create index rollout_audit_partner on rollout_audit (partner, entry)`,
@@ -127,16 +128,19 @@ function tables(dialect: Dialect): readonly string[] {
   ]
 }
 
-/** Returns 16 random bytes in hexadecimal, which distinguish a journal from any other. */
+/** Returns 16 random bytes in hexadecimal, which distinguish a journal from other journals. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
-/** Creates the tables if there are none. Must run alone. Throws the error of `hasOwnTables`. */
+/** Creates the tables if the database has none. No other instance may use the database meanwhile. Throws the error of `hasOwnTables`. */
 export async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
   if (await hasOwnTables(db, dialect)) return
   for (const statement of tables(dialect)) await sql.raw(statement).execute(db)
 }
 
-/** Returns false if there are no tables. Throws `ADP_CONFIGURATION` if a program with other tables created them. */
+/**
+ * Returns true if the database has tables of this version, or false if it has no tables. Throws `ADP_CONFIGURATION` for tables of another
+ * version.
+ */
 export async function hasOwnTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
   if (!(await hasTables(db, dialect))) return false
   const version = Number((await readMeta(db, 'version')) ?? 0)
@@ -150,7 +154,7 @@ export async function hasOwnTables(db: Kysely<JournalTables>, dialect: Dialect):
   )
 }
 
-/** The valid forms of values in `journal_meta`. Without `version` and `salt` nothing else can be read. */
+/** The valid forms of values in `journal_meta`. Without `version` and `salt` no other content can be read. */
 const forms: Readonly<Record<string, RegExp>> = {
   version: /^[1-9]\d{0,8}$/,
   salt: /^[0-9a-f]{32}$/,
@@ -161,14 +165,14 @@ const forms: Readonly<Record<string, RegExp>> = {
 }
 const always = ['version', 'salt', 'identity']
 
-/** The entries of `journal_meta` that no version of Markbridge writes. */
+/** The entries of `journal_meta` whose values no version of Markbridge writes. */
 interface Unreadable {
   readonly names: readonly string[]
   readonly damage: string
   readonly usable: boolean
 }
 
-/** Returns the damaged values of `journal_meta`, or `undefined` if there are none. */
+/** Returns the damaged entries of `journal_meta`, or `undefined` if no entry is damaged. */
 export async function findUnreadable(
   db: Kysely<JournalTables>,
   dialect: Dialect,
@@ -196,7 +200,7 @@ export async function hasTables(db: Kysely<JournalTables>, dialect: Dialect): Pr
   return (await query.execute(db)).rows.length > 0
 }
 
-/** Resets the commit counts to zero, as in a new journal. The numbering of batches continues. */
+/** Resets the commit counts to zero, as in a new journal. The numbers of batches continue. */
 export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql<{ last: number }>`select max(last) as last from (
     select max(id) as last from journal_batches union all
@@ -208,7 +212,7 @@ export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
   await sql`update journal_commits set last_batch = ${rows[0]?.last ?? 0}`.execute(db)
 }
 
-/** Returns the value of a name in `journal_meta`, or `undefined` if there is none. */
+/** Returns the value of a name in `journal_meta`, or `undefined` if the table lacks the name. */
 export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const { rows } = await sql<{ value: string }>`select value from journal_meta where name = ${name}`.execute(
     db,

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 
 /**
- * The groups of counts. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count requests, `learned <what>` counts
- * exchanges, `batch <side>` and `unreadable` count writes. All others count records: `verdict <kind> <check> <verdict>`, `unchecked <kind>
- * <check>`, `difference <path> <kind> <class of V2> <class of V3>`, `rule <rule> <path>`, `codeClass <class> <verdict>`, `comparedOn <day>
- * <verdict>`, `comparedAt <hour> <verdict>`, `code <check> <fingerprint> compared|seen|unchecked`, `trait <check> <trait>`, `delay <ms>`,
- * `uncounted <reason> [differs]`, `written <side> <fingerprint of the code>`.
+ * The groups of counts, with the fields of their names. `exchange <kind> <check> compared|missed` and `schoolDay <day> <check>` count
+ * requests, `learned <what>` counts exchanges, `batch <side>` and `unreadable` count writes. All other groups count records: `verdict
+ * <kind> <check> <verdict>`, `unchecked <kind> <check>`, `difference <path> <kind> <class of V2> <class of V3>`, `rule <rule> <path>`,
+ * `codeClass <class> <verdict>`, `comparedOn <day> <verdict>`, `comparedAt <hour> <verdict>`, `code <check> <fingerprint>
+ * compared|seen|unchecked`, `trait <check> <trait>`, `delay <ms>`, `uncounted <reason> [differs]`, `written <side> <fingerprint of the
+ * code>`.
  */
 type CountGroup =
   | 'exchange'
@@ -28,7 +29,7 @@ type CountGroup =
 
 export type Counts = ReadonlyMap<string, number>
 
-/** No name that this program makes has a longer field. */
+/** Maximum length of a field in characters. This program creates no longer field itself. */
 const MAX_FIELD = 400
 
 /** Returns the name of a count. A field that is too long becomes `other`. */
@@ -43,7 +44,7 @@ export function addCounts(target: Map<string, number>, added: Iterable<readonly 
   for (const [name, count] of added) target.set(name, (target.get(name) ?? 0) + count)
 }
 
-/** Returns the counts of a group, without names that cannot be read. */
+/** Returns the counts of a group. Names that cannot be decoded are left out. */
 export function countsOf(
   counts: Counts,
   group: CountGroup,
@@ -66,7 +67,7 @@ function decode(field: string): string | undefined {
 const NO_CODE = '00000000-0000-0000-0000-000000000000'
 const MAX_CODE_LENGTH = 40
 
-/** Returns a fingerprint that ignores case, or `undefined` if the text names no code. */
+/** Returns a fingerprint of an attendance code that ignores case, or `undefined` if the text is not a code. */
 export function codeFingerprint(code: string): string | undefined {
   if (code === '' || code === NO_CODE || code.length > MAX_CODE_LENGTH) return undefined
   return createHash('sha256').update(code.toLowerCase()).digest('base64url').slice(0, 12)

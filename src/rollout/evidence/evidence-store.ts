@@ -7,22 +7,22 @@ import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.t
 import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept.ts'
 
 /**
- * Creates the store of what all instances have seen and compared of a partner, as counts and keyed hashes without any id, name or value.
- * Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
+ * Creates the store of what all instances have seen and compared of a partner. The store contains counts and keyed hashes, but no id, name
+ * or value. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
   return {
-    /** Returns the current period of a scope, and begins one if there is none or the last one is 90 days old. */
+    /** Returns the current period of a scope. Begins a period if the scope has none or the last period is 90 days old. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
-    /** Returns false, and adds nothing, if the period has ended. */
+    /** Adds entries to a period. Returns false, and adds nothing, if the period has ended. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>
       database.ask(() => addEntries(database, rooms, period, entries)),
     /** Returns the evidence of a partner, the newest revision first. */
     read: (partner: string) => database.ask(() => readKept(database, partner)),
     /** Returns the counts of a partner, or of all partners, the newest revision first. */
     counts: (partner?: string) => database.ask(() => readCounted(database, partner)),
-    /** Destroys keys that are older than 90 days and deletes their hashes. Returns the number of periods. */
+    /** Destroys keys that are older than 90 days and deletes their hashes. Returns the number of destroyed periods. */
     destroyExpired: () => database.ask(() => destroyPeriods(database)),
   }
 }
@@ -38,29 +38,29 @@ export interface HashedPair {
 }
 
 export interface EvidenceEntry {
-  /** The counts of a request are added only once. Without this hash they are always added. */
+  /** The hash of the request, so that the counts of a repeated request are added only once. Without this hash the counts are always added. */
   readonly request?: Uint8Array | undefined
-  /** Counts by names that say nothing about a record, such as `verdict batch reply same`. */
+  /** Counts by names that reveal nothing about a record, such as `verdict batch reply same`. */
   readonly counts: Counts
   readonly pairs: readonly HashedPair[]
 }
 
-/** Beyond this limit only differing pairs are added, so that a full period hides no difference. */
+/** Maximum number of pairs in a period. Beyond it only differing pairs are added, so that a full period hides no difference. */
 export const MAX_PAIRS = 50_000
-/** The number of differing pairs that are added beyond `MAX_PAIRS`. */
+/** Maximum number of differing pairs that are added beyond `MAX_PAIRS`. */
 const ROOM_TO_DIFFER = 5_000
-/** Beyond this limit the counts of a repeated request are added again, but never its pairs. */
+/** Maximum number of hashed requests in a period. Beyond it the counts of a repeated request are added again, but never its pairs. */
 const MAX_REQUESTS = 50_000
-/** More distinct written records in one period than any step requires. */
+/** Maximum number of distinct written records in one period, which is more than any step requires. */
 export const MAX_WRITTEN = 10_000
-/** The limit for each group and period. The group is the name up to the first space. */
+/** Maximum number of names in each group and period. The group is the name up to the first space. */
 export const MAX_NAMES = 2_500
 /** Maximum number of rows in one statement. A row has several values, and SQLite accepts at most 32,766 values in one statement. */
 const MAX_ROWS = 1_000
 
 interface HashRow {
   readonly hash: Uint8Array
-  /** The school, or `null` for a request. */
+  /** The hash of the school, or `null` for the hash of a request. */
   readonly school: Uint8Array | null
   readonly checks: number
   readonly differs: number
@@ -73,9 +73,10 @@ async function addEntries(
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
   let room = rooms.get(period)
-  // If the transaction fails, the hashes are counted again.
+  // If the transaction fails, the room is counted again.
   rooms.delete(period)
-  // Random hashes split pages, which would leave copies of the hashes in the file beyond their deletion.
+  // Overwrites deleted bytes, because inserting random hashes splits pages, which would leave copies of the hashes in the file after their
+  // deletion.
   const isAdded = await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, period))) return false
     const hashes = entries.flatMap(({ request, pairs }) => [
@@ -103,7 +104,7 @@ async function addEntries(
   return isAdded
 }
 
-/** Merges rows with the same hash, because a statement cannot change a row twice. */
+/** Merges rows with the same hash, because one statement cannot change a row twice. */
 function addRow(rows: Map<string, HashRow>, row: HashRow): void {
   const before = rows.get(hashText(row.hash))
   const { checks = 0, differs = 0 } = before ?? {}
@@ -128,17 +129,17 @@ interface Room {
   requests: number
   pairs: number
   written: number
-  /** The number of hashes that this instance has added since the last count. */
+  /** The number of hashes that this instance has added since it last counted the period. */
   added: number
 }
 
 /**
- * After this many added hashes an instance counts a period again, because other instances add some too. Counting a full period takes SQLite
- * 100 ms in the thread that commits.
+ * Number of added hashes after which an instance counts a period again, because other instances also add hashes. Counting a full period
+ * takes SQLite 100 ms in the thread that commits.
  */
 const COUNTED_EVERY = 1_000
 
-/** Adds new rows as far as there is room for their kind, and updates existing rows. Returns the room that is left. */
+/** Adds new rows as long as there is room for their kind, and updates existing rows. Returns the remaining room. */
 async function keepHashes(
   db: Db,
   period: number,
@@ -194,7 +195,7 @@ async function keepCounts(db: Db, period: number, counts: Counts): Promise<void>
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
   for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
-  // The limit is per group, so that names which clients can multiply leave room for all others.
+  // Limits each group on its own, so that names whose number clients can increase leave room for all other names.
   const kept = [...counts].filter(([name]) => {
     if (known.has(name)) return true
     addCounts(sizes, [[groupOf(name), 1]])

@@ -7,9 +7,12 @@ import type { EvidenceScope } from './read-kept.ts'
 interface PendingEntry {
   /** The approximate number of hashes of the entry. */
   readonly size: number
-  /** Returns `undefined`, and loses the entry, if it was made with the key of a period that has ended. */
+  /**
+   * Returns the entry for the period of `key`. Returns `undefined`, so that the entry is lost, if the entry was made with the key of an
+   * ended period.
+   */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
-  /** The check of the exchange, which counts as missed if the entry is lost. */
+  /** The check of the exchange. If the entry is lost, the check counts as missed. */
   readonly check?: CheckedExchange
 }
 
@@ -25,13 +28,13 @@ interface EvidenceKeeperOptions {
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
-/** The interval between two groups, which is also the longest time that ids stay in memory. */
+/** The interval in milliseconds between two groups, which is also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
-/** The first run is early, because many processes end within an hour. */
+/** How often expired keys are destroyed, and when first, in milliseconds. The first run is early, because many processes end within an hour. */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
-/** Hashes beyond this limit are lost. */
+/** Maximum number of waiting hashes. Further entries are lost. */
 const MAX_WAITING = 20_000
-/** A limit per transaction, so that the journal has its turn in between. */
+/** Maximum number of hashes in one transaction, so that the journal can commit in between. */
 const MAX_TOGETHER = 500
 
 interface Waiting {
@@ -71,7 +74,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         const group = firstOf(entries)
         const made = group.map((pending) => ({ pending, entry: pending.toEntry(key) }))
         const added = [...made.flatMap(({ entry }) => entry ?? []), { counts: missed, pairs: [] }]
-        // The period has just ended. The next group begins another.
+        // The period has just ended. The next group begins a new period.
         if (!(await store.add(key.period, added))) break
         missed = new Map()
         entries.splice(0, group.length)
@@ -83,7 +86,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         )
       }
     } finally {
-      // If the reply of a commit was lost, entries count as compared and as missed. That only makes the advice stricter.
+      // If the response to a commit was lost, the entries count both as compared and as missed. That only makes the advice stricter.
       lose(scope, entries)
       if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
     }
@@ -116,7 +119,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
     duties: [
       { name: 'evidence', everyMs: EVERY_MS, atStop: true, act: keep },
       {
-        // Also covers partners for which nothing is compared any more.
+        // Also destroys evidence of partners for which nothing is compared any more.
         name: 'expired evidence',
         everyMs: DESTROY_EVERY_MS,
         firstMs: DESTROY_FIRST_MS,
@@ -128,7 +131,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
 
 const scopeName = ({ partner, stage, revision }: EvidenceScope): string => `${partner} ${stage} ${revision}`
 
-/** Returns the first entries that fit into one transaction, and at least one. */
+/** Returns the first entries that fit into one transaction, but at least one entry. */
 function firstOf(entries: readonly PendingEntry[]): readonly PendingEntry[] {
   let size = 0
   const end = entries.findIndex((entry, at) => {

@@ -9,22 +9,22 @@ import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
 const PERIOD_MS = 90 * 86_400_000
-/** A period that began this much later than now was begun by a clock that was ahead, so its age is unknown. */
+/** If the stored begin of a period is this much later than now, a clock that was ahead began the period, and the age of the period is unknown. */
 const AHEAD_MS = 86_400_000
 
 interface PeriodRow {
   readonly id: number
-  /** The number of the period within its scope: 1, 2, 3, … */
+  /** The number of the period within its scope, counted from 1. */
   readonly period: number
   readonly sinceMs: number
-  /** The days of the records that the period counts, from `from` up to but not including `until`. Each day is in one period. */
+  /** The days whose records the period counts, from `from` up to but not including `until`. Each day belongs to one period. */
   readonly from: string
   readonly until: string
-  /** The sealed key, or `null` if the key was destroyed with its hashes. */
+  /** The sealed key, or `null` if the key was destroyed together with its hashes. */
   readonly key: Uint8Array | null
 }
 
-/** Returns the current period of a scope with its key. Destroys an expired period and begins the next. */
+/** Returns the current period of a scope with its key. Destroys an expired period and begins the next period. */
 export async function openPeriod(database: JournalDatabase, scope: EvidenceScope): Promise<PeriodKey> {
   const { partner, stage, revision } = scope
   const { db } = database
@@ -45,7 +45,7 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   }
   const period = (latest?.period ?? 0) + 1
   const key = await createKey(database, keyLocation(scope, period))
-  // Another instance may have begun the period at the same time.
+  // Another instance may begin the same period at the same time.
   await sql`insert into evidence_periods
       (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key)
     values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key})
@@ -57,7 +57,7 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 const hourOf = (ms: number): string => new Date(ms).toISOString().slice(11, 13)
 
-/** Returns the location to which a sealed key is bound. */
+/** Returns the location to which a sealed key is bound, so that the key cannot be moved to another period. */
 const keyLocation = ({ partner, stage, revision }: EvidenceScope, period: number): string =>
   `${partner}/${stage}/${revision}/${period}`
 
@@ -66,7 +66,7 @@ const KEY_BYTES = 32
 const createKey = ({ secret }: JournalDatabase, place: string): Promise<Buffer> =>
   encrypt(randomBytes(KEY_BYTES), sealingKey(secret), place)
 
-/** Throws `ADP_JOURNAL_DAMAGED`. */
+/** Decrypts the key of a period. Throws `ADP_JOURNAL_DAMAGED` if the sealed key was altered. */
 function openKey({ secret }: JournalDatabase, place: string, sealed: Uint8Array): Promise<Uint8Array> {
   return decrypt(sealed, sealingKey(secret), place).catch((cause: unknown) => {
     const message = `The key of the evidence of ${place} in the journal was altered. Nothing was read or added. Restart the evidence at another revision of the stage.`
@@ -74,7 +74,7 @@ function openKey({ secret }: JournalDatabase, place: string, sealed: Uint8Array)
   })
 }
 
-/** Derives the key from the secret of the journal, which outlives the keys of the journal. */
+/** Derives the key that seals the keys of periods from the secret of the journal, which outlives the keys of the journal. */
 const sealingKey = (secret: Uint8Array): JournalKey => ({
   id: 'evidence',
   key: createHmac('sha256', secret).update('markbridge evidence').digest(),
@@ -91,7 +91,7 @@ export async function destroyPeriods(database: JournalDatabase): Promise<number>
   return expired.length
 }
 
-/** Replaces the hashes of a period by their sums and destroys its key. Does nothing if that was already done. */
+/** Replaces the hashes of a period by their sums, and destroys its key. Does nothing if the key is already destroyed. */
 async function destroyPeriod(database: JournalDatabase, id: number): Promise<void> {
   await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, id))) return
@@ -101,11 +101,11 @@ async function destroyPeriod(database: JournalDatabase, id: number): Promise<voi
       transaction,
     )
   })
-  // The write-ahead log of SQLite still holds the pages as they were.
+  // Truncates the write-ahead log of SQLite, which still contains the pages with the deleted hashes.
   if (database.dialect === 'sqlite') await sql`PRAGMA wal_checkpoint(TRUNCATE)`.execute(database.db)
 }
 
-/** Locks a period, so that two instances change it one after the other. Returns false if its key was destroyed. */
+/** Locks a period, so that two instances change the period one after the other. Returns false if its key was destroyed. */
 export async function lockPeriod(database: JournalDatabase, db: Db, id: number): Promise<boolean> {
   const [row] = await rowsOf(
     db,
@@ -114,7 +114,7 @@ export async function lockPeriod(database: JournalDatabase, db: Db, id: number):
   return row !== undefined && row.key !== null
 }
 
-/** Runs a transaction that leaves no bytes of deleted rows in the file of SQLite. PostgreSQL keeps them until its next vacuum. */
+/** Runs a transaction that leaves no bytes of deleted rows in the file of SQLite. PostgreSQL keeps such bytes until its next vacuum. */
 export function overwriting<Result>(
   { db, dialect }: JournalDatabase,
   work: (transaction: Db) => Promise<Result>,
@@ -123,7 +123,7 @@ export function overwriting<Result>(
     if (dialect === 'postgres') return work(transaction)
     const set = (value: number): Promise<unknown> =>
       sql.raw(`PRAGMA secure_delete = ${value}`).execute(transaction)
-    // Set within the transaction, which has the connection to itself, because other work may rely on its own value.
+    // Changes the setting within the transaction, which has the connection to itself, because other work may rely on another value.
     const { rows } = await sql<{ secure_delete: number }>`PRAGMA secure_delete`.execute(transaction)
     await set(1)
     try {

@@ -6,7 +6,7 @@ import { parseStored, type Stage, stages } from '../stage.ts'
 import { type Db, rowsOf } from '../store/stage-rows.ts'
 import { addCounts, type Counts } from './count-name.ts'
 
-/** Another revision of the stage begins anew. */
+/** The stage and revision at which evidence was collected. Evidence of another revision is separate. */
 export interface EvidenceScope {
   readonly partner: string
   readonly stage: Stage
@@ -16,15 +16,15 @@ export interface EvidenceScope {
 const BITS = 5
 export const COMPARED = 0b111
 
-/** Further schools are not kept apart once the hashes of a period are deleted. */
+/** Maximum number of schools that are kept apart once the hashes of a period are deleted. */
 const MAX_SCHOOLS = 2_000
 
 const count = z.int().nonnegative()
 const pairCounts = z.strictObject({
   pairs: count,
-  /** The number of pairs that differed in any check. */
+  /** The number of pairs (learner and day) that differed in any check. */
   differing: count,
-  /** For each bit, the number of hashes with this bit in each school, largest first. */
+  /** For each bit of `checkBits`, the number of hashes with this bit in each school, largest first. */
   schools: z.array(z.array(count)).length(BITS),
 })
 
@@ -32,7 +32,7 @@ type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
 export interface CountedEvidence {
   readonly scope: EvidenceScope
-  /** The time of the first evidence, by the clock of the database. */
+  /** The time of the first evidence, by the clock of the database, in milliseconds since the epoch. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts
@@ -40,11 +40,11 @@ export interface CountedEvidence {
 
 export interface KeptEvidence extends CountedEvidence {
   readonly periods: readonly PairCounts[]
-  /** True if rows were altered. Their content is left out. */
+  /** True if rows were altered. The content of altered rows is left out. */
   readonly damaged: boolean
 }
 
-/** Reads the evidence of a partner by scope at one moment, the newest revision first. */
+/** Reads all evidence of a partner at one moment, one item per scope, the newest revision first. */
 export function readKept({ db }: JournalDatabase, partner: string): Promise<readonly KeptEvidence[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   return reading.execute(async (at) => {
@@ -71,7 +71,10 @@ interface CountRow {
   readonly count: number
 }
 
-/** Reads the counts of one partner, or of all, the newest revision first. Leaves out the hashes, which are many. */
+/**
+ * Reads the counts of one partner, or of all partners if `partner` is `undefined`, the newest revision first. Leaves out the hashes,
+ * because there are many.
+ */
 export async function readCounted(
   { db }: JournalDatabase,
   partner: string | undefined,

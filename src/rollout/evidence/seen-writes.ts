@@ -9,17 +9,17 @@ import type { EvidenceKeeper } from './keep-evidence.ts'
 import { checkBits, type EvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
-/** What all instances know of a partner, whatever its stage. */
+/** What all instances together know about a partner, whatever its stage is. */
 export interface SeenNote {
   /** V3's last verdict on the credentials of this partner. `ownRefused` means that V3 rejected credentials from the configuration. */
   readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'
-  /** The number of records in each of the latest minutes, by minutes since the epoch. */
+  /** The number of records in each of the latest minutes. The key is the number of minutes since the epoch. */
   readonly minutes: ReadonlyMap<number, number>
-  /** The highest number of records in a minute that is over. */
+  /** The highest number of records in a completed minute. */
   readonly peakPerMinute: number
 }
 
-/** Instances may still add to a minute for this number of minutes. */
+/** Number of minutes for which instances may still add records to a minute. */
 const OPEN_MINUTES = 3
 
 const nothingSeen: SeenNote = { credentials: 'notTried', minutes: new Map(), peakPerMinute: 0 }
@@ -41,7 +41,7 @@ function mergedNotes(kept: SeenNote, added: SeenNote): SeenNote {
   }
 }
 
-/** Returns the highest number of records in a minute, including minutes that are not over. */
+/** Returns the highest number of records in a minute, including minutes that are not completed. */
 export function peakOf({ minutes, peakPerMinute }: SeenNote): number {
   return Math.max(peakPerMinute, ...minutes.values())
 }
@@ -57,7 +57,7 @@ function formatNote({ minutes, ...note }: SeenNote): string {
   return JSON.stringify({ ...note, minutes: [...minutes] })
 }
 
-/** Parses a note. A damaged note counts as empty, which only makes the advice stricter. */
+/** Parses a note. A damaged note counts as an empty note, which only makes the advice stricter. */
 export function parseNote(text = ''): SeenNote {
   return parseStored(schema, text) ?? nothingSeen
 }
@@ -65,14 +65,14 @@ export function parseNote(text = ''): SeenNote {
 /** The writes of a partner that were seen on one side at one stage and percentage. */
 export interface SeenSide {
   readonly batches: number
-  /** Distinct records, at most `MAX_WRITTEN`. */
+  /** The number of distinct records, at most `MAX_WRITTEN`. */
   readonly records: number
   readonly schools: number
-  /** The fingerprints of the codes. */
+  /** The fingerprints of the attendance codes. */
   readonly codes: readonly string[]
 }
 
-/** Returns the figures of one side, or zeros without evidence. */
+/** Returns the figures of one side, or zeros if there is no evidence. */
 export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[side]] ?? [])
@@ -82,7 +82,7 @@ export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   )
   return {
     batches,
-    // Each period has its own key, so a record in two periods cannot be recognised. The larger period counts.
+    // Each period has its own key, so a record that occurs in two periods cannot be recognised. The period with more records counts.
     records: Math.max(0, ...schools.map((records) => records.reduce((sum, one) => sum + one, 0))),
     schools: Math.max(0, ...schools.map(({ length }) => length)),
     codes: codes.sort(),
@@ -94,7 +94,7 @@ export function unreadableOf(kept: KeptEvidence | undefined): number {
   return countsOf(kept?.counts ?? new Map(), 'unreadable')[0]?.count ?? 0
 }
 
-/** A decoded write. Only records with an outcome count, and a write without such a record does not count. */
+/** A decoded write. Only its records with an outcome count. A write without such a record does not count. */
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
@@ -103,7 +103,7 @@ export interface SeenWrite extends EvidenceScope {
 }
 
 interface SeenRecord {
-  /** `undefined` if the record cannot be read. */
+  /** The learner and event of the record, or `undefined` if the record cannot be read. */
   readonly key: string | undefined
   readonly code: string | undefined
   /** False if the record was not sent to V2, if V3 did not report its outcome, or if the journal answered a resend. */
@@ -127,8 +127,8 @@ export const noSeen: LiveSeen = {
 }
 
 /**
- * Creates the recorder of what the advice needs to know of a partner's writes. Stores no text of a write, and adds the notes of this
- * instance to those of all instances. Notes that cannot be stored are lost, so more writes must be seen.
+ * Creates the recorder of the facts about a partner's writes that the advice needs. Stores no text of a write. Adds the notes of this
+ * instance to the notes of all instances. Notes that cannot be stored are lost, so that the advice requires more writes.
  */
 export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   let notes = new Map<string, SeenNote>()
@@ -162,9 +162,9 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   }
 }
 
-/** Creates the function that builds the entry of a write: counts, and each record that this instance has not yet added to the period. */
+/** Creates the function that builds the entry of a write: its counts, and each record that this instance has not yet added to the period. */
 function createWritten() {
-  /** The added hashes by partner and side. */
+  /** The added hashes, by partner and side. */
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,

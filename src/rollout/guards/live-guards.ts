@@ -30,7 +30,7 @@ export type LiveGuards = ReturnType<typeof createLiveGuards>
 
 interface LiveGuardsOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   readonly nowMs: () => number
   readonly actOf: (partner: string) => 'back' | 'warn'
   readonly events: Pick<Events, 'guardActed' | 'guardWarned'>
@@ -50,7 +50,7 @@ export function guardStateName(partner: string): string {
   return `guards ${partner}`
 }
 
-/** Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
+/** Reads the evidence of the guards for a partner. Throws `ADP_JOURNAL_DAMAGED` and the errors of the store. */
 export async function readGuardState(
   store: Pick<RolloutStore, 'readText'>,
   partner: string,
@@ -62,7 +62,7 @@ export async function readGuardState(
 export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, nowMs, events, metrics } = options
   const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
-  /** The revision of the last warning by partner. */
+  /** The revision of the last warning about each partner. */
   const warned = new Map<string, number>()
   const addWindows = async (
     partner: string,
@@ -82,7 +82,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       warned.set(partner, revision)
     } else if (await goBack(store, alarm)) events.guardActed(finding)
   }
-  /** Judges the windows that are over. Never retries an addition, because a commit whose reply was lost would count twice. */
+  /** Judges the windows that are over. Never retries an addition, because an addition whose response was lost would then count twice. */
   const judgeWindows = (): Promise<void> =>
     actOnEach(watched, async ([partner, { revision, windows }]) => {
       const closed = windows.close(nowMs()).filter((trials) => trials.length > 0)
@@ -92,13 +92,13 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     })
   const duties: readonly Duty[] = [{ name: 'guards', everyMs: EVERY_MS, atStop: true, act: judgeWindows }]
   return {
-    /** Returns `undefined` if the write does not count. */
+    /** Begins the trial of a write. Returns `undefined` if the write does not count. */
     begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
-      // At other stages one side serves alone, so there is nothing to compare it with.
+      // At other stages one side serves all units, so that side cannot be compared with the other side.
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
       if (one?.revision !== revision) {
-        // Writes under way in the old windows were served by an earlier stage or percentage.
+        // Writes in progress in the old windows were served at an earlier stage or percentage.
         one = { revision, windows: createTrialWindows() }
         watched.set(partner, one)
       }
@@ -113,14 +113,14 @@ export const GUARD_NAME = 'guard'
 
 interface GuardAlarm {
   readonly partner: string
-  /** 0 for the stage of the configuration file. */
+  /** The revision of the stage. 0 for the stage of the configuration file. */
   readonly revision: number
   readonly reason: string
 }
 
 /**
  * Takes a partner back from V3 as an operator would, by a compare-and-set on the revision of the alarm. Returns false if V3 no longer
- * serves the partner, or if an operator has changed the stage since.
+ * serves the partner, or if an operator has changed the stage since the alarm.
  */
 export async function goBack(
   store: Pick<RolloutStore, 'snapshot' | 'apply'>,

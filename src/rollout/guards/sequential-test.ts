@@ -6,16 +6,16 @@ import { type BadOutcome, badOutcomes, type CountedTrial } from './trial-windows
 
 // Tests whether V3 does worse than V2 at the same time, with one sequential test per partner (decision 016).
 
-/** The probability that the guards of a partner ever raise a false alarm. */
+/** The maximum probability that the guards of a partner ever raise a false alarm. */
 const ALPHA = 0.0001
-/** With fewer trials on each side, the absence of an alarm means nothing. */
+/** Minimum number of trials on each side. With fewer trials, the absence of an alarm means nothing. */
 const MIN_TRIALS = 200
 /**
- * Beyond this ratio of odds against V2, V3 counts as worse. The side whose schools send more faulty marks shows a small but lasting
- * difference, which a test against the ratio 1 would eventually find.
+ * Above this ratio of the odds on V3 to the odds on V2, V3 counts as worse. The side whose schools send more faulty marks shows a small but
+ * lasting difference, which a test against the ratio 1 would eventually find.
  */
 const TOLERATED_ODDS = 3
-/** The alternatives: how many times the tolerated odds V3 may have reached. */
+/** The alternative hypotheses: by which factor the odds on V3 exceed the tolerated odds. */
 const FACTORS = [3, 12, 50]
 
 const VERSION = 2
@@ -32,11 +32,12 @@ type TrialCounts = Readonly<z.output<typeof trials>>
 export type CountedSides = Readonly<Record<Side, TrialCounts>>
 
 /**
- * The evidence that something became worse at some time, as one logarithm per alternative. Empty before the first window. The evidence of
- * an alternative is a sum over all windows in which the change may have happened: the prior of the window × the product of the likelihood
- * ratios since. The priors of all possible windows add up to 1. So the evidence is a nonnegative supermartingale as long as nothing is
- * worse, and by Ville's inequality the probability that it ever reaches 1/alpha is at most alpha. A product since the first window would
- * have the same property, but a year without a fault would make it so small that it would take another year to find a fault.
+ * The evidence that V3 became worse at some time, as one logarithm per alternative. Empty before the first window. The evidence of an
+ * alternative is a sum over all windows in which the change may have happened: the prior of the window × the product of the likelihood
+ * ratios since that window. The priors of all possible windows add up to 1. So the evidence is a nonnegative supermartingale as long as
+ * nothing is worse, and by Ville's inequality the probability that the evidence ever reaches 1/alpha is at most alpha. A product since the
+ * first window would have the same property. But a year without a fault would make that product so small that finding a fault would take
+ * another year.
  */
 const logs = z.array(z.number()).readonly()
 export type LogEvidence = z.output<typeof logs>
@@ -44,16 +45,16 @@ export type LogEvidence = z.output<typeof logs>
 const schema = z.object({
   version: z.literal(VERSION),
   revision: count,
-  /** Counts how often the evidence was restarted, from 1. */
+  /** The number of the present run of the evidence, counted from 1. Each restart increases it. */
   episode: z.int().min(1),
   counted: z.strictObject({ v2: count, v3: count }),
   windows: count,
   logs,
-  /** The trials since the evidence last spoke for V3, which are the figures of an alarm. */
+  /** The trials since the evidence was last in favour of V3. These trials are the figures of an alarm. */
   recent: z.strictObject({ v2: trials, v3: trials }),
 })
 
-/** The evidence of all instances about one partner since its stage or percentage changed. It outlives restarts. */
+/** The evidence of all instances about one partner since its stage or percentage changed. The evidence outlives restarts of the instances. */
 export type GuardState = Readonly<z.output<typeof schema>>
 
 const noTrials: TrialCounts = { trials: 0, unknown: 0, serverError: 0, refused: 0, slow: 0 }
@@ -69,7 +70,10 @@ export const newGuardState: GuardState = {
   recent: noRecent,
 }
 
-/** Returns the evidence for a revision. No other revision counts, not even a later one, because a damaged row restarts revisions. */
+/**
+ * Returns the evidence for a revision. Evidence of any other revision is dropped. This includes later revisions, because damage to a row
+ * may restart the count of revisions.
+ */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
   return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }
@@ -83,7 +87,7 @@ export function addWindow(state: GuardState, trials: readonly CountedTrial[]): G
     counted: { v3: state.counted.v3 + onV3, v2: state.counted.v2 + trials.length - onV3 },
     recent: addRecent(totalOf(state.logs) < 0 ? noRecent : state.recent, trials),
   }
-  // Only writes of like size are compared with each other.
+  // Only writes of similar size are compared with each other.
   const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()].map(toCounts)
   if (!strata.some(isInformative)) return known
   const windows = known.windows + 1
@@ -122,7 +126,7 @@ const ratiosOf = (strata: readonly Counts[]): readonly number[] =>
     strata.reduce((sum, counts) => sum + logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS), 0),
   )
 
-/** Returns true if the split of the bad trials between both groups is informative. */
+/** Returns true if the split of the bad trials between V3 and V2 is informative. */
 function isInformative({ trials, bad, controlTrials, controlBad }: Counts): boolean {
   const allBad = bad + controlBad
   return trials > 0 && controlTrials > 0 && allBad > 0 && allBad < trials + controlTrials
@@ -130,8 +134,8 @@ function isInformative({ trials, bad, controlTrials, controlBad }: Counts): bool
 
 /**
  * Returns the logarithm of the likelihood ratio of two odds ratios, given the total number of bad trials (Fisher's noncentral
- * hypergeometric distribution). How bad the window was for both groups cancels out. The expectation of the ratio is at most 1 for any odds
- * up to `tolerated`, because the ratio rises with `bad`.
+ * hypergeometric distribution). How bad the window was for both sides together cancels out. The expectation of the ratio is at most 1 for
+ * any odds up to `tolerated`, because the ratio rises with `bad`.
  */
 export function logOddsEvidence(counts: Counts, odds: number, tolerated: number): number {
   if (!isInformative(counts)) return 0
@@ -168,13 +172,13 @@ export function logPrior(nth: number): number {
   return -Math.log(PRIOR_SUM * n) - 2 * Math.log(Math.log(n))
 }
 
-/** Returns the evidence after window `nth`. `ratios` are the logarithms of the likelihood ratios of the window. */
+/** Returns the evidence after window `nth`. `ratios` are the logarithms of the likelihood ratios of that window. */
 export function advanced(evidence: LogEvidence, nth: number, ratios: readonly number[]): LogEvidence {
   const prior = logPrior(nth)
   return ratios.map((ratio, index) => logSum([evidence[index] ?? -Infinity, prior]) + ratio)
 }
 
-/** Returns the logarithm of the mean over the alternatives. */
+/** Returns the logarithm of the mean evidence over the alternatives. */
 export function totalOf(evidence: LogEvidence): number {
   return evidence.length === 0 ? -Infinity : logSum(evidence) - Math.log(evidence.length)
 }
@@ -185,13 +189,13 @@ function logSum(logs: readonly number[]): number {
   return largest + Math.log(logs.reduce((sum, log) => sum + Math.exp(log - largest), 0))
 }
 
-/** `figures` is `undefined` unless the evidence is against V3. */
+/** The verdict of the guards. `figures` is `undefined` unless the evidence is against V3. */
 export type GuardVerdict =
   | { readonly kind: 'ok' | 'inconclusive'; readonly figures?: CountedSides | undefined }
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
 export function judge({ episode, counted, recent, logs }: GuardState): GuardVerdict {
-  // The shares of all episodes add up to alpha.
+  // The error probabilities of all episodes add up to `ALPHA`.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
   const total = totalOf(logs)
   if (total >= needed) return { kind: 'alarm', figures: recent }
@@ -221,16 +225,19 @@ export function badOf(counts: TrialCounts): number {
   return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }
 
-/** The precision of a stored logarithm, as parts of 1. */
+/** The precision of a stored logarithm, in steps per unit. */
 const PRECISION = 1_000
 
-/** Formats the evidence as JSON of bounded size. Rounds logarithms down, so that storing never increases the evidence. */
+/** Formats the evidence as JSON of bounded size. Rounds the logarithms down, so that storing never increases the evidence. */
 export function formatGuardState(state: GuardState): string {
   const rounded = state.logs.map((log) => Math.floor(log * PRECISION) / PRECISION)
   return JSON.stringify({ ...state, logs: rounded })
 }
 
-/** Parses evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED`: evidence must not restart unnoticed. */
+/**
+ * Parses stored evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a damaged text, because evidence must
+ * not restart unnoticed.
+ */
 export function parseGuardState(text: string | undefined): GuardState {
   if (text === undefined) return newGuardState
   try {

@@ -1,13 +1,16 @@
 import type { Side } from '../stage.ts'
 
-/** The bad outcomes of a write, worst first. A write counts as the first one that applies. */
+/** The bad outcomes of a write, worst first. If several apply, a write counts as the first of them. */
 export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as const
 export type BadOutcome = (typeof badOutcomes)[number]
 
 export interface TrialResult {
-  /** `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or V3 refused a record. */
+  /**
+   * The outcome of the write. `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or
+   * V3 refused a record.
+   */
   readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
-  /** The duration without time in a queue, or `undefined` if it is unknown. An unknown duration is not slow. */
+  /** The duration in milliseconds, without time in a queue. A write with an unknown duration (`undefined`) does not count as slow. */
   readonly latencyMs?: number | undefined
 }
 
@@ -15,14 +18,14 @@ export interface TrialStart {
   readonly unit: string
   readonly side: Side
   readonly receivedMs: number
-  /** The approximate number of records, by the same rule on both sides. Only writes of like size are compared. */
+  /** The approximate number of records, by the same rule on both sides. Only writes of similar size are compared with each other. */
   readonly records: number
 }
 
-/** A write under way that counts as a trial. Only its first end counts. */
+/** A write in progress that counts as a trial. Only the first call of `end` counts. */
 export interface Trial {
   end(result: TrialResult): void
-  /** Removes the trial of a write that never reached an upstream, so that the next write of its unit counts. */
+  /** Removes the trial of a write that never reached V2 or V3, so that the next write of the unit counts instead. */
   drop(): void
 }
 
@@ -35,7 +38,7 @@ export interface CountedTrial {
 export type TrialWindows = ReturnType<typeof createTrialWindows>
 
 const WINDOW_MS = 10_000
-/** The time after which an open trial counts as unknown. No request takes this long. */
+/** The time in milliseconds after which an open trial counts as unknown. No request takes so long. */
 const MAX_TRIAL_MS = 180_000
 const MAX_UNITS = 5_000
 
@@ -47,14 +50,14 @@ interface Entry extends Omit<CountedTrial, 'outcome'> {
 interface OpenWindow {
   readonly startMs: number
   readonly entries: Map<string, Entry>
-  /** The latest durations on V2 by size class when the window began. Its own trials must not move the threshold. */
+  /** The latest durations on V2 by size class when the window began. Trials of the window itself must not move its threshold. */
   readonly latencies: ReadonlyMap<number, readonly number[]>
   open: number
 }
 
 /**
- * Creates the windows of one partner's writes, by the time of receipt. In each window only the first write of a unit that reaches an
- * upstream counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count
+ * Creates the windows for the writes of one partner, by the time of receipt. In each window only the first write of a unit that reaches V2
+ * or V3 counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count
  * one event many times. Windows close in order, however long their trials take. Otherwise the slow failures of one side would enter the
  * evidence later than the writes of the other side.
  */
@@ -64,7 +67,7 @@ export function createTrialWindows() {
   const windowAt = (receivedMs: number): OpenWindow => {
     const startMs = Math.floor(receivedMs / WINDOW_MS) * WINDOW_MS
     const last = windows.at(-1)
-    // The clock went back, so the write belongs to the latest window.
+    // The clock was set back, so the write belongs to the latest window.
     if (last !== undefined && last.startMs >= startMs) return last
     const window = { startMs, entries: new Map<string, Entry>(), latencies: new Map(latencies), open: 0 }
     windows.push(window)
@@ -100,7 +103,7 @@ export function createTrialWindows() {
         },
       }
     },
-    /** Returns the trials of each window that is over, in order. A window waits for its trials, and later windows wait for it. */
+    /** Returns the trials of each window that is over, in order. A window waits for its trials, and later windows wait for that window. */
     close: (nowMs: number): readonly (readonly CountedTrial[])[] => {
       const closed: (readonly CountedTrial[])[] = []
       for (let window = windows[0]; window !== undefined && isOver(window, nowMs); window = windows[0]) {
@@ -117,7 +120,7 @@ export function createTrialWindows() {
   }
 }
 
-/** The upper bounds of the size classes. A larger batch is more likely to be bad, and schools differ in size. */
+/** The upper bounds of the size classes, in records. Size matters because a larger batch is more likely to be bad, and schools differ in size. */
 const sizes = [1, 7, 31, 127]
 
 function stratumOf(records: number): number {
@@ -125,9 +128,12 @@ function stratumOf(records: number): number {
   return found === -1 ? sizes.length : found
 }
 
-/** Slowness is judged by this many of the latest writes on V2 of one size, and by no fewer than `MIN_SAMPLES`. */
+/** Slowness is judged by at most `MAX_SAMPLES` and at least `MIN_SAMPLES` of the latest writes of the same size class on V2. */
 const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
-/** A write is slow above 2 s and three times V2's 95th percentile. V3 may be slower than V2 in each call without any harm. */
+/**
+ * A write is slow if it takes longer than 2 s and longer than three times V2's 95th percentile. V3 may take somewhat longer than V2 for
+ * each call without any harm.
+ */
 const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
 function isSlowAgainst(ofV2: readonly number[], latencyMs = 0): boolean {
