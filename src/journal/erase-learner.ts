@@ -105,10 +105,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/**
- * Erases the hashes of keys in settled batches without a request. With the salt, an operator could otherwise test pairs of learner and
- * event against the hashes.
- */
+/** Erases the hashes of keys in settled batches without a request, because the salt allows pairs of learner and event to be tested against them. */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
     // A batch that V2 served has an empty payload row.

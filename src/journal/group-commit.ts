@@ -5,10 +5,7 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Changes that wait at the same time share one transaction. */
 export type Operation =
-  /**
-   * If `hasRoom` is false, the journal recognises the batch but never stores it, because the owner has reached the limit of stored requests
-   * or the caller has given up.
-   */
+  /** If `hasRoom` is false, the batch is recognised but never stored: its owner has no room for requests left, or the caller has given up. */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
@@ -25,10 +22,7 @@ export type Operation =
       /** True if open records that V2 serves do not prevent reopening. */
       readonly beforeRelay: boolean
     }
-  /**
-   * Takes over open batches of dead instances. This operation counts as a commit, so that the instance notices if the database loses the
-   * commit.
-   */
+  /** Takes over open batches of dead instances. Counts as a commit, so that the instance notices if the database loses the commit. */
   | { readonly kind: 'takeOver' }
   | { readonly kind: 'forget'; readonly batch: number; readonly open: number; readonly lease: number }
   /** Records the batches whose replies were written out completely. An empty list tests whether the store accepts writes. */
@@ -36,10 +30,7 @@ export type Operation =
 
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/**
- * The results of the operations. `lost` means that the operation must not take effect, because another instance owns the batch or a
- * different outcome is stored.
- */
+/** `lost` if the operation must not take effect, because another instance owns the batch or a different outcome is stored. */
 interface Results {
   /** `full` if there is no room for a new batch. No part of the batch is then stored. */
   readonly begin: BeginResult | 'full'
@@ -80,10 +71,7 @@ interface GroupCommitOptions {
 }
 
 export interface GroupCommit {
-  /**
-   * Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if the operation never will be durable, or
-   * `ADP_OUTCOME_UNKNOWN` if it may be durable.
-   */
+  /** Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or `ADP_OUTCOME_UNKNOWN` if it may be. */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
@@ -91,10 +79,7 @@ export interface GroupCommit {
   submitted(): number
   /** Returns true once the results of the first `count` operations are known. Operations whose caller has given up count too. */
   areEnded(count: number): boolean
-  /**
-   * Resolves once no caller waits for a result. Must be called before the store closes. Doubtful operations are no longer retried after
-   * this call.
-   */
+  /** Resolves once no caller waits for a result. Must be called before the store closes. Then doubtful operations are no longer retried. */
   idle(): Promise<void>
 }
 
@@ -125,10 +110,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let submitted = 0
   let planned = false
   let pauseMs = 0
-  /**
-   * How many of the next groups have only one operation. After a group fails, its operations are retried one by one to find the operation
-   * that cannot be stored.
-   */
+  /** How many of the next groups have one operation. The operations of a failed group are retried one by one, to find the one at fault. */
   let alone = 0
   let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []

@@ -35,10 +35,7 @@ export interface MarkFilePlace {
   readonly required: boolean
 }
 
-/**
- * Number of slots for commit counts. If two instances share a slot, commits of one instance can hide commits that the other instance lost
- * in a failover.
- */
+/** Number of slots for commit counts. If instances share a slot, commits of one can hide commits that the other lost in a failover. */
 export const SLOTS = 16
 
 export const slotOf = (instance: number): number => instance % SLOTS
@@ -82,10 +79,7 @@ export function createHighWater(
 ): HighWater {
   const known = new Map(start.commits)
   let last: number | undefined
-  /**
-   * The damage that a check found. This process reports it at every later check, because other instances may raise the count again after
-   * commits were lost.
-   */
+  /** The damage that a check found. Every later check reports it, because other instances may raise the count again after commits were lost. */
   let damage: AdapterError | undefined
   const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
   const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
@@ -158,10 +152,7 @@ export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
   return { write, close: () => closeSync(file) }
 }
 
-/**
- * Creates the file with its complete content, so that no instance reads an empty file. If several instances create the file, the first
- * instance wins.
- */
+/** Creates the file with its complete content, so that no instance reads an empty file. If several instances create it, the first wins. */
 function createMark(path: string, mark: HighWaterMark): void {
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   writeFileSync(draft, formatMark(mark), { mode: 0o600, flag: 'wx', flush: true })

@@ -184,10 +184,7 @@ const listRecords = (
 ): Promise<readonly RecordSummary[]> =>
   readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
 
-/**
- * Returns the summaries of records `r` with their batches `b`. `from` must define both aliases. `more` is SQL for further columns, and
- * begins with a comma.
- */
+/** Returns the summaries of records `r` with their batches `b`, both from `from`. `more` adds columns, as SQL that begins with a comma. */
 export async function readRecordSummaries<More extends object = object>(
   db: Kysely<JournalTables>,
   from: RawBuilder<unknown>,
@@ -220,7 +217,6 @@ export async function readRecordSummaries<More extends object = object>(
 export const fitTotals = (totals: States, kept: States): boolean =>
   kept.open === totals.open && recordStates.every((state) => kept[state] <= totals[state])
 
-/** Compares the totals with the stored records in one consistent read. */
 function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const isOpenRow = sql.raw(isOpen('r.'))

@@ -41,10 +41,7 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/**
- * Returns the time at which a dead instance was last found, or `undefined` if none was found. Until that time the instance may have served
- * requests without the journal.
- */
+/** Returns when a dead instance was last found, if ever. Until that time the instance may have served requests without the journal. */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -85,10 +82,7 @@ export async function dropGone(
   for (const { instance } of gone) await drop(db, instance)
 }
 
-/**
- * Removes a lost instance and returns it, or returns `undefined` if the instance is not lost. The removed instance may have served requests
- * without the journal until now.
- */
+/** Removes and returns a lost instance, or returns `undefined` if it is not lost. Until now it may have served requests without the journal. */
 export async function dismissLost(
   db: Kysely<JournalTables>,
   database: Now,

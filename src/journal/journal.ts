@@ -2,10 +2,7 @@ import type { RecordState, SettledState } from './lifecycle.ts'
 
 export type { RecordState, SettledState } from './lifecycle.ts'
 
-/**
- * Identifies a record by the number of its batch and its position in the batch. An older batch has a smaller number, whichever instance
- * began the batch.
- */
+/** Identifies a record by its batch and its position in the batch. Older batches have smaller numbers, whichever instance began them. */
 export interface RecordRef {
   readonly batch: number
   readonly position: number
@@ -30,15 +27,9 @@ export interface NewBatch {
    * older copies of the replaced batch.
    */
   readonly replacesBatch?: number | undefined
-  /**
-   * The client that owns the batch, in a form that the caller chooses. Batches of different owners are never recognised as copies of each
-   * other.
-   */
+  /** The client that owns the batch, in a form that the caller chooses. Batches of different owners are never copies of each other. */
   readonly owner: string
-  /**
-   * SHA-256 of the owner and the ids in the envelope. `undefined` if the envelope has no ids; the journal then never recognises a resend of
-   * the batch.
-   */
+  /** SHA-256 of the owner and the ids in the envelope. Without ids `undefined`, and the journal never recognises a resend of the batch. */
   readonly ids: Uint8Array | undefined
   /** SHA-256 of everything that affects the posted records or the reply. */
   readonly content: Uint8Array
@@ -46,14 +37,11 @@ export interface NewBatch {
   readonly receivedMs: number
   /** The stored request, from which the batch can be finished without its client. The journal encrypts the request if the journal has a key. */
   readonly payload: Uint8Array
-  /**
-   * The client's credentials. The journal stores credentials only if the journal has a key, always encrypts them, and deletes them once no
-   * record of the batch is open.
-   */
+  /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record of the batch is open. */
   readonly credentials: string | undefined
   /**
-   * True if neither V3 nor V2 has accepted the credentials yet. A batch of a newcomer retires other batches only once one of its own
-   * records is confirmed. Default false.
+   * True if neither V3 nor V2 has accepted the credentials yet. Such a batch retires others only once one of its records is confirmed.
+   * Default false.
    */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
@@ -83,10 +71,7 @@ export interface ConfirmedMark {
 export interface Settled extends Verdict {
   readonly position: number
   readonly state: SettledState
-  /**
-   * `undefined` if the outcome is final, `resend` if the record waits for the client's resend, or the time of the next attempt in
-   * milliseconds since the epoch.
-   */
+  /** `undefined` for a final outcome, `resend` to wait for the client's resend, or the time of the next attempt in milliseconds since the epoch. */
   readonly retry?: 'resend' | number | undefined
   /** True for an `unknown` record that is never posted again. Without this flag, newer records with the same key would wait for the record. */
   readonly superseded?: boolean | undefined
@@ -164,17 +149,11 @@ export interface OlderUnsettled {
 }
 
 export interface KnownMarks {
-  /**
-   * Returns the `RecordedOn` times of the older records that were confirmed with this mark, in milliseconds since the epoch, or NaN for a
-   * mark without a time.
-   */
+  /** Returns the `RecordedOn` times of older records that were confirmed with this mark, in milliseconds since the epoch, or NaN without a time. */
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** Older records with an unknown outcome that are newer than the last confirmed record. One of these records may be the current mark. */
   readonly lost: readonly RecordRef[]
-  /**
-   * Older records with an unknown outcome that are older than the last confirmed record. They are current only if the service keeps several
-   * marks.
-   */
+  /** Unknown records that are older than the last confirmed record. They are current only if the service keeps several marks. */
   readonly lostBefore: readonly RecordRef[]
   /** `confirmed` if a newer record was confirmed. `open` if newer records exist that may be applied, because they are open, parked or unknown. */
   readonly newer: 'none' | 'open' | 'confirmed'
@@ -220,10 +199,7 @@ export interface Journal {
   readonly durable: boolean
   /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
-  /**
-   * Until this time (ms since the epoch) every record is read back before it is posted, because the journal may have lost records that were
-   * sent.
-   */
+  /** Until this time (ms since the epoch) every record is read back before it is posted, because the journal may have lost sent records. */
   readonly readBackUntilMs: number
   /**
    * Stores a batch durably before any record of the batch is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch was not stored and never
@@ -244,10 +220,7 @@ export interface Journal {
    * `lease`. The caller must then not report the outcome, because another run finishes the batch.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
-  /**
-   * Ends a batch whose credentials were rejected: counts its `open` open records as refused, and deletes the batch. Throws the errors of
-   * `settle`.
-   */
+  /** Ends a batch with rejected credentials: counts its `open` open records as refused, and deletes the batch. Throws the errors of `settle`. */
   forget(batch: number, open: number, lease: number): Promise<void>
   /**
    * Reopens records of a batch, and makes this instance the owner of the batch. Skips records that are final, are already open, or have a
@@ -288,10 +261,7 @@ export interface Journal {
   askFor(batch: number): Promise<void>
   /** Hands over those of `batches` that other live instances have asked for. Returns the batches that were handed over. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /**
-   * Returns due records, oldest first; `reopen` opens them. Includes records whose due time is so far ahead that a clock must have been set
-   * back.
-   */
+  /** Returns due records, oldest first; `reopen` opens them. Includes records due so far ahead that a clock must have been set back. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /** Returns the number of open or due records that V3 serves, by partner. Partners without such a record are absent. */

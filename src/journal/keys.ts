@@ -61,10 +61,7 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 
 export interface KeyDamage {
   readonly damage: string
-  /**
-   * Rewrites the damaged data. A lost secret is replaced. Evidence that was stored under the lost secret can then not be opened, and
-   * searches find only newer batches.
-   */
+  /** Rewrites the damaged data. If the secret is lost, evidence stored under it cannot be opened, and searches find only newer batches. */
   mend(db: Kysely<JournalTables>): Promise<void>
 }
 
@@ -126,10 +123,7 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
   return false
 }
 
-/**
- * Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal whose key was lost in a failover contains no
- * plaintext, and passes.
- */
+/** Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal that lost its key in a failover contains none. */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return

@@ -43,10 +43,7 @@ const MARGIN = 0.2
  * was suspended, which stops the monotonic clock, or that the wall clock was set. In both cases the elapsed time is unknown.
  */
 const MAX_DRIFT = 0.05
-/**
- * The delay before a failed renewal is retried, as a fraction of the usual interval. The delay is short because an instance without a lease
- * sends nothing.
- */
+/** The delay before a retry of a failed renewal, as a fraction of the usual interval. It is short, because nothing is sent without a lease. */
 const HASTE = 0.15
 
 /** Registers this instance, and renews its lease after each third of the lease. Rejects with the driver's errors if registration fails. */

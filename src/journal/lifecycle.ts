@@ -22,10 +22,7 @@ export interface Transition {
   readonly reason: string
 }
 
-/**
- * All transitions between the states. Each transition moves a record from the total of `from` to the total of `to`, which keeps the ledger
- * balanced.
- */
+/** All transitions between the states. Each moves a record from the total of `from` to the total of `to`, so the ledger stays balanced. */
 export const transitions = [
   { on: 'begin', from: undefined, to: 'open', active: 'always', reason: 'the adapter received the record, and sends the record only once the journal has stored it durably' },
   { on: 'begin', from: undefined, to: 'refused', active: 'never', reason: 'the adapter refused the record and never sends it' },

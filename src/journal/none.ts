@@ -32,10 +32,7 @@ interface OpenBatch {
   open: number
 }
 
-/**
- * The number of keys whose marks are always remembered. At most twice as many keys are remembered; the least recently confirmed keys are
- * evicted first.
- */
+/** The marks of this many keys are always remembered, and of at most twice as many. The least recently confirmed keys are evicted first. */
 const REMEMBERED_KEYS = 2_500
 const REMEMBERED_MARKS = 3
 

@@ -178,10 +178,7 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
   })
 }
 
-/**
- * Opens the store of an existing journal and passes it to `open`. The result of `open` must close the store. Throws the errors of
- * `openJournalDatabase`.
- */
+/** Opens the store of an existing journal for `open`, whose result must close the store. Throws the errors of `openJournalDatabase`. */
 export async function openExisting<Opened>(
   url: string,
   markFile: string | undefined,

@@ -9,10 +9,7 @@ export interface RateLimit {
   readonly windowMs: number
 }
 
-/**
- * A rate limit that all instances of a journal share. All methods that return a promise reject with `ADP_JOURNAL_UNAVAILABLE` if the
- * journal fails.
- */
+/** A rate limit that all instances of a journal share. All methods that return a promise reject with `ADP_JOURNAL_UNAVAILABLE`. */
 export interface SharedRateLimit {
   /** Returns the time from which no other instance has been alive, by the monotonic clock, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
@@ -51,10 +48,7 @@ interface SharedRateLimitOptions extends Pick<SharedRateLimit, 'aloneSinceMs'> {
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/**
- * Creates the shared rate limit. Slots are measured by the clock of the database, so differences between the clocks of the instances do not
- * matter.
- */
+/** Creates the shared rate limit. Slots are measured by the database's clock, so differences between the clocks of instances do not matter. */
 export function createSharedRateLimit(options: SharedRateLimitOptions): SharedRateLimit {
   const { store, hashName, ask, aloneSinceMs } = options
   const { db } = store

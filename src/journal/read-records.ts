@@ -57,10 +57,7 @@ export async function readOlderOpen(
   })
 }
 
-/**
- * Returns, for each open record of a batch, the nearest older open record of its key in another batch. Queries each key once; the records
- * of one key share one list.
- */
+/** Returns the nearest older open record in another batch for each open record of a batch. The records of one key share one list. */
 export async function readOlderOfBatch(
   db: Kysely<JournalTables>,
   batch: number,

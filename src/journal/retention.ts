@@ -157,10 +157,7 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   await sql`delete from journal_batches where id in (${ids})`.execute(db)
 }
 
-/**
- * The age of a journal: how long instances have had the journal open, by their monotonic clocks. Setting a wall clock therefore makes
- * nothing expire early.
- */
+/** The age of a journal: how long instances had it open, by monotonic clocks. Setting a wall clock thus makes nothing expire early. */
 interface Ageing {
   ageMs(): number
   /** Returns the age up to which batches are forgotten: a batch that began at this age or earlier is no longer recognised as a resend. */

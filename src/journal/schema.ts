@@ -137,10 +137,7 @@ export async function createTables(db: Kysely<JournalTables>, dialect: Dialect):
   for (const statement of tables(dialect)) await sql.raw(statement).execute(db)
 }
 
-/**
- * Returns true if the database has tables of this version, or false if it has no tables. Throws `ADP_CONFIGURATION` for tables of another
- * version.
- */
+/** Returns true for tables of this version, or false if there are no tables. Throws `ADP_CONFIGURATION` for tables of another version. */
 export async function hasOwnTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<boolean> {
   if (!(await hasTables(db, dialect))) return false
   const version = Number((await readMeta(db, 'version')) ?? 0)
@@ -212,7 +209,6 @@ export async function countAnew(db: Kysely<JournalTables>): Promise<void> {
   await sql`update journal_commits set last_batch = ${rows[0]?.last ?? 0}`.execute(db)
 }
 
-/** Returns the value of a name in `journal_meta`, or `undefined` if the table lacks the name. */
 export async function readMeta(db: Kysely<JournalTables>, name: string): Promise<string | undefined> {
   const { rows } = await sql<{ value: string }>`select value from journal_meta where name = ${name}`.execute(
     db,

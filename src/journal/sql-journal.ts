@@ -55,10 +55,7 @@ export interface JournalOptions {
   /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
   readonly timeoutMs?: number
   readonly markFile?: string | undefined
-  /**
-   * Whether a journal with keys reads rows that are not encrypted. `accept` is for rows that were written before the journal had keys.
-   * Default `refuse`.
-   */
+  /** Whether a journal with keys reads unencrypted rows. `accept` is for rows that were written before the journal had keys. Default `refuse`. */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number

@@ -15,7 +15,6 @@ export interface Group {
   /** Batches that began at this age of the journal or earlier are no longer recognised, if the wall clock agrees. */
   readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
-  /** The gate of the group. The store passes the gate immediately before it commits. */
   readonly gate: CommitGate
 }
 

@@ -99,10 +99,7 @@ async function readOpen(
   return batches
 }
 
-/**
- * Creates `Journal.findAbandoned`. A batch is returned if it was already unattended at the previous call and all journal calls made before
- * that have ended.
- */
+/** Creates `Journal.findAbandoned`: batches that were unattended at the previous call already, once all journal calls before it have ended. */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,

@@ -4,10 +4,7 @@ import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
 import { describeFault, type Verified } from './store/audit-trail.ts'
 
-/**
- * The check that a step needs: comparing V2's replies while V2 serves, or reading back from V2 once V3 serves. Nothing else proves that
- * V3's POST works.
- */
+/** The check that a step needs: V2's replies while V2 serves, or read-backs from V2 once V3 serves. Nothing else proves that V3's POST works. */
 export type NeededCheck = 'reply' | 'readBack'
 
 export interface EvidenceThresholds {
@@ -38,16 +35,10 @@ const traits = {
 /** The results of comparison since the stage or its percentage changed. */
 export interface ComparisonFigures {
   readonly check: NeededCheck
-  /**
-   * The number of requests that were chosen for the needed check. `comparedShare` is the share of them that was compared, by requests and
-   * their records.
-   */
+  /** The number of requests chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
   readonly sampled: number
   readonly comparedShare: number
-  /**
-   * The number of distinct pairs (learner and day) that went through the needed check. `countedPairs` contains at most a limited number
-   * from each school.
-   */
+  /** The number of distinct pairs (learner and day) in the needed check. `countedPairs` has at most a limited number from each school. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number

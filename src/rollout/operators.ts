@@ -25,7 +25,6 @@ export interface Actor {
   /** The name in the audit trail. A user of the operating system appears as `os:<user>`. */
   readonly name: string
   readonly role: OperatorRole
-  /** The partners that the actor sees, or `undefined` for all partners. */
   readonly partners: readonly string[] | undefined
   readonly reveal: boolean
 }
@@ -96,7 +95,6 @@ export function expectSees(actor: Actor, partner: string): void {
   )
 }
 
-/** Returns true if the role of the actor allows the action. */
 export function mayAct({ role }: Pick<Actor, 'role'>, action: RolloutAction): boolean {
   return allowed[role].includes(action)
 }

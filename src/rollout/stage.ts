@@ -63,7 +63,6 @@ export function parseUnits(text: string): readonly string[] | undefined {
   return units.some((unit) => unit === '' || unit.length > 255) ? undefined : [...new Set(units)]
 }
 
-/** Returns the position of a stage in the order of the steps, counted from 0. */
 export function orderOf(stage: Stage): number {
   return stages.indexOf(stage)
 }
@@ -81,7 +80,6 @@ export function isWriteKind(kind: RequestKind): boolean {
   return kind === 'batch' || kind === 'record'
 }
 
-/** Returns only the members of a setting, without other members of the value. */
 export function toSetting({ stage, percent, always, never }: StageSetting): StageSetting {
   return { stage, percent, always, never }
 }
@@ -103,10 +101,7 @@ export function isSetting(value: unknown): value is StageSetting {
   return settingSchema.safeParse(value).success
 }
 
-/**
- * The direction of a change. `forward`: to a later stage, or any unit moves to V3. `back`: to an earlier stage, or units move only to V2.
- * `none`: nothing moves.
- */
+/** `forward`: to a later stage, or any unit moves to V3. `back`: to an earlier stage, or units move only to V2. `none`: nothing moves. */
 type Direction = 'forward' | 'back' | 'none'
 
 export function nextOf(stage: Stage): Stage | undefined {

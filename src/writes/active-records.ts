@@ -67,10 +67,7 @@ export interface Orphan {
 
 export type Orphans = Map<number, Orphan>
 
-/**
- * Leaves open records to recovery. None of the records was sent after `sinceMs`. Records of the batch that were left earlier under the same
- * lease stay orphans.
- */
+/** Leaves open records, none sent after `sinceMs`, to recovery. Orphans of the batch under the same lease stay orphans. */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

@@ -136,10 +136,7 @@ export async function answerWrites(
   }
 }
 
-/**
- * Answers a batch that the journal knows, or returns the state of a batch that was sent to V2 and that V3 serves now. Returns `undefined`
- * if the batch is no longer stored.
- */
+/** Answers a known batch, or returns its state on V2 if V3 serves the batch now. Returns `undefined` if the batch is no longer stored. */
 async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,

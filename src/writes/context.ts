@@ -19,10 +19,7 @@ export interface WriteContext {
   /** The credentials that V3 accepted. They decide whose share a request uses, and finish writes whose own credentials are not stored. */
   readonly accepted: AcceptedCredentials
   readonly verdicts: TokenVerdicts
-  /**
-   * Open records that no run works on, left by dead instances or by runs of this process that could not finish. Recovery finishes these
-   * records.
-   */
+  /** Open records that no run works on, left by dead instances or by runs of this process that could not finish. Recovery finishes them. */
   readonly orphans: Orphans
   readonly echoes: EchoLearning
   /** Called with the time in milliseconds from the loss of a reply to the first read that showed the mark. */

@@ -39,10 +39,7 @@ export interface Waiting {
   readonly untilMs: number
 }
 
-/**
- * Authorises a stored batch of a partner, or returns the missing prerequisite. `client` has the credentials of the client, or is
- * `undefined` if none are known.
- */
+/** Authorises a stored batch with the credentials `client`, which are `undefined` if none are known. Or returns the missing prerequisite. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,
@@ -57,16 +54,10 @@ export type ReadBackMs = (partner: string, missing?: number, together?: number) 
  */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
-/**
- * Why a record becomes a dead letter: its request or its rows cannot be read, or its partner had no credentials, no configuration or no
- * token until the deadline.
- */
+/** Why a record becomes a dead letter: its request or rows are unreadable, or no credentials, configuration or token came until the deadline. */
 type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
-/**
- * Maximum number of records that are finished at the same time. It is high because read-backs mostly wait. The connection pool and the rate
- * limit bound the calls.
- */
+/** Maximum number of records finished at a time. Read-backs mostly wait, and the connection pool and the rate limit bound the calls. */
 const RECORDS_AT_A_TIME = 256
 /** Maximum number of denied credentials to remember per batch, and of batches with denied credentials. Evicted credentials are tried once more. */
 const MAX_DENIED = 8
@@ -93,10 +84,7 @@ export function createFinisher(
   const { journal, orphans, accepted } = context
   const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
-  /**
-   * Partners for which no token could be obtained. The value is true while one batch requests a token again; other batches of the partner
-   * wait for the result.
-   */
+  /** Partners for which no token could be obtained. True while one batch requests a token again; other batches of the partner wait for it. */
   const tokenless = new Map<string, boolean>()
   const trackToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
     const isAgain = tokenless.has(partner)
@@ -110,10 +98,7 @@ export function createFinisher(
       throw cause
     }
   }
-  /**
-   * Returns credentials to finish a batch, or `undefined` if no credentials are known. Prefers credentials that V3 has not denied for the
-   * batch.
-   */
+  /** Returns credentials to finish a batch, or `undefined` if none are known. Prefers credentials that V3 has not denied for the batch. */
   const credentialsFor = (
     { batch, owner, credentials }: StoredBatch,
     sender: string | undefined,
@@ -314,10 +299,7 @@ async function endOpened(
   }
 }
 
-/**
- * Ends orphans that newer records of the same keys wait for. The orphans stay unknown and are never posted. Throws the errors of
- * `Journal.settle`.
- */
+/** Ends orphans that newer records of the same keys wait for. They stay unknown and are never posted. Throws the errors of `Journal.settle`. */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

@@ -64,10 +64,7 @@ export interface Plan {
   readonly ids: BatchIds | undefined
 }
 
-/**
- * Decodes a write request and plans the post of each record. `receivedMs` is the time of marks without their own time. Throws the errors of
- * `decodeBatch`.
- */
+/** Decodes a write request and plans each post. `receivedMs` is the time of marks without their own time. Throws the errors of `decodeBatch`. */
 export async function planWrites(
   request: WriteRequest,
   body: Buffer,

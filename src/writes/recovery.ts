@@ -17,19 +17,13 @@ const DUE_AT_A_TIME = 500
 /** If more than `DUE_AT_A_TIME` due records rest, searches for due records take at most this share of the time. */
 const DUE_SHARE = 1 / 50
 
-/**
- * Creates the scheduler of recovery (product contract 3). It selects the batches for `createFinisher`, orphans first, and runs sixteen
- * batches at a time.
- */
+/** Creates the scheduler of recovery (product contract 3). It selects batches for `createFinisher`, orphans first, and runs sixteen at a time. */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /**
-   * Number of due records whose batches rested at the last search. The next search reads that many records more, so that resting records do
-   * not hide other due records.
-   */
+  /** Number of due records in resting batches at the last search. The next search reads that many more, so that they hide no other records. */
   let dueResting = 0
   let dueFromMs = 0
   /** The batches to finish, in reverse order: the next batch is the last item. */
@@ -147,10 +141,7 @@ function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }
   return after.size > 0
 }
 
-/**
- * How long a batch rests after a failure, in milliseconds. The rest doubles after each further failure of its calls to V3, up to
- * `LONGEST_REST_MS`.
- */
+/** How long a batch rests after a failure, in milliseconds. The rest doubles when its calls to V3 fail again, up to `LONGEST_REST_MS`. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
@@ -158,10 +149,7 @@ const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/**
- * Creates the list of resting batches. Recovery does not finish a batch while a prerequisite is missing, or for some time after its last
- * run failed.
- */
+/** Creates the list of batches that recovery does not finish now, because a prerequisite is missing or their last run failed recently. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -190,7 +178,6 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
     },
     waiting,
     delete: (batch: number): void => void rests.delete(batch),
-    /** Ends all waits, because the missing prerequisites may be available now. */
     endWaits: (): void => {
       for (const [batch, rest] of rests) if ('missing' in rest) rests.delete(batch)
     },
@@ -213,10 +200,7 @@ async function handOver(
   }
 }
 
-/**
- * Ends waiting orphans that delay newer records, once the time to read back a lost write (`readBackMs`) is over. `isBusy` returns true if a
- * run works on the batch.
- */
+/** Ends waiting orphans that delay newer records, once the read-back time of a lost write is over. `isBusy` returns true if a run has the batch. */
 async function letNewerPass(
   context: WriteContext,
   resting: Resting,

@@ -35,8 +35,8 @@ function fieldOf({ fields }: Pick<StoredReply, 'fields'>, name: string): string 
 }
 
 /**
- * How a request to V2 ended. `answered`: the whole reply arrived; its body is `undefined` if the body is too large to store. `lost`: V2 may
- * have applied the request.
+ * How a request to V2 ended. `answered`: the whole reply arrived; `body` is `undefined` if it is too large to store. `lost`: V2 may have
+ * applied it.
  */
 export type RelayEnd =
   | {
@@ -177,10 +177,7 @@ function toOutcome(status: number): Outcome {
 export interface SentToV2 {
   /** The number under which the batch was last begun for V2. */
   readonly batch: number
-  /**
-   * The time of receipt of the first request that V2 may have applied, or of the last request if V2 can have applied none. `undefined` if
-   * the time is no longer stored.
-   */
+  /** When the first request that V2 may have applied was received, or else the last request. `undefined` if the time is no longer stored. */
   readonly receivedMs: number | undefined
   /** The state of each record: `unknown` if V2 may have applied it. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]

@@ -27,12 +27,8 @@ interface RelayOptions {
    * `undefined` for no limit, because V3 may be posting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
-  /**
-   * Returns true while the journal is slow but reachable. The write then waits longer for the journal, up to `LONGEST_MS`. Default: the
-   * journal does not count as slow.
-   */
+  /** Returns true while the journal is slow but reachable. The write then waits for the journal up to `LONGEST_MS`. Default: never slow. */
   readonly isSlow?: (() => boolean) | undefined
-  /** See `NewBatch.resendOf`. */
   readonly resendOf?: number | undefined
   readonly reading: ReplyReading
 }
@@ -112,10 +108,7 @@ function startTimeout(
   return { elapsed, cancel: () => cancel() }
 }
 
-/**
- * Returns true if a record of the write in the journal has a use: without ids its resend is never recognised, and without keys the write
- * has no order.
- */
+/** Returns true if storing the write has a use: without ids its resend is never recognised, and without keys the write has no order. */
 export function isWorthRecording(
   { journal }: Pick<WriteContext, 'journal'>,
   { plan }: PlannedRequest,
@@ -248,10 +241,7 @@ export async function waitForOlder(
   }
 }
 
-/**
- * Returns the first record of each key, because all records of one key wait for the same older records. Records without a key wait for no
- * record.
- */
+/** Returns the first record of each key, because all records of a key wait for the same older records. Records without a key wait for none. */
 function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef[] {
   const first = new Map<string, RecordRef>()
   for (const [position, key] of keys.entries())

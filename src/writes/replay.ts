@@ -99,10 +99,7 @@ async function replay(
     await settleStored(request, final, plan, reply, slices)
     reply.begin()
   }
-  /**
-   * Waits until some of the records that another run has open have ended. Returns false if the journal forgot the batch before any part was
-   * sent.
-   */
+  /** Waits until some of the records that another run has open have ended. Returns false if the batch was forgotten before any part was sent. */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
     const next = open
@@ -182,10 +179,7 @@ async function replay(
   return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
-/**
- * Returns the credentials to store, or `undefined` if the stored credentials must stay. Unverified credentials never replace stored
- * credentials.
- */
+/** Returns the credentials to store, or `undefined` to keep the stored credentials. Unverified credentials never replace stored ones. */
 function credentialsToStore(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,
@@ -196,10 +190,7 @@ function credentialsToStore(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/**
- * Asks the instance that owns a batch to hand the batch over, because that instance may be unable to finish it. V3 accepted this client's
- * credentials for the batch.
- */
+/** Asks the owning instance, which may be unable to finish the batch, to hand it over. V3 accepted this client's credentials for the batch. */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,

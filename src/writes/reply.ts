@@ -66,7 +66,6 @@ export function toReplyPart(planned: PlannedRecord, outcome: PostOutcome, contex
   return toMarkPart(answering, toFlatReply(record, outcome.reply), context)
 }
 
-/** Returns the part of an accepted record whose mark is `mark`. */
 export function toMarkPart(answering: PartPreferences, mark: FlatReply, context: ReplyContext): PartReply {
   if (answering.prefersMinimal) return toPart(answering, 204, undefined)
   const json = encodeFlatReply(mark, context.context, answering.metadata)
@@ -105,10 +104,7 @@ function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: Repl
   return toReply(planned, status, worded, context)
 }
 
-/**
- * Replaces the message of an error with the configured text, if there is one. The service chooses the code, so inherited members must not
- * be read.
- */
+/** Replaces the message of an error with the configured text, if any. The service chooses the code, so inherited members must not be read. */
 function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
   return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }

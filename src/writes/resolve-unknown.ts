@@ -12,18 +12,12 @@ interface ReadBackOptions {
   readonly partner: Partner
   /** True if V2 may have applied records of the batch before this run. Newer records may then have earlier places in the journal. */
   readonly wasOnV2: boolean
-  /**
-   * Pauses before the reads, in milliseconds. Only the last read proves that the mark is absent, because a write may arrive late and a read
-   * may be stale.
-   */
+  /** Pauses before the reads, in milliseconds. Only the last read proves absence, because a write may be late and a read may be stale. */
   readonly spacingMs: readonly number[]
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /**
-   * True if a client waits. Recovery sets false; a later run then continues to read if V3 may still be executing a `$batch` when the budget
-   * ends.
-   */
+  /** True if a client waits. Otherwise a later run continues to read if V3 may still be executing a `$batch` when the budget ends. */
   readonly clientWaits: boolean
   /** Reads AttendanceRecords of V3 with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
@@ -83,10 +77,7 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /**
-   * Returns `undefined` if the journal cannot be reached. For a batch that replaces a batch of V2, records received after the replaced
-   * batch count as newer.
-   */
+  /** Returns `undefined` without the journal. If the batch replaces one of V2, records received after the replaced batch count as newer. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -177,8 +168,8 @@ export function createResolveUnknown(
     return finding
   }
   /**
-   * Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits here until the
-   * `$batch` is over.
+   * Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits for the end of the
+   * `$batch`.
    */
   const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const

@@ -265,10 +265,7 @@ function createSettler(
       if (left <= 0 || successors.has(settled.position)) begin()
       else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
-    /**
-     * Resolves with true once the outcome of this record is durable, or with false if the outcome cannot be stored. Must be called before
-     * `settle`.
-     */
+    /** Resolves with true once the outcome of this record is durable, or with false if it cannot be stored. Must be called before `settle`. */
     durable: (position: number): Promise<boolean> =>
       new Promise((resolve) => {
         successors.set(position, resolve)

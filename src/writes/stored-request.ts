@@ -78,10 +78,7 @@ const headSchema = z.object({
   sender: z.string().optional(),
   /** Time of the marks in milliseconds since the epoch, if the batch was first begun for V2. `undefined` if the marks have the time of receipt. */
   markedAtMs: z.number().optional(),
-  /**
-   * Maximum number of records in one `$batch` to V3. `undefined` in requests of older versions, for which the partner's current setting
-   * applies.
-   */
+  /** Maximum number of records in one `$batch` to V3. Without it, in requests of older versions, the partner's current setting applies. */
   together: z.int().min(1).optional(),
 })
 

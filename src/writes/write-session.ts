@@ -29,10 +29,7 @@ export interface WriteTask {
   readonly first: FirstStep
   /** True if the record was sent before and can no longer arrive at V3. */
   readonly isPast: boolean
-  /**
-   * Resolves once the older records of the same key have ended, with false if they did not end in time. `undefined` if there are no older
-   * records.
-   */
+  /** Resolves once the older records of the same key have ended, with false if they did not end in time. `undefined` without older records. */
   readonly after: Promise<boolean> | undefined
 }
 

@@ -165,12 +165,8 @@ function predecessorsOf(
 interface Arrival {
   readonly known: KnownBatch | undefined
   readonly others: Pick<KnownBatch, 'earlier' | 'isCut'>
-  /** True if an earlier batch has the same ids but different bytes. */
   readonly idsReused: boolean
-  /**
-   * Batches that the journal no longer recognises: the arriving batch replaces them, or their client received the reply and then reused
-   * their ids.
-   */
+  /** Batches that the journal no longer recognises: the arriving batch replaces them, or their client got the reply and reused their ids. */
   readonly retired: readonly number[]
 }
 

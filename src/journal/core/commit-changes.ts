@@ -54,10 +54,7 @@ interface OpeningRow {
   readonly latestMs: number | null
 }
 
-/**
- * Creates the function that makes the changes of a group in an exclusive transaction. The operations of a group have no order. `marker`
- * names the group.
- */
+/** Creates the function that makes the changes of a group in an exclusive transaction. The operations have no order. `marker` names the group. */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,

@@ -66,7 +66,6 @@ export interface Changes {
   readonly records: { readonly batch: number; readonly keys: readonly string[] }[]
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
-  /** Positions of the active records to reopen, by batch. */
   readonly reopened: Map<number, readonly number[]>
   readonly counts: Map<number, { open: number; active: number }>
   readonly retired: number[]

@@ -24,7 +24,6 @@ export interface SettledRecord extends RecordRef {
   readonly isSuperseded: number | boolean
 }
 
-/** A record that supersedes all older records of the same key. */
 export interface Superseding extends RecordRef {
   readonly key: string
 }
@@ -212,10 +211,7 @@ export function reopen(
   }
 }
 
-/**
- * Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record of the batch may be applied, or if
- * another run has the batch.
- */
+/** Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may be applied or another run has the batch. */
 export function forget(
   { instance, changes }: ChangeContext,
   { batch, open, lease }: OperationOf<'forget'>,

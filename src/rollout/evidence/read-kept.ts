@@ -71,10 +71,7 @@ interface CountRow {
   readonly count: number
 }
 
-/**
- * Reads the counts of one partner, or of all partners if `partner` is `undefined`, the newest revision first. Leaves out the hashes,
- * because there are many.
- */
+/** Reads the counts of one partner, or of all without `partner`, the newest revision first. Leaves out the hashes, because there are many. */
 export async function readCounted(
   { db }: JournalDatabase,
   partner: string | undefined,

@@ -71,8 +71,8 @@ export const newGuardState: GuardState = {
 }
 
 /**
- * Returns the evidence for a revision. Evidence of any other revision is dropped. This includes later revisions, because damage to a row
- * may restart the count of revisions.
+ * Returns the evidence for a revision, without evidence of any other revision. Even a later revision differs, because damage restarts the
+ * count.
  */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
@@ -234,10 +234,7 @@ export function formatGuardState(state: GuardState): string {
   return JSON.stringify({ ...state, logs: rounded })
 }
 
-/**
- * Parses stored evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED` for a damaged text, because evidence must
- * not restart unnoticed.
- */
+/** Parses stored evidence, or returns new evidence for `undefined`. Throws `ADP_JOURNAL_DAMAGED`, because evidence must not restart unnoticed. */
 export function parseGuardState(text: string | undefined): GuardState {
   if (text === undefined) return newGuardState
   try {

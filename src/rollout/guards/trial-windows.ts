@@ -5,10 +5,7 @@ export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as cons
 export type BadOutcome = (typeof badOutcomes)[number]
 
 export interface TrialResult {
-  /**
-   * The outcome of the write. `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or
-   * V3 refused a record.
-   */
+  /** `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or V3 refused a record. */
   readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
   /** The duration in milliseconds, without time in a queue. A write with an unknown duration (`undefined`) does not count as slow. */
   readonly latencyMs?: number | undefined
@@ -130,10 +127,7 @@ function stratumOf(records: number): number {
 
 /** Slowness is judged by at most `MAX_SAMPLES` and at least `MIN_SAMPLES` of the latest writes of the same size class on V2. */
 const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
-/**
- * A write is slow if it takes longer than 2 s and longer than three times V2's 95th percentile. V3 may take somewhat longer than V2 for
- * each call without any harm.
- */
+/** A write is slow above 2 s and three times V2's 95th percentile. V3 may be a little slower than V2 in each call without any harm. */
 const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
 function isSlowAgainst(ofV2: readonly number[], latencyMs = 0): boolean {

@@ -2,10 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
-/**
- * Why a write waits. `changing`: a pending change would move the unit. `stale`: the stage must be read first. `asking`: the store must at
- * least be queried first.
- */
+/** `changing`: a pending change would move the unit. `stale`: the stage must be read first. `asking`: the store must at least be queried first. */
 export type Wait = 'changing' | 'stale' | 'asking'
 
 /** Tries to admit a write, or returns why the write has to wait. `last` is true if the write has waited for the longest time allowed. */

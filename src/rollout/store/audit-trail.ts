@@ -22,7 +22,6 @@ interface AuditRow {
 
 /** The last entry of the trail. A trail that contains this entry has all earlier entries unchanged. */
 export interface Head {
-  /** The number of entries. */
   readonly entries: number
   /** The hash of the last entry, or an empty text if there is no entry. */
   readonly hash: string

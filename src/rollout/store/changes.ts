@@ -40,10 +40,7 @@ export interface ProposedChange extends Change {
   /** How long the change may wait, in milliseconds. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /**
-   * The commit requires that this time (ms) has passed without a possibly unrecorded batch, and that no instance is lost. 0 if no unit
-   * moves to V3.
-   */
+  /** The commit needs this time in ms without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
   readonly quietMs: number
 }
 
@@ -56,10 +53,7 @@ export interface Undrained {
   readonly writes: number | undefined
 }
 
-/**
- * Why units must not move to V3 now. `lost`: lost instances may still send V2 writes of these units. `early`: the journal may lack the
- * latest batches.
- */
+/** `lost`: lost instances may still send V2 writes of units that would move. `early`: the journal may lack the latest batches. */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
@@ -161,10 +155,7 @@ export function createStageChanges(database: JournalDatabase) {
         await addEnd(transaction, kept, { action: 'approve', by, reason }, { ...kept, pending })
         return { kind: 'approved' as const }
       }),
-    /**
-     * Commits a pending change if it has not expired and every live instance has acknowledged it and has no write in progress on the wrong
-     * side.
-     */
+    /** Commits a pending change if it has not expired and every live instance acknowledged it without writes in progress on the wrong side. */
     commit: (partner: string, revision: number) =>
       change(async (transaction) => {
         const kept = await readPending(transaction, partner, revision)
@@ -268,10 +259,7 @@ async function nextRevision(
 const committedOf = (kept: KeptStage | undefined): StageState | undefined =>
   kept === undefined || kept.state.revision === 0 ? undefined : kept.state
 
-/**
- * Returns the stage on which a change is based, `stale` if the stage has changed since, or `undefined` if the store has no stage of the
- * partner.
- */
+/** Returns the stage on which a change is based, `stale` if it has changed since, or `undefined` if the store has no stage of the partner. */
 async function readExpected(
   { db }: ChangeTransaction,
   { partner, expectedRevision }: Pick<Change, 'partner' | 'expectedRevision'>,

@@ -31,10 +31,7 @@ export function createRolloutStore(database: JournalDatabase) {
       readSnapshot(database, known, left),
     /** Checks that the audit trail is a complete chain of hashes, and that the chain contains `known`. */
     verify: (known?: Head) => ask((db) => verifyTrail(db, known)),
-    /**
-     * Returns the instances that were lost and have not come back. Without the journal, such an instance may serve a saved `legacy` stage
-     * without limit.
-     */
+    /** Returns the lost instances that have not come back. Without the journal, they may serve a saved `legacy` stage without limit. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
     /** Replaces the earlier acknowledgements of an instance. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>

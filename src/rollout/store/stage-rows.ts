@@ -64,7 +64,6 @@ export interface FoundStage {
   readonly content: string
 }
 
-/** Selects the latest entry of each partner. */
 export const latestEntries = sql<FoundStage>`select partner, content from rollout_audit
   where entry in (select max(entry) from rollout_audit where partner <> '' group by partner)`
 
