@@ -38,7 +38,8 @@ async function compareMark(
   }
   const count = `its mark file ${path} counts ${totalOf(mark.commits)} commit(s)`
   if (stored === undefined) return `it is empty, and ${count}`
-  if (stored.identity !== mark.identity) return `its identity differs from the identity in its mark file ${path}`
+  if (stored.identity !== mark.identity)
+    return `its identity differs from the identity in its mark file ${path}`
   const missing = missingOf(stored.commits, mark.commits)
   if (missing === 0) return undefined
   return `it is an old copy: it contains ${totalOf(stored.commits)} commit(s), and ${count}, so ${missing} are missing`

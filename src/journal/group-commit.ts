@@ -260,7 +260,11 @@ const NO_ANSWER = 'it does not respond'
 
 function toFinalError({ kind, message, cause }: StoreError): AdapterError {
   if (kind === 'damaged') return damagedJournal(message, cause)
-  return new AdapterError('ADP_INTERNAL', `The journal cannot store this change: ${message}. The change was not stored. Report this fault to the operator.`, { cause })
+  return new AdapterError(
+    'ADP_INTERNAL',
+    `The journal cannot store this change: ${message}. The change was not stored. Report this fault to the operator.`,
+    { cause },
+  )
 }
 
 /** Returns how many operations from the start of the queue form one group. The limits keep a transaction from growing with the load. */

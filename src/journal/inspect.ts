@@ -266,7 +266,8 @@ async function dismissDeadLetters(
   return Number(numAffectedRows)
 }
 
-const rightId = (what: string): string => `${what} Correct the record in the client, then send it in a new batch.`
+const rightId = (what: string): string =>
+  `${what} Correct the record in the client, then send it in a new batch.`
 const sendNew = 'Look the mark up in the service. If the mark is missing, send it in a new batch.'
 
 const remedies: Readonly<Record<string, string>> = {

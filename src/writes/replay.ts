@@ -118,7 +118,10 @@ async function replay(
     }
     if (await reload()) return true
     if (open.length === stored.records.length) return false
-    throw new AdapterError('ADP_JOURNAL_LOST', 'The batch is no longer stored. This copy was not sent. Send the batch again.')
+    throw new AdapterError(
+      'ADP_JOURNAL_LOST',
+      'The batch is no longer stored. This copy was not sent. Send the batch again.',
+    )
   }
   const sendAgain = async (positions: readonly number[]): Promise<void> => {
     const before = stored

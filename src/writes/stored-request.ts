@@ -130,7 +130,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
   try {
     return headSchema.parse(JSON.parse(text))
   } catch (cause) {
-    throw new AdapterError('ADP_INTERNAL', 'The journal contains a request that this version cannot read.', { cause })
+    throw new AdapterError('ADP_INTERNAL', 'The journal contains a request that this version cannot read.', {
+      cause,
+    })
   }
 }
 

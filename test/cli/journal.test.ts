@@ -154,7 +154,9 @@ test('journal adopt prints the damage and the consequences, and accepts the jour
   )
   const asked = await adopt('adopt')
   expect(asked.status).toBe(1)
-  expect(asked.stdout).toMatch(/the database file is missing.*\n.*new journal is created[^]*For 24 h[^]*--yes/)
+  expect(asked.stdout).toMatch(
+    /the database file is missing.*\n.*new journal is created[^]*For 24 h[^]*--yes/,
+  )
   await expect(openJournal({ url: `sqlite:${lost}` })).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
   const adopted = await adopt('adopt', '--yes')
   expect([adopted.status, adopted.stderr]).toEqual([0, ''])

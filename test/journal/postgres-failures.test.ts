@@ -22,7 +22,12 @@ it.each([
   [failure('', { code: '53100' }), 'transient', 'the disk of the database is full', /Free space/],
   [failure('', { code: '57P01' }), 'transient', 'the database is shutting down or takes too long', undefined],
   [failure('', { code: '42P01' }), 'transient', 'the database rejects the operation (42P01)', undefined],
-  [failure('', { code: '42501' }), 'transient', 'the database denies the user access to the tables', /owner|grant/],
+  [
+    failure('', { code: '42501' }),
+    'transient',
+    'the database denies the user access to the tables',
+    /owner|grant/,
+  ],
   [failure('', { code: '42703' }), 'internal', 'internal error: PostgreSQL rejects a statement (42703)', undefined], // prettier-ignore
   [failure('', { code: '42601' }), 'internal', 'internal error: PostgreSQL rejects a statement (42601)', undefined], // prettier-ignore
   [failure('', { code: 'XX001' }), 'damaged', 'the database is damaged (XX001)', undefined],

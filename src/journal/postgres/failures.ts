@@ -100,7 +100,8 @@ export function toPostgresError(error: unknown): StoreError {
 }
 
 const remedies = {
-  untrusted: 'Name the certificate of the authority that signed its certificate in journal.url: sslmode=verify-full&sslrootcert=<file>.',
+  untrusted:
+    'Name the certificate of the authority that signed its certificate in journal.url: sslmode=verify-full&sslrootcert=<file>.',
   unreachable:
     'Check host and port of journal.url, the firewall, and whether PostgreSQL runs and listens there (listen_addresses).',
 }

@@ -209,7 +209,8 @@ function createFileGuard(path: string): () => void {
     const logNow = statSync(log, { throwIfNoEntry: false })
     if (openedLog === undefined) openedLog = logNow
     else if (logNow === undefined) throw damagedJournal('its log (-wal) was deleted while it was in use')
-    else if (!isSame(logNow, openedLog)) throw damagedJournal('another file replaced its log (-wal) while it was in use')
+    else if (!isSame(logNow, openedLog))
+      throw damagedJournal('another file replaced its log (-wal) while it was in use')
   }
 }
 
