@@ -6,8 +6,8 @@ export interface StageRule {
   /** The side that serves the request. `unit` means that the side depends on the unit and on the percentage of `canary`. */
   readonly serves: Side | 'unit'
   /**
-   * What is compared. `reply` compares V2's reply with the reply that the adapter would have built from the marks on V3. `answers` compares
-   * the responses of both sides to a read. `readBack` reads a write that V3 served back from V2.
+   * The comparison of a request. `reply` compares V2's reply with the reply that the adapter would have built from the marks on V3.
+   * `answers` compares the responses of both sides to a read. `readBack` reads a write that V3 served back from V2.
    */
   readonly compares: 'nothing' | 'reply' | 'answers' | 'readBack'
 }
