@@ -5,7 +5,7 @@ import { AdapterError, type ErrorCode, errorRules, formatLocation, toErrorBody }
 const codes = Object.keys(errorRules) as ErrorCode[]
 
 describe('errorRules', () => {
-  it.each(codes)('%s has a status of its class', (code) => {
+  it.each(codes)('gives %s an HTTP status that fits its class', (code) => {
     const rule = errorRules[code]
     const range = {
       request: [400, 415],
@@ -20,7 +20,7 @@ describe('errorRules', () => {
     expect(new AdapterError(code, 'x').status).toBe(rule.status)
   })
 
-  it('product 3: an unknown outcome is never to be sent again as it is', () => {
+  it('product 3: marks an unknown outcome as not retryable', () => {
     for (const code of ['ADP_OUTCOME_UNKNOWN', 'ADP_JOURNAL_LOST'] as const)
       expect(errorRules[code]).toMatchObject({ status: 504, retryable: false })
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
@@ -37,7 +37,7 @@ describe('errorRules', () => {
 })
 
 describe('AdapterError', () => {
-  it('has what it was made with, and no cause where none was given', () => {
+  it('has the given code, message, location, details and cause, and no cause if no cause was given', () => {
     const cause = new Error('why')
     const error = new AdapterError('ADP_JSON', 'text', {
       at: { part: 3 },
@@ -66,12 +66,12 @@ it.each([
     { changeset: 1, part: 2, contentId: '', offset: 3, path: 'a[0].b' },
     'changeset 1, part 2, Content-ID , offset 3, a[0].b',
   ],
-])('formatLocation of %j is %j', (at, text) => {
+])('formatLocation returns for %j the text %j', (at, text) => {
   expect(formatLocation(at)).toBe(text)
 })
 
 describe('toErrorBody', () => {
-  it('batch-wire 5: has code, message and details with the place first', () => {
+  it('batch-wire 5: returns the code, the message and the details, of which the first has the location', () => {
     const details = [{ code: 'x', message: 'y', target: 'z' }]
     expect(
       toErrorBody(new AdapterError('ADP_HEADER', 'no colon', { at: { part: 2, offset: 9 }, details })),
@@ -87,7 +87,7 @@ describe('toErrorBody', () => {
     })
   })
 
-  it('shows nothing of an error that nobody foresaw', () => {
+  it('returns nothing from the texts of an internal error', () => {
     const error = new AdapterError('ADP_INTERNAL', 'hush', {
       at: { path: 'hush' },
       details: [{ code: 'hush', message: 'hush' }],

@@ -21,7 +21,7 @@ function started() {
   return { clock, turns: () => turns, stop, end }
 }
 
-it('begins a turn a while after the end of the one before, and none after the last', async () => {
+it('the heartbeat runs a duty again one interval after its last turn has ended, and once more at the stop', async () => {
   const { clock, turns, stop, end } = started()
   await clock.pass(500)
   expect(turns()).toBe(1)
@@ -41,7 +41,7 @@ it('begins a turn a while after the end of the one before, and none after the la
   expect(turns()).toBe(3)
 })
 
-it('ends in time if a turn does not end', async () => {
+it('the heartbeat stops after five seconds even if a turn of a duty does not end', async () => {
   const { clock, turns, stop } = started()
   await clock.pass(100)
   let isStopped = false
@@ -53,7 +53,7 @@ it('ends in time if a turn does not end', async () => {
   expect(turns()).toBe(1)
 })
 
-it('reports the first of several failures of a duty in a row, and goes on with all duties', async () => {
+it('the heartbeat reports only the first of several successive failures of a duty, and continues with all duties', async () => {
   const clock = createManualClock()
   const results = [true, false, false, true, false]
   let others = 0
@@ -72,7 +72,7 @@ it('reports the first of several failures of a duty in a row, and goes on with a
   await stop()
 })
 
-it('acts on each item in turn, and rejects with the first failure', async () => {
+it('actOnEach acts on all items in turn, even after a failure, and rejects with the first failure', async () => {
   const done: number[] = []
   const act = async (item: number): Promise<void> => {
     done.push(item)

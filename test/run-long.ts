@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 /**
  * `npm run test:long` takes at least half an hour. It runs all tests with more random cases, including those on a deliberately broken
  * product, and then the fault run, the reads, the comparisons and the broken requests at full length. A failed part does not stop the
- * others. The exit status is 1 if any part failed.
+ * others. The exit status is 1 if a part failed.
  */
 const parts: readonly (readonly [name: string, args: readonly string[], env?: Record<string, string>])[] = [
   ['tests', ['test'], { MARKBRIDGE_LONG_TESTS: '1' }],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { callsPerSecondOf } from '../../src/app/partners.ts'
 import { parseConfig, Secret } from '../../src/config/index.ts'
 
-/** Returns the rate of each partner. */
+/** Returns the rate limit of each partner in calls per second. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
   const partners = settings.map((v3, index) => ({
     id: `p${index}`,
@@ -16,25 +16,25 @@ function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
 }
 
 describe('callsPerSecondOf', () => {
-  it('service-facts 9: uses the rate of the partner, or else the limit of the service', () => {
+  it('service-facts 9: returns the rate of the partner, or else the limit of the service', () => {
     expect(rates('https://v3.test', {}, { callsPerSecond: 2.5 }, { callsPerSecond: 'none' })).toEqual([5, 2.5, undefined]) // prettier-ignore
   })
 
   it.each(['127.0.0.1', '127.1.2.3:80', 'localhost:4010', 'v3.localhost', '[::1]:4010'])(
-    'sets no limit for a service at the loopback address %s unless the partner sets one',
+    'returns no limit for a service at the loopback address %s if the partner sets no limit',
     (host) => {
       expect(rates(`http://${host}`, {}, { callsPerSecond: 3 })).toEqual([undefined, 3])
     },
   )
 
   it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])(
-    'sets the default limit for a service at %s, which is not a loopback address',
+    'returns the default limit for a service at %s, which is not a loopback address',
     (host) => {
       expect(rates(`http://${host}`, {})).toEqual([5])
     },
   )
 
-  it('uses the lowest rate of the partners that share a key', () => {
+  it('returns the lowest rate of the partners that share a subscription key', () => {
     const subscriptionKey = new Secret('one')
     const other = new Secret('other')
     expect(

@@ -14,18 +14,18 @@ it.each([
   ['V3 and V2', 1_024, both, 608, 128],
   ['V3 and V2', 1_048_576, both, 1_048_032, 256],
 ])(
-  'reserves descriptors for upstreams, the journal and the log with %s and a limit of %s files',
+  'shareDescriptors reserves file descriptors for upstreams, the journal and the log, for %s and a limit of %s files',
   (_name, limit, config, clients, console) => {
     expect(shareDescriptors(config, limit)).toEqual({ limit, clients, console })
   },
 )
 
-it('the start warns with the limits of open files and of clients if a process can serve only few clients', () => {
+it('shortageOf returns a warning with the limits of open files and of clients if a process can serve only few clients', () => {
   expect(shortageOf(shareDescriptors(alone, 256))).toMatch(/\b256 files\b.*\b64\b/)
   expect(shortageOf(shareDescriptors(alone, 1_024))).toBeUndefined()
   expect(shortageOf(undefined)).toBeUndefined()
 })
 
-it('reads the limit of open files from this process', () => {
+it('shareDescriptors reads the limit of open files from this process', () => {
   expect(shareDescriptors(alone)?.limit ?? Infinity).toBeGreaterThan(100)
 })

@@ -11,7 +11,7 @@ import { nestedRecord } from '../writes/planned-record.ts'
 const nowMs = Date.parse('2026-06-10T11:00:00Z')
 const baseUrl = new URL('http://user:secret@v3.example/api')
 
-/** Creates an instance that shares its notes with other instances. */
+/** Creates an instance that shares its notes in the journal with other instances. */
 function startInstance(notes: Map<string, string>) {
   const journal = {
     ...createNoJournal(),
@@ -26,7 +26,7 @@ function startInstance(notes: Map<string, string>) {
 }
 
 describe('createEchoKeeper', () => {
-  it('passes the profile that one instance learned to the next instance', async () => {
+  it('passes the echo profile of one instance to the next instance through the journal', async () => {
     const notes = new Map<string, string>()
     const one = startInstance(notes)
     await one.keeper.load()
@@ -40,7 +40,7 @@ describe('createEchoKeeper', () => {
     expect([...notes.keys()]).toEqual(['echo profile of http://v3.example/api'])
   })
 
-  it('uses its own profile if the journal cannot be read or the stored profile is unusable', async () => {
+  it('keeps the fresh echo profile if the journal cannot be read or the stored profile is invalid', async () => {
     const notes = new Map([['echo profile of http://v3.example/api', 'x']])
     const { echoes, keeper } = startInstance(notes)
     await keeper.load()

@@ -13,7 +13,7 @@ function configOf(id: string): Config {
 
 const unchanged = { added: [], removed: [], changed: [], needsRestart: [] }
 
-/** Creates a reload that logs its calls, each with the partner of its configuration. */
+/** Creates a reload that logs its calls with the partner of each configuration. */
 function start(refused = ''): { log: string[]; reload: ReturnType<typeof createReload> } {
   const log: string[] = []
   const idOf = ({ partners }: Config): string => partners[0]?.id ?? ''
@@ -54,7 +54,7 @@ describe('createReload', () => {
     ])
   })
 
-  it('runs only one more reload, for the last request, if several requests arrive during a reload', async () => {
+  it('runs only one more reload, with the last configuration, if several requests arrive during a reload', async () => {
     const { log, reload } = start('a')
     const { promise: slow, resolve: finish } = Promise.withResolvers<Config>()
     const results = [reload(() => slow), ...['b', 'c', 'd'].map((id) => reload(() => configOf(id)))]

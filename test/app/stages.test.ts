@@ -26,11 +26,14 @@ it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
   ['postgres://db/markbridge', undefined, undefined],
   ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
-])('uses for the journal %s with the folder %s the stage file %s', (url, stateDir, expected) => {
-  expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
-})
+])(
+  'stageFileOf returns, for the journal %s with the state folder %s, the path %s',
+  (url, stateDir, expected) => {
+    expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
+  },
+)
 
-it('replaces the file as a whole, readable only by its owner, and leaves no temporary file', async () => {
+it('the stage file is replaced as a whole, is readable only by its owner, and leaves no temporary file', async () => {
   const path = join(folder, 'new', 'journal.db.stages')
   const file = besideJournal(join(folder, 'new', 'journal.db'))
   expect(await file.load()).toBeUndefined()
@@ -40,7 +43,7 @@ it('replaces the file as a whole, readable only by its owner, and leaves no temp
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('throws and leaves the old file unchanged if the file cannot be written or read', async () => {
+it('the stage file throws, and changes no other file, if it cannot be written or read', async () => {
   const blocked = join(folder, 'file')
   await writeFile(blocked, 'no folder')
   const file = besideJournal(join(blocked, 'journal.db'))
@@ -49,7 +52,7 @@ it('throws and leaves the old file unchanged if the file cannot be written or re
   expect(await readFile(blocked, 'utf8')).toBe('no folder')
 })
 
-it('stores nothing without a path', async () => {
+it('the stage file stores nothing if it has no path', async () => {
   const file = createStageFile(journalOf('postgres://db/markbridge'))
   await file.save('text')
   expect(await file.load()).toBeUndefined()

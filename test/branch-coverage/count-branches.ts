@@ -33,7 +33,7 @@ export async function countBranches(
   return { branches: percent(branches), lines: percent(lines), total: branches.total, uncovered }
 }
 
-/** Returns the coverage of a file that nothing loaded. */
+/** Returns the coverage of a file that no test loaded. */
 function unused(url: string, length: number): Profiler.ScriptCoverage {
   const ranges = [{ startOffset: 0, endOffset: length, count: 0 }]
   return { scriptId: '0', url, functions: [{ functionName: '', ranges, isBlockCoverage: true }] }

@@ -9,7 +9,7 @@ import { countBranches } from './count-branches.ts'
 import { readCoverage } from './read-coverage.ts'
 
 /**
- * `npm run test:coverage`: runs all tests except `*.long.test.ts` once, in two runs side by side, because many tests wait and one run would
+ * `npm run test:coverage` runs all tests except `*.long.test.ts` once, in two runs side by side, because many tests wait and one run would
  * not use both cores. The first run has the tests of the layers. It runs the source and counts coverage, and fails below the thresholds.
  * Node.js replaces types by blanks, so that positions stay the same in all processes. The second run has the remaining tests, on the built
  * program. `coverage/uncovered.txt` lists each branch that never ran.
@@ -51,7 +51,7 @@ const others = [
 interface RunOptions {
   readonly env: NodeJS.ProcessEnv
   readonly workers: number
-  /** Where the run prints: an open file, or the output of this program. */
+  /** The output of a run: an open file, or the output of this program. */
   readonly prints: number | 'inherit'
 }
 

@@ -7,7 +7,7 @@ import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 /** The folder for coverage. V8 counts in this process from its start. Threads and programs count if the variable is set when they start. */
 const folder = process.env['MARKBRIDGE_COVERAGE']
 
-/** The tests whose threads and programs are counted. Those of other tests start faster, from compiled code. */
+/** The tests whose threads and programs are counted. The threads and programs of other tests start faster, from compiled code. */
 const ofPrograms = /\/test\/(?:simulation|journal\/(?:damaged-sqlite|sqlite-failures|processes))[./]/
 
 beforeAll(() => {

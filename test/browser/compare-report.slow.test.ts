@@ -48,7 +48,7 @@ afterAll(async () => {
 
 interface Opened {
   readonly page: Page
-  /** The requests of the page to other files, and the errors that the browser reported. */
+  /** The requests of the page for other files, and the errors that the browser reported. */
   readonly events: readonly string[]
 }
 
@@ -59,7 +59,7 @@ async function open(
   if (browser === undefined) throw new Error('skipped')
   const file = join(folder, `${crypto.randomUUID()}.html`)
   await writeFile(file, writeReport(document, 'html', { exact: false }))
-  // Axe needs a browser context of its own.
+  // Axe needs a separate browser context.
   const context = await browser.newContext({ viewport: desktop, colorScheme: 'light', ...look })
   const page = await context.newPage()
   const events: string[] = []
@@ -73,9 +73,9 @@ async function open(
   return { page, events }
 }
 
-describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
+describe.skipIf(browser === undefined)('the HTML report of a comparison in Chromium', () => {
   test.each(Object.entries(samples))(
-    'requests no other file, runs no script from its data and fits a phone: %s',
+    'requests no other file, runs no script from its data and fits the screen of a phone: %s',
     async (_, document) => {
       const { page, events } = await open(document, { viewport: phone })
       const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
@@ -89,7 +89,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
     },
   )
 
-  // A few days and classes contain every element of a page, and axe takes seconds for a page with many.
+  // A report with few days and classes contains every element of a page. Axe takes seconds for a page with many elements.
   const { days, differences } = samples.term
   const few = { ...samples.term, days: days.slice(50, 52), differences: differences.slice(0, 11) }
   const looks: readonly (readonly [string, RunDocument, 'light' | 'dark'])[] = Object.entries(
@@ -97,7 +97,7 @@ describe.skipIf(browser === undefined)('the HTML report in Chromium', () => {
   ).flatMap(([name, document]) => [[name, document, 'light'] as const, [name, document, 'dark'] as const])
   test.each(looks)('passes the accessibility checks of axe: %s', async (_, document, colorScheme) => {
     const { page } = await open(document, { colorScheme })
-    // Folded details are checked as well.
+    // The details are open, so that axe checks their contents as well.
     await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
     const { violations } = await new AxeBuilder({ page }).analyze()
     expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([])

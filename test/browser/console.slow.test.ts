@@ -13,7 +13,7 @@ import {
 } from './look-at-console.ts'
 import { startBrowser } from './start-browser.ts'
 
-/** The pages that need finished runs and evidence. All others are in served-console.test.ts. */
+/** The pages that need finished runs and evidence. All other pages are in served-console.test.ts. */
 const pages: readonly Looked[] = [
   ['comparison', '/comparison'],
   ['run', `/comparison/${RUN}`],
@@ -49,7 +49,7 @@ describe.skipIf(browser === undefined)('the console in Chromium', () => {
   })
 
   test.each([true, false])(
-    'lets a keyboard user reach the report inside the page of its run, with JavaScript: %s',
+    'lets a keyboard user reach the report inside the page of its run (JavaScript: %s)',
     async (javaScriptEnabled) => {
       const look = { javaScriptEnabled }
       const { page, events } = await openWindow(browser, running.url, tokenOf('olga'), look)

@@ -5,7 +5,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** A page of the console, and the keys and clicks that open the view of it. */
+/** A page of the console, with the keys and clicks that open the view. */
 export type Looked = readonly [name: string, path: string, then?: (page: Page) => Promise<void>]
 
 export interface Opened {
@@ -86,7 +86,7 @@ async function takePicture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
 }
 
-/** A page that is used with the keyboard alone. */
+/** A page that a person uses only with the keyboard. */
 export interface Use {
   readonly page: Page
   readonly fill: (selector: string, text: string) => Promise<void>
@@ -123,7 +123,7 @@ export function useByKeyboard(page: Page): Use {
   }
 }
 
-/** Takes one step after the other, and compares what each step has added to `record` with what the step expects. */
+/** Takes one step after the other, and compares the entries that each step has added to `record` with the expected entries. */
 export async function takeSteps(
   use: Use,
   steps: readonly (readonly [name: string, step: (use: Use) => Promise<readonly unknown[]>])[],

@@ -7,7 +7,7 @@ import { atEndOfFile } from '../support/end-of-file.ts'
 import { findFaults, type Looked, type Opened, openWindow, soundPage, takeSteps, type Use, useByKeyboard } from './look-at-console.ts' // prettier-ignore
 import { startBrowser } from './start-browser.ts'
 
-/** Markup that a client can write into a batch, and an operator into a reason. */
+/** HTML markup that a client can write into a batch, and an operator into a reason. */
 const MARKUP = `"><script>document.title='injected'</script><img src=x onerror="document.title='injected'">`
 const REGISTER = 'fixtures/class-register/body.txt'
 
@@ -109,7 +109,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     expect(new URL(page.url()).pathname).toBe(path)
   }
 
-  /** The steps, each with the newest entries of the audit trail after it. */
+  /** The steps of a person, each with the newest entries of the audit trail after the step. */
   const steps = [
     ['takes a partner forward, after a look at what would happen', async (use: Use) => {
       await enter(use, 'otto', '/partners/zenith')
@@ -198,7 +198,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
   }
 
   test.each([true, false])(
-    'lets a keyboard user take every action, with JavaScript: %s',
+    'lets a keyboard user take every action (JavaScript: %s)',
     async (javaScriptEnabled) => {
       // Steps build on each other, so a retry after a failure starts with a new console.
       served = await serveFilled()

@@ -45,7 +45,7 @@ export const rolloutWith =
   (...args: string[]): Promise<CliResult> =>
     runCommand(['rollout', ...args, '--config', config], env)
 
-/** Makes an instance acknowledge the stages that it reads until the test ends; `writes` returns its writes in flight. */
+/** Makes an instance acknowledge the stages that it reads until the test ends. `writes` returns the number of its writes in progress. */
 export function answering({ store, instance }: Serving, writes = (): number => 0): void {
   let ends = false
   const answer = async (): Promise<void> => {

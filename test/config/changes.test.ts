@@ -16,7 +16,7 @@ function configOf(partners: readonly object[], sections: object = {}): Config {
 describe('planReload', () => {
   const running = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
 
-  it('finds no change in the same file', () => {
+  it('finds no change if the file is the same', () => {
     const same = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
     expect(planReload(running, same).changes).toEqual({
       added: [],
@@ -26,7 +26,7 @@ describe('planReload', () => {
     })
   })
 
-  it('names partners that were added, removed or changed, even if only a secret differs', () => {
+  it('names the partners that were added, removed or changed, even if only a secret differs', () => {
     const next = configOf([key('d'), key('b', { subscriptionKey: new Secret('other') }), key('a')])
     expect(planReload(running, next).changes).toEqual({
       added: ['d'],
@@ -63,7 +63,7 @@ describe('planReload', () => {
     )
   })
 
-  it('refuses a step forward, but accepts a step back, and accepts any step without a journal', () => {
+  it('refuses a step forward and accepts a step back if there is a journal, and accepts any step without a journal', () => {
     const at = (stage: string, url = 'sqlite:./x.db') =>
       parseConfig({
         upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },
@@ -84,7 +84,7 @@ const header = (name: string, value: string): object => ({ match: { header: { na
 const path = (pathPrefix: string): object => ({ match: { pathPrefix } })
 const auth = { mode: 'clientCredentials', tokenUrl: 'https://id.test/t', clientId: 'c', clientSecret: new Secret('s'), scope: 's' } // prettier-ignore
 
-/** Creates partners named `p0`, `p1` and so on. `undefined` leaves the name out. */
+/** Creates partners named `p0`, `p1` and so on. An entry that is `undefined` skips its name. */
 function ownersOf(...partners: (object | undefined)[]): Config {
   return parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test' } },
@@ -102,7 +102,7 @@ describe('ownershipChanges', () => {
     ['allows an unchanged configuration', [keys(one), path('/a')], [keys(one), path('/a')], []],
     ['allows changes that do not concern the owner', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
     ['allows a new partner at the end of the list', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
-    ['allows one more key', [keys(one)], [keys(one, two)], []],
+    ['allows an additional key', [keys(one)], [keys(one, two)], []],
     ['allows an old key to be removed from a list', [keys(one, two)], [keys(two)], []],
     ['reports a partner whose keys are all replaced', [keys(one)], [keys(two)], ['p0 partners[0].match']],
     ['reports a key that moves to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],

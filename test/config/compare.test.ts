@@ -19,13 +19,13 @@ const fileWith = (...rules: object[]): object => ({
 const configWith = (...rules: object[]) => parseConfig(fileWith(...rules))
 const targetsOf = (...rules: object[]) => faultsOf(fileWith(...rules)).map((fault) => fault.split(':')[0])
 
-describe('partners[].compare.rules', () => {
-  it('adds no condition to those in the file', () => {
+describe('the configuration key partners[].compare.rules', () => {
+  it('has exactly the conditions that the file contains', () => {
     expect(configWith(rule).partners[0]?.compare.rules).toEqual([rule])
   })
 
   it.each([
-    ['a name of a built-in rule', { name: builtInRules[0] }, 'name'],
+    ['the name of a built-in rule', { name: builtInRules[0] }, 'name'],
     ['no owner', { owner: ' ' }, 'owner'],
     ['an invalid day', { expires: '2026-02-30' }, 'expires'],
     ['a path that no report can show', { path: 'Comment = "x"' }, 'path'],
@@ -33,7 +33,7 @@ describe('partners[].compare.rules', () => {
     ['a class that could contain a value', { when: { v3Class: 'Ada Lovelace' } }, 'when.v3Class'],
     ['a class with two wildcards', { when: { v2Class: 'length:* *' } }, 'when.v2Class'],
     ['an unknown condition', { when: { v3Class: 'null', regex: '.*' } }, 'when.regex'],
-  ])('refuses %s', (_, members, target) => {
+  ])('refuses a rule with %s', (_, members, target) => {
     expect(targetsOf({ ...rule, ...members })).toEqual([`partners[0].compare.rules[0].${target}`])
   })
 
@@ -41,7 +41,7 @@ describe('partners[].compare.rules', () => {
     expect(targetsOf(rule, rule)).toEqual(['partners[0].compare.rules'])
   })
 
-  it('warns about a rule from the day after it expires', () => {
+  it('causes a warning from the day after a rule expires', () => {
     expect(warningsOf(configWith(rule), 1, '2026-11-22')).toEqual([])
     expect(warningsOf(configWith(rule), 1, '2026-11-23')).toEqual([
       expect.stringMatching(/^partner acme: the rule comments-trimmed .*operations.* expired on 2026-11-22/),

@@ -8,7 +8,7 @@ const two = 'bb'.repeat(32)
 const header = (name: string, value: string | Secret): object => ({ header: { name, value } })
 const hashes = (subscriptionKeySha256: string | string[]): object => ({ subscriptionKeySha256 })
 
-/** Returns the faults of partners that match in these ways. */
+/** Returns the faults of partners with these `match` values. */
 const matchFaults = (...matches: readonly object[]): readonly string[] =>
   faultsOf({ upstreams, partners: matches.map((match, index) => ({ id: `p${index}`, match })) })
 
@@ -19,7 +19,7 @@ function faulty(matches: readonly object[]): number[] {
 
 describe('the check for partners that no request reaches', () => {
   const rows: [what: string, matches: object[], faulty: number[]][] = [
-    ['finds every partner after one that matches any request', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
+    ['finds every partner after a partner that matches any request', [{ any: true }, hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], [1, 2, 3, 4]],
     ['finds every partner after the prefix /', [{ pathPrefix: '/' }, hashes(one), { any: true }], [1, 2]],
     ['finds a prefix below an earlier prefix', [{ pathPrefix: '/a' }, { pathPrefix: '/a/b' }, { pathPrefix: '/A/' }, { pathPrefix: '/ab' }], [1, 2]],
     ['accepts a prefix before a shorter prefix', [{ pathPrefix: '/a/b' }, { pathPrefix: '/a' }], []],
@@ -34,7 +34,7 @@ describe('the check for partners that no request reaches', () => {
     expect(faulty(matches)).toEqual(expected)
   })
 
-  it('names the earlier partners that receive the requests', () => {
+  it('names the earlier partners that receive the requests of a faulty partner', () => {
     expect(matchFaults(hashes([one]), { any: true }, hashes([two, one]))).toEqual([
       'partners[2].match: matches requests that already go to partners[0] and partners[1]',
     ])

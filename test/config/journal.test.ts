@@ -7,7 +7,7 @@ import { faultsOf, upstreams } from './faults.ts'
 const badUrl =
   'journal.url: must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password have to be percent-encoded (/ as %2F, @ as %40)'
 
-describe('the journal section', () => {
+describe('the journal section of the configuration', () => {
   it.each([
     [{ url: 'none' }, []],
     [{ url: 'sqlite:/var/lib/journal.db' }, []],
@@ -46,12 +46,12 @@ describe('the journal section', () => {
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
       ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
-  ])('checks the section %j and reports the faults %j', (journal, faults) => {
+  ])('has, for the value %j, the faults %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 
   it.each(['postgres://u:hush@db.test/m', 'postgres://db.test/m?user=u&password=hush'])(
-    'never prints the password of an address',
+    'never prints the password of a journal URL: %s',
     (url) => {
       const config = parseConfig({ upstreams, journal: { url } })
       expect(journalUrlOf(config.journal)).toBe(url)

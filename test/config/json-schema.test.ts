@@ -78,7 +78,7 @@ describe('createConfigJsonSchema', () => {
     ['a text for a number', withPartner({ v3: { budgetMs: 'long' } }), '.partners[0].v3.budgetMs'],
     ['a secret in the file', withPartner({ v3: { subscriptionKey: 'abc' } }), '.partners[0].v3.subscriptionKey'],
     ['a secret from both env and file', withPartner({ v3: { subscriptionKey: { env: 'A', file: 'b' } } }), '.partners[0].v3.subscriptionKey'],
-    ['two ways to match', withPartner({ match: { any: true, pathPrefix: '/x' } }), '.partners[0].match'],
+    ['two kinds of match', withPartner({ match: { any: true, pathPrefix: '/x' } }), '.partners[0].match'],
     ['an invalid hash', withPartner({ match: { subscriptionKeySha256: 'abc' } }), '.partners[0].match'],
     ['a rate of zero', withPartner({ v3: { callsPerSecond: 0 } }), '.partners[0].v3.callsPerSecond'],
     ['a journal in memory', { upstreams, journal: { url: 'sqlite::memory:' } }, '.journal.url'],

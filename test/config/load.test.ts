@@ -36,7 +36,7 @@ async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
 const v3 = 'upstreams: { v3: { baseUrl: "http://v3.test" } }\n'
 
 describe('loadConfig', () => {
-  it('product 9: lets flags override the file, and works without a file', async () => {
+  it('product 9: returns the values of flags in place of those in the file, and works without a file', async () => {
     const path = await file('listen.yaml', `${v3}listen: { host: 127.0.0.9, port: 1 }\n`)
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {
@@ -99,7 +99,7 @@ describe('loadConfig', () => {
     expect(error.details.at(-1)?.message).toBe('not valid YAML: duplicate key')
   })
 
-  it('names a file that cannot be read', async () => {
+  it('names the file in its error if the file cannot be read', async () => {
     const path = join(folder, 'none.yaml')
     const error = await faultOf(loadConfig(path))
     expect([error.code, error.message, error.at]).toEqual([
@@ -171,7 +171,7 @@ describe('loadConfig', () => {
     }
   })
 
-  it('reads merge keys', async () => {
+  it('merges the mappings of YAML merge keys', async () => {
     const text = `${v3}partners:\n  - &base { id: one, match: { header: { name: X, value: { env: HEADER } } }, layout: nested }\n  - { <<: *base, id: two, match: { any: true } }\n`
     vi.stubEnv('HEADER', 'x')
     const { partners } = await loadConfig(await file('merged.yaml', text))
@@ -187,7 +187,7 @@ describe('loadConfig', () => {
     expect(error.message).not.toContain('hush')
   })
 
-  it('suppresses YAML warnings, because they quote the line', async () => {
+  it('suppresses YAML warnings, because a warning quotes the line', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     await loadConfig(await file('tag.yaml', `${v3}partners: [{ id: !hush acme, match: { any: true } }]\n`))
     expect(warn.mock.calls).toEqual([])
@@ -195,8 +195,8 @@ describe('loadConfig', () => {
   })
 })
 
-describe('the position of faults', () => {
-  it('is the line and column of the key of each fault', async () => {
+describe('the position of a fault in the configuration file', () => {
+  it('is the line and the column of the faulty key', async () => {
     const text = [
       'upstreams: { v3: { baseUrl: "ftp://hush" } }',
       'journal:',
@@ -238,7 +238,7 @@ describe('the position of faults', () => {
   })
 })
 
-describe('secrets', () => {
+describe('secrets of the configuration', () => {
   const partner = (secret: string): string =>
     `${v3}partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: ${secret} } }]\n`
 
@@ -286,7 +286,7 @@ describe('secrets', () => {
   })
 })
 
-it('reads the environment variables, and treats an empty variable as unset', () => {
+it('readEnvironment reads the environment variables, and treats an empty variable as unset', () => {
   vi.stubEnv('MARKBRIDGE_LOG_LEVEL', 'warn')
   vi.stubEnv('MARKBRIDGE_SUBSCRIPTION_KEY', '')
   for (const name of ['MARKBRIDGE_TOKEN', 'MARKBRIDGE_CONFIG', 'npm_lifecycle_event'])

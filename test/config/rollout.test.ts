@@ -13,7 +13,7 @@ const person = (name: string, role: string, tokenSha256 = hash(String(name.lengt
   tokenSha256,
 })
 
-describe('the rollout section', () => {
+describe('the rollout section of the configuration', () => {
   it.each<[what: string, rollout: object, faults: string[]]>([
     ['accepts an operator and an approver for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'approver')] }, []],
     ['accepts two approvals without a list of operators', { approval: 'two' }, []],
@@ -22,7 +22,7 @@ describe('the rollout section', () => {
     ['refuses the name of the guards', { operators: [person('Guard', 'operator')] }, ['rollout.operators[0].name: is reserved: Markbridge uses this name for its own entries in the audit trail']],
     ['refuses the token in place of its hash', { operators: [person('ann', 'operator', 'hush')] }, ['rollout.operators[0].tokenSha256: must be 64 hexadecimal digits: the SHA-256 of the token, never the token itself']],
     ['refuses an unknown role', { operators: [person('ann', 'admin')] }, ['rollout.operators[0].role: Invalid option: expected one of "operator"|"approver"|"viewer"']],
-    ['refuses a repeated name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is already the name of rollout.operators[0]']],
+    ['refuses a repeated operator name', { operators: [person('ann', 'operator'), person('Ann', 'viewer', hash('b'))] }, ['rollout.operators[1].name: is already the name of rollout.operators[0]']],
     ['refuses a repeated token', { operators: [person('ann', 'operator', hash('a')), person('bert', 'viewer', hash('A'))] }, ['rollout.operators[1].tokenSha256: is already the token of rollout.operators[0]']],
     ['refuses one person for two approvals', { approval: 'two', operators: [person('ann', 'operator'), person('bert', 'viewer')] }, ['rollout.approval: requires an operator who proposes a step, and a second operator or an approver who approves the step']],
     ['refuses approvers without an operator who proposes', { approval: 'two', operators: [person('ann', 'approver'), person('bert', 'approver')] }, ['rollout.approval: requires an operator who proposes a step, and a second operator or an approver who approves the step']],
@@ -49,7 +49,7 @@ describe('the rollout section', () => {
   })
 })
 
-describe('the stage of a partner in the file', () => {
+describe('the stage of a partner in the configuration file', () => {
   const v2 = { baseUrl: 'http://v2.test' }
   const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
   const partnerFaults = (members: object, sections: object = {}): readonly string[] =>

@@ -16,7 +16,7 @@ import { printConfig } from '../../src/config/yaml.ts'
 
 const secret = new Secret('hush')
 
-it('returns the value of a secret from reveal', () => {
+it('Secret.reveal returns the value of a secret', () => {
   expect(secret.reveal()).toBe('hush')
 })
 
@@ -26,11 +26,11 @@ it.each([
   ['when it is inspected', inspect({ secret }, { depth: 9, showHidden: true })],
   ['when its members are listed', JSON.stringify([Object.entries(secret), Object.keys(secret)])],
   ['when it is cloned', JSON.stringify(structuredClone(Object.assign({}, secret)))],
-])('does not show the value of a secret %s', (_name, text) => {
+])('Secret does not show its value %s', (_name, text) => {
   expect(text).not.toContain('hush')
 })
 
-it('prints the whole configuration as a file that can be loaded again except for its secrets', () => {
+it('a printed configuration can be loaded again, except for its secrets', () => {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test/sims' } },
     partners: [
@@ -51,7 +51,7 @@ it('prints the whole configuration as a file that can be loaded again except for
   expect(printConfig(parseConfig(printed))).toBe(text)
 })
 
-it('restores a packed configuration with its secrets and addresses', () => {
+it('unpackConfig restores a packed configuration with its secrets and addresses', () => {
   const auth = {
     mode: 'clientCredentials',
     tokenUrl: 'https://id.test/token',

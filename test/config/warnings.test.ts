@@ -26,7 +26,7 @@ describe('the warning about a missing journal key', () => {
     ['partners whose credentials the adapter has', shared, 1, [independent], 0],
     ['one partner whose credentials the adapter does not have', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
-  it.each(rows)('is given or omitted correctly for %s', (_what, journal, workers, partners, warnings) => {
+  it.each(rows)('appears %5$s times for %1$s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
     const found = warningsOf(config, workers, '2026-11-22')
@@ -60,7 +60,7 @@ describe('the warnings of a configuration with V2', () => {
     ['are empty without keys and without stages', { journal: { url: sqlite.url } }, []],
     ['are empty without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
     ['warn about schools without a header at legacy', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
-    ['are empty without a header after canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
+    ['are empty for schools without a header after canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, sections, warnings) => {
     const { upstreams: more, ...rest } = sections as { upstreams?: object }

@@ -17,8 +17,8 @@ const json = { accept: 'application/json' }
 const names = people.map(({ name }) => name)
 
 /**
- * The status for each person. Olga and otto are operators, anna is an approver, and vera is a viewer. Zoe (operator) and zack (viewer) see zenith
- * only.
+ * The status for each person. Olga and otto are operators, anna is an approver, and vera is a viewer. Zoe (operator) and zack (viewer) see
+ * zenith only.
  */
 const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
 const ofAcme = { ...all, zoe: 404, zack: 404 }

@@ -10,14 +10,14 @@ import { runReads } from './run-reads.ts'
 const READS = runs(150, 1_000)
 
 it(
-  `answers ${READS} V2 reads from OData's grammar like the legacy face, except for the named exceptions`,
+  `the adapter answers ${READS} V2 reads from the grammar of OData like the V2 interface of the sandbox, with only the named exceptions`,
   { timeout: 120_000 },
   async () => {
     const report = await runReads({ reads: READS, seed: 20_261_122, shrink: 3 })
     expect(report.differences.map(describeDifference)).toEqual([])
     expect(report.stale).toEqual([])
     expect(report.equal + report.excepted).toBe(READS)
-    // The sample must be meaningful: many reads find records, some need pages, some are broken, few need an exception.
+    // The sample must be meaningful: many reads find records, some need pages, some are broken, and few need an exception.
     const { answers } = report
     expect(answers['records'] ?? 0).toBeGreaterThan(READS / 6)
     expect(answers['pages'] ?? 0).toBeGreaterThan(READS / 60)
@@ -26,7 +26,7 @@ it(
   },
 )
 
-it('lists each exception in docs/reads.md, and no other', () => {
+it('docs/reads.md lists exactly the exceptions of the comparison of reads', () => {
   const document = readFileSync(new URL('../../docs/reads.md', import.meta.url), 'utf8')
   const [, table = ''] = document.split('## Where reads differ from V2')
   const names = [...(table.split('\n## ', 1)[0] ?? '').matchAll(/^\| ([^|`]+?) +\|/gm)].map(

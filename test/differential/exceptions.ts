@@ -4,18 +4,18 @@ import { MAX_PAGES, type Pages, type Reply } from './exchange.ts'
 import { type Read, targetOf } from './grammar/read.ts'
 import { NO_MARK, noMarkDay, type Samples } from './grammar/samples.ts'
 
-/** The answers of two faces to one read. */
+/** The answers of the legacy interface of the sandbox and of the adapter to one read. */
 export interface Pair {
   readonly legacy: Pages
   readonly adapter: Pages
-  /** The answer of a legacy face without a limit on ranges, or `undefined` if the legacy face did not refuse the range. */
+  /** The answer of a legacy interface without a limit on ranges, or `undefined` if the legacy interface did not refuse the range. */
   readonly wide: Pages | undefined
 }
 
 /** An intended difference. docs/reads.md explains it to users under its name. */
 export interface Exception {
   readonly name: string
-  /** A read that shows this difference. Every run sends the read; if it shows the difference no longer, the exception is stale. */
+  /** A read that shows this difference. Every run sends the read. If the read no longer shows the difference, the exception is stale. */
   readonly example: (samples: Samples) => Partial<Read>
   /** Returns the pair without this difference, or `undefined` if the pair does not show it. */
   readonly removeFrom: (pair: Pair, read: Read) => Pair | undefined
@@ -34,17 +34,17 @@ function codeOf(pages: Pages): string | undefined {
 }
 const messageOf = (pages: Pages): string => pages[0]?.body ?? ''
 const statusOf = (pages: Pages): number => pages[0]?.status ?? 0
-/** Accepts the adapter's answer unchanged, since the whole difference is intended. */
+/** Accepts the answer of the adapter unchanged, since the whole difference is intended. */
 const accept = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
 
-/** The codes of both faces for the same fault. */
+/** The codes of the legacy interface and of the adapter for the same fault. */
 const codes: Readonly<Record<string, string>> = {
   InvalidQuery: 'ADP_QUERY',
   FilterRequired: 'ADP_QUERY',
   DateRangeRequired: 'ADP_UPSTREAM_REFUSED',
 }
 
-/** Returns an OData error with the adapter's code and without the headers that only one face sends. */
+/** Returns an OData error with the code of the adapter, and without the headers that only the adapter or only the legacy interface sends. */
 function plainError({ status, headers, body }: Reply): Reply {
   const kept = Object.entries(headers).filter(([name]) => !['content-type', 'odata-version'].includes(name))
   const plain = body.replaceAll(/"code":"(\w+)"/g, (_text, code: string) => `"code":"${codes[code] ?? code}"`)
@@ -100,7 +100,7 @@ export const exceptions: readonly Exception[] = [
     name: 'recorded code for no mark',
     example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
     removeFrom: (pair) => {
-      // On both faces, the histories of other marks of the session contain the comment too.
+      // In both answers, the histories of other marks of the session contain the comment too.
       if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
       const legacy = pair.legacy.map(withoutNoMark)
       return JSON.stringify(legacy) === JSON.stringify(pair.legacy) ? undefined : { ...pair, legacy }

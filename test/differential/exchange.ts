@@ -10,7 +10,7 @@ export interface Reply {
   readonly status: number
   /** Header fields that matter to a client, by name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as text, so that the order of members counts, without the address of the server and the query of the next link. */
+  /** The body as text, which keeps the order of members, without the address of the server and the query of the next link. */
   readonly body: string
 }
 
@@ -30,7 +30,7 @@ const compared = [
   'location',
   'retry-after',
 ] as const
-/** The maximum number of pages per read, for both faces. */
+/** The maximum number of pages per read, for the adapter and for the legacy interface. */
 export const MAX_PAGES = 60
 
 /** Opens a client of the server at `url`. */
@@ -63,7 +63,7 @@ export function openFace(url: string): Face {
   return {
     readAll: async (read) => {
       const pages: Reply[] = []
-      // HEAD must equal GET without a body, so the answers to GET are compared.
+      // The answer to HEAD must equal the answer to GET without its body, so the answers to GET are compared.
       if (read.method === 'HEAD') {
         const [head, get] = [await ask('HEAD', targetOf(read), read), await ask('GET', targetOf(read), read)]
         const isSame =

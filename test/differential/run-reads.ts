@@ -16,7 +16,7 @@ export interface ReadsOptions {
   readonly shrink?: number
 }
 
-/** A read that the two faces answer differently, with the difference that remains after the exceptions. */
+/** A read that the adapter answers differently from the legacy interface, with the difference that remains after the exceptions. */
 export interface Difference extends Pair {
   /** The index of the generated read, from 0. */
   readonly index: number
@@ -31,14 +31,16 @@ export interface ReadsReport {
   readonly different: number
   /** The number of generated reads that needed each exception, by its name. */
   readonly exceptions: Readonly<Record<string, number>>
-  /** The exceptions whose example no longer shows them. */
+  /** The exceptions whose example no longer shows the exception. */
   readonly stale: readonly string[]
-  /** The number of answers of the legacy face, by kind. */
+  /** The number of answers of the legacy interface, by kind. */
   readonly answers: Readonly<Record<string, number>>
   readonly differences: readonly Difference[]
 }
 
-/** Sends generated reads to the sandbox's legacy face and to the adapter in front of its V3 face, and compares the answers. */
+/**
+ * Sends generated reads to the legacy interface of the sandbox and to the adapter in front of its V3 interface, and compares the answers.
+ */
 export async function runReads({ reads, seed, school, shrink = 5 }: ReadsOptions): Promise<ReadsReport> {
   const faces = await startFaces(school)
   const count = { equal: 0, excepted: 0, different: 0 }
@@ -81,7 +83,7 @@ async function findStale({ ask, samples }: Faces): Promise<string[]> {
   return stale
 }
 
-/** Shrinks a generated read while the faces still differ. */
+/** Shrinks a generated read while the answers still differ. */
 async function smallest(faces: Faces, generated: Reads, seed: number, index: number): Promise<Read> {
   let found: Read | undefined
   const property = fc.asyncProperty(generated, async (read) => {

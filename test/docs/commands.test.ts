@@ -39,7 +39,7 @@ test('the commands of the README use each port only once, so that all of them ca
   const taken = (await commandsIn('README.md')).flatMap((command) =>
     [...command.matchAll(/--(?:sandbox-|v2-)?port (\d+)/g)].map(([, port]) => Number(port)),
   )
-  // The first two are the ports of npm start, which runs all the time.
+  // The ports 8080 and 4010 belong to npm start, which runs at the same time.
   const all = [8080, 4010, ...taken]
   expect(taken.length).toBeGreaterThan(3)
   expect(all).toEqual([...new Set(all)])

@@ -9,7 +9,7 @@ import { configurationPage, makeConfigurationPage } from './write-configuration.
 
 const page = await readFile(configurationPage, 'utf8')
 
-test('docs/configuration.md is what npm run docs generates from the schema', async () => {
+test('docs/configuration.md has the text that npm run docs generates from the schema', async () => {
   expect(page).toBe(await makeConfigurationPage())
 })
 

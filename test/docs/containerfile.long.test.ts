@@ -34,7 +34,7 @@ async function build(context: string, folder: string) {
     switch (name) {
       case 'FROM': {
         const PATH = [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter)
-        // npm reaches its registry by the settings of this machine.
+        // npm needs the settings of this machine in order to reach its registry.
         const env = { ...process.env, PATH }
         stage = { folder: join(folder, String(stages.size)), env, workdir: '/' }
         stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? 'last', stage)
@@ -62,7 +62,7 @@ async function build(context: string, folder: string) {
         break
       }
       case 'RUN': {
-        // System folders are replaced by those of the stage. This machine has no user `node`.
+        // Folders of the stage replace system folders. This machine has no user `node`.
         const own = rest.replaceAll(' /var/', ` ${stage.folder}/var/`).replace(/ && chown node:node \S+/, '')
         await run('sh', ['-c', own], { cwd: stage.folder + stage.workdir, env: stage.env })
         break

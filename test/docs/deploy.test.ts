@@ -17,7 +17,7 @@ const read = (name: string): Promise<string> => readFile(`${root}deploy/${name}`
 
 const defaults = parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
 
-/** Returns the longest time of a stop in seconds: every batch ends, then clients read their replies. */
+/** Returns the longest time that a stop takes in seconds: all batches end, and then clients read their replies. */
 function stopSeconds({ listen, partners }: Config): number {
   return (Math.max(...partners.map(({ v3 }) => v3.budgetMs)) + listen.drainMs) / 1_000
 }
@@ -27,7 +27,7 @@ function at(value: unknown, ...path: (string | number)[]): unknown {
   return path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value)
 }
 
-test('kubernetes.yaml gives an instance enough time to drain, and probes whether it is ready', async () => {
+test('kubernetes.yaml gives an instance enough time to drain, and probes whether the instance is ready', async () => {
   const documents = parseAllDocuments(await read('kubernetes.yaml'))
   expect(documents.flatMap(({ errors }) => errors)).toEqual([])
   const parts = new Map(documents.map((document) => [document.get('kind'), document.toJS() as unknown]))
@@ -54,7 +54,7 @@ test('kubernetes.yaml gives an instance enough time to drain, and probes whether
   expect(config.upstreams.v2?.baseUrl).toBeDefined()
   expect(config.partners.map(({ stage }) => stage)).toEqual(['legacy'])
   expect(warningsOf(config, 1, '2026-11-24')).toEqual([])
-  // An instance may write into this folder only. The folder outlives the process of the instance.
+  // This folder is the only folder in which an instance may write. The folder outlives the process of the instance.
   const volume = at(pod, 'volumes', 1)
   const mount = at(container, 'volumeMounts', 1)
   expect(at(container, 'securityContext', 'readOnlyRootFilesystem')).toBe(true)
@@ -72,7 +72,7 @@ test('kubernetes.yaml gives an instance enough time to drain, and probes whether
   expect(at(parts.get('PodDisruptionBudget'), 'spec', 'minAvailable')).toBeLessThan(replicas)
 })
 
-test('markbridge.service gives an instance enough time to drain, and starts it with a valid command line', async () => {
+test('markbridge.service gives an instance enough time to drain, and starts the instance with a valid command line', async () => {
   const unit = await read('markbridge.service')
   const entries = [...unit.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']): [string, string] => [
     name,
@@ -123,7 +123,7 @@ test('the Containerfile copies only existing files, contains no secret and runs 
   for (const option of command.filter((word) => word.startsWith('--'))) expect(stdout).toContain(option)
 })
 
-test('the documents, the unit and the image require the same version of Node.js', async () => {
+test('the documents, markbridge.service and the Containerfile require the same version of Node.js', async () => {
   const { engines } = JSON.parse(await readFile(`${root}package.json`, 'utf8')) as {
     engines: { node: string }
   }
@@ -161,7 +161,7 @@ test.each([
     forbidden: /retry-on (?!conn-failure$)/m,
   },
 ])(
-  '$file waits longer than a batch may take, and never resends a batch',
+  'deploy/$file waits longer than a batch may take, and never resends a batch',
   async ({ file, wait, idle, forbidden }) => {
     const text = await read(file)
     expect(secondsOf(text, wait) * 1_000).toBeGreaterThan(defaults.partners[0]?.v3.budgetMs ?? Infinity)
@@ -183,7 +183,7 @@ async function operationalPattern(file: string, line: RegExp): Promise<RegExp> {
 /** Returns the path that nginx compares: decoded, with merged slashes and resolved dot segments. */
 const nginxPath = (path: string): string =>
   new URL(decodeURIComponent(path).replace(/\/+/g, '/'), 'http://x').pathname
-/** Returns the path that HAProxy compares, after url_dec and lower. */
+/** Returns the path that HAProxy compares, which is decoded and in lower case. */
 const haproxyPath = (path: string): string => decodeURIComponent(path).toLowerCase()
 
 const operational = ['/metrics', '/METRICS', '/metrics/', '/%6detrics', '//metrics', '/./metrics', '/Healthz', '/healthz;x', '/readyz/', '/READY%5a', '/%2e/readyz', '/metrics%20', '/metrics.'] // prettier-ignore
@@ -195,8 +195,11 @@ test.each([
     line: /return status 404 if \{ path,url_dec,lower -m reg (\S+) \}/,
     seen: haproxyPath,
   },
-])('$file hides the operational paths from clients in every spelling', async ({ file, line, seen }) => {
-  const pattern = await operationalPattern(file, line)
-  expect(operational.filter((path) => !pattern.test(seen(path)))).toEqual([])
-  expect(others.filter((path) => pattern.test(seen(path)))).toEqual([])
-})
+])(
+  'deploy/$file hides the operational paths from clients in every spelling',
+  async ({ file, line, seen }) => {
+    const pattern = await operationalPattern(file, line)
+    expect(operational.filter((path) => !pattern.test(seen(path)))).toEqual([])
+    expect(others.filter((path) => pattern.test(seen(path)))).toEqual([])
+  },
+)

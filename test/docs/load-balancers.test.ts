@@ -29,12 +29,12 @@ function spellingsOf(word: string): string[] {
   const upper = word.toUpperCase()
   const paths = [
     `/${word}`, `/${upper}`, `/${upper.slice(0, 1)}${word.slice(1)}`, `/${word}/`, `/${upper}/`, `//${word}`, `///${word}`, `/${word}//`, `//${upper}//`,
-    // Escapes in several layers, and look-alike characters.
+    // These spellings have escapes in several layers, and look-alike characters.
     `/${first}`, `/${escaped}`, `/${escaped.toUpperCase()}`, `/${escapeAll(upper)}/`, `/${escaped.replaceAll('%', '%25')}`, `/${first.replace('%', '%2525')}`, `/%2f${word}`, `/%2F${upper}`, `/%5c${word}`, `\\${word}`, `/\\${word}`,
     `/%ef%bd%8d${word.slice(1)}`, `/${word}%e2%80%8b`,
-    // Dot segments.
+    // These spellings have dot segments.
     `/./${word}`, `/.//${word}`, `/%2e/${word}`, `/x/../${word}`, `/x/%2e%2e/${word}`, `/x/.%2E/${upper}`, `/x/..%2f${word}`, `/x%2f..%2f${word}`, `/../${word}`, `/x/%252e%252e/${word}`, `/${word}/.`, `/${word}/./`, `/${word}/x/..`, `/${word}/%2e`, `/V3/../${upper}`, `/x/..\\${word}`,
-    // Parameters, blanks, dots and characters that end a path.
+    // These spellings have parameters, blanks, dots and characters that end a path.
     `/..;x/${word}`, `/x/..;/${word}`, `/x/..;a=b/${upper}`, `/;/${word}`, `/.;/${word}`, `/${word};`, `/${word};x`, `/${word};x/`, `/${word}%3bx`, `/${word}%20`, `/%20${word}`, `/x/..%20/${word}`, `/${word}%09`, `/${word}.`, `/${word}%2e`, `/${word}%00`, `/${word}%00.json`, `/${word}%0a`, `/${word}%0d%0a`,
     `/${word}?`, `/${word}?x=1`, `/${upper}?/V3/x`, `/${word}#`, `/${word}#/V3/x`, `/${word}%23`, `/${word}%3f`, `/${word}%3fx`, `/${word}&x`, `/${word},x`, `/${word}:8080`, `/${word}$`, `/${word}*`, `/${word}~`,
   ] // prettier-ignore
@@ -106,7 +106,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(upstream.seen.map(({ url }) => url)).toEqual(overrides.map(() => '/V3/x'))
   })
 
-  test('refuses operational paths itself, and forwards paths that only look similar', async () => {
+  test('refuses operational paths, and forwards paths that only look similar', async () => {
     const upstream = await startUpstream(replyWith(200, 'reached'))
     const { port } = await startBalancer(balancer, upstream.port)
     const own = operational.flatMap((word) => [`/${word}`, `/${word.toUpperCase()}`, `/${word}/`, `//${word}`, `/./${word}`, `/${escapeAll(word)}`, `/%2e/${word}`, `/${word};x`, `/${word}.`, `/${word}%20`, `/${word}?x`]) // prettier-ignore
@@ -115,12 +115,12 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     }
     const others = ['/V3/metrics', '/metricsx', '/healthzone/V2/Attendance/$batch', '/readyz-school/V3/LearnerIdentifiers'] // prettier-ignore
     for (const path of others) expect(await rawReply(port, `GET ${path}`)).toContain('reached')
-    // HAProxy asks /readyz for itself.
+    // HAProxy requests /readyz for its own health checks.
     const seen = upstream.seen.filter(({ headers }) => headers.host === 'adapter.test')
     expect(seen.map(({ url }) => url)).toEqual(others)
   })
 
-  test('logs requests and failures without query, id or header', async () => {
+  test('logs requests and failures without queries, ids and headers', async () => {
     const upstream = await startUpstream(replyWith(200, 'reached'))
     const { port, logged } = await startBalancer(balancer, upstream.port)
     const secret = '4d2f9a61-0c1e-4f0b-9d53-7f3a51b6c0de'
@@ -133,7 +133,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
       `/V3/LearnerIdentifiers%2528${secret}%2529`,
       `http://markbridge.example/V2/x?Learner=${secret}`,
       `/metrics?${secret}`,
-      // HAProxy refuses this request before it knows the path.
+      // HAProxy refuses this request before it has read the path.
       `/V2/x?${secret} HTTP/9.9 GET /`,
     ]
     for (const target of targets) await ask(target)
@@ -200,7 +200,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(parts.map(({ status }) => status)).toEqual(records.map(() => 201))
     expect(upstream.seen).toHaveLength(records.length)
 
-    // The reply comes from the adapter, which did not create this link.
+    // The adapter refuses this link, because the adapter did not create the link.
     const link = `/V2/Attendance/AttendanceRecords?$skiptoken=${'x'.repeat(50_000)}`
     const read = await pool.request({ method: 'GET', path: link, headers: clientHeaders })
     expect([read.statusCode, await read.body.text()]).toEqual([400, expect.stringContaining('ADP_')])

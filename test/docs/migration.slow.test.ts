@@ -97,7 +97,10 @@ const commands = blocks('console')
     return { env, args: words.slice(at + 1), output: settled(output.join('\n')) }
   })
 
-/** Removes what differs in every run: the instances waited for, times, the user of the system, the width of columns. */
+/**
+ * Removes the parts of an output that differ in every run: instances that the command waits for, times, the system user, and the width of
+ * columns.
+ */
 function settled(output: string): string {
   return (
     output
@@ -114,7 +117,7 @@ function settled(output: string): string {
   )
 }
 
-/** Writes an example file with a journal of its own, and runs an adapter with it. */
+/** Writes an example file with its own journal, and runs an adapter with this file. */
 async function prepare(example: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -137,8 +140,8 @@ async function prepare(example: object): Promise<string> {
 const isEarly = (output: string): boolean => output.includes('rollout.resendWindowMs')
 
 /**
- * Returns true if a later run of the same command may print the output on the page, because its window is over or the adapter has read the
- * change.
+ * Returns true if a later run of the same command may print the output on the page, because the resend window is over or the adapter has
+ * read the change.
  */
 const mayChange = (shown: Shown, output: string): boolean =>
   isEarly(output) ? !isEarly(shown.output) : output.includes('have not acknowledged')

@@ -54,7 +54,7 @@ describe('the alert rules and the dashboard', () => {
     expect(named.filter((name) => !shown.has(name))).toEqual([])
   })
 
-  it('select by labels that these metrics have', async () => {
+  it('select metrics only by labels that the metrics have', async () => {
     const labels = await documentedLabels()
     const selections = (await expressions()).flatMap((one) => [
       ...one.matchAll(/(markbridge_\w+)\{([^}]*)\}/g),
@@ -66,7 +66,7 @@ describe('the alert rules and the dashboard', () => {
     }
   })
 
-  it('group by labels that these metrics have', async () => {
+  it('group metrics only by labels that the metrics have', async () => {
     const labels = await documentedLabels()
     for (const expression of await expressions()) {
       const names = [...expression.matchAll(/\bmarkbridge_\w+/g)].map(([name]) => toMetric(name))
@@ -88,7 +88,7 @@ describe('the alert rules and the dashboard', () => {
     )
   })
 
-  it('pass the checks of promtool, as do the metrics', async ({ skip }) => {
+  it('pass the checks of promtool, together with the metrics of an adapter', async ({ skip }) => {
     if (spawnSync('promtool', ['--version']).error !== undefined) {
       console.warn(
         'SKIPPED: promtool checks deploy/alerts.yaml and /metrics (Debian: apt-get install prometheus).',

@@ -20,7 +20,7 @@ const pages = ['operations', 'metrics', 'limits', 'fault-runs'].map((name) =>
 )
 const operations = (await Promise.all(pages)).join('\n')
 
-/** The texts between backticks, in paragraphs and tables. */
+/** The texts between backticks in paragraphs and tables. */
 const quoted = [...operations.replaceAll(/^```[^]*?^```$/gm, '').matchAll(/`([^`\n]+)`/g)].map(
   ([, text = '']) => text,
 )

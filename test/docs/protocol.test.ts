@@ -35,7 +35,7 @@ test('every row of docs/protocol.md names a fixture or a test', () => {
   const rows = [...protocol.matchAll(/^\| ([FA]\d+) \|(.*)$/gm)]
   const numbered = (letter: string): string[] =>
     rows.flatMap(([, row = '']) => (row.startsWith(letter) ? [row] : []))
-  // The numbers of the rows have no gap.
+  // The rows are numbered without a gap.
   for (const letter of ['F', 'A'])
     expect(numbered(letter)).toEqual(numbered(letter).map((_, index) => `${letter}${index + 1}`))
   for (const [, row = '', rest = ''] of rows) {

@@ -40,8 +40,9 @@ async function loseReply({ adapter, root }: Service): Promise<string> {
 }
 
 /**
- * Starts a service that refuses batches in this order and then accepts them. A refusal with status 200 is in the part of the record. A code
- * that begins with `<` is the page of another server. `seen` returns the type and the body of each request.
+ * Starts a service that refuses the first batches with these refusals, one for each batch, and accepts later batches. A refusal with status
+ * 200 is in the part of the record. A code that begins with `<` is the page of another server. `seen` returns the type and the body of each
+ * request.
  */
 async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
   const replyOf = (part: string) =>
@@ -64,7 +65,7 @@ async function startRefusing(refusals: readonly (readonly [status: number, code:
   }
 }
 
-/** Runs the rows of one test concurrently, because each starts a program of its own. */
+/** Runs the rows of one test concurrently, because each row starts its own program. */
 const each = <Row, Result>(rows: readonly Row[], act: (row: Row) => Promise<Result>): Promise<Result[]> =>
   Promise.all(rows.map(act))
 
@@ -89,7 +90,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits with status 1 if the whole request is refused and with 0 if every record is written, and ignores blank lines', async () => {
+  test('exits with status 1 if the whole request is refused and with status 0 if every record is written, and ignores blank lines', async () => {
     const service = await startService()
     const settings = settingsOf(service.root)
     const refused = await run({ ...settings, V2_TOKEN: 'nobody' }, await fileOfMarks(service.register))
@@ -142,7 +143,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('limits its resends, never resends a batch that V2 may write again or has refused, and prints the last reply', async () => {
+  test('limits its resends, does not resend a batch that V2 may write again or has refused, and prints the last reply', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],

@@ -10,7 +10,7 @@ import { afterAll, beforeAll } from 'vitest'
 
 type Command = readonly [program: string, ...args: string[]]
 
-/** A V2 client in `docs/recipes`, with the HTTP and multipart libraries of its language. */
+/** A V2 client in `docs/recipes` that uses the HTTP and multipart libraries of its language. */
 export interface Recipe {
   /** A file in `docs/recipes`. */
   readonly name: string
@@ -55,7 +55,7 @@ export const recipes: readonly Recipe[] = [
     packages: 'default-jdk-headless libjakarta-mail-java libjakarta-activation-java',
     probe: ['sh', '-c', `javac -version && ls ${jars.replace(':', ' ')}`],
     compile: (source, folder) => ['javac', '-cp', jars, '-d', folder, source],
-    // The recipe runs for a second, and the better of the two compilers would take longer than that.
+    // The recipe runs for a second, and the optimising compiler would take longer than that.
     start: (_source, folder) => ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', `${jars}:${folder}`, 'PostRegister'], // prettier-ignore
   },
   {
@@ -119,7 +119,7 @@ export function useRecipe(
   afterAll(() => rm(folder, { recursive: true }))
   return (settings, ...args) => {
     const [program, ...own] = start(source, folder)
-    // Settings of the machine, such as a proxy, must not affect a service on this machine.
+    // Settings of the machine, such as a proxy, must not affect calls to a service on this machine.
     const env = { PATH: process.env['PATH'], HOME: folder, LANG: 'C.UTF-8', V2_PAUSE: '0', ...settings }
     const child = spawn(program, [...own, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const out: Buffer[] = []

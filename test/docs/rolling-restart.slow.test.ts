@@ -25,7 +25,7 @@ const CLIENTS = 8
 
 describe.each([nginx, haproxy])('a rolling restart behind deploy/$file', (balancer) => {
   test.skipIf(missingBalancer(balancer) !== undefined)(
-    'answers every batch with 200 if each instance leaves the rotation before it stops',
+    'answers every batch with 200 if the load balancer removes each instance before the instance stops',
     async () => {
       const v3 = await startUpstream(echoRecord)
       const ports = [await freePort(), await freePort(), await freePort()]
@@ -33,7 +33,7 @@ describe.each([nginx, haproxy])('a rolling restart behind deploy/$file', (balanc
         ports.map(async (port) => ({ port, process: await startInstance(v3.url, port) })),
       )
       const { port, rotate } = await startBalancer(balancer, ...ports)
-      // Clients do not reuse connections, because nginx closes them when it reads its file again.
+      // Clients do not reuse connections, because nginx closes connections when it reloads its file.
       const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CLIENTS, pipelining: 0 })
       onTestFinished(() => pool.destroy())
       const counts = new Map<number, number>()

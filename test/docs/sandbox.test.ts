@@ -41,12 +41,12 @@ test('every curl line in docs/sandbox.md works unchanged', async () => {
   }
 })
 
-test('the table of options lists exactly the options of the sandbox', () => {
+test('the table of options in docs/sandbox.md lists exactly the options of the sandbox', () => {
   const listed = rows('option').flatMap(([cell]) => names(cell))
   expect(listed.sort()).toEqual(Object.keys(sandboxFileSchema.shape).sort())
 })
 
-test('the example configuration file is valid', async () => {
+test('the example configuration file in docs/sandbox.md is valid', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const [example = ''] = blocks('yaml')
@@ -59,7 +59,7 @@ test('the example configuration file is valid', async () => {
   expect(options).toMatchObject({ keys: ['partner-key'], clients: [{ secret: 'own-secret' }] })
 })
 
-test('the example with two gateways is a valid configuration', async () => {
+test('the example with two gateways in docs/sandbox.md is a valid configuration', async () => {
   const [example = ''] = blocks('yaml v2')
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -68,7 +68,7 @@ test('the example with two gateways is a valid configuration', async () => {
   expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], callsPerSecond: 50 } })
 })
 
-test('the class has the numbers of learners and marks in the table', async () => {
+test('the class of the sandbox has the numbers of learners and marks that docs/sandbox.md states', async () => {
   const { json } = await startSandbox({ now: '2026-08-31T10:00:00Z' })
   const [, onRoll = '', left = '', start = '', marks = ''] = rows('scale')[0] ?? []
   const learners = valuesOf((await json('GET', '/V3/LearnerIdentifiers')).body)
@@ -79,7 +79,7 @@ test('the class has the numbers of learners and marks in the table', async () =>
     start,
   ])
   expect(marks).toContain('11,500')
-  // The marks of a completed school year.
+  // The number of marks of a completed school year.
   const path = '/V2/Attendance/AttendanceRecords/$count?$filter='
   let total = 0
   for (const { ExternalID } of learners) {
@@ -90,7 +90,7 @@ test('the class has the numbers of learners and marks in the table', async () =>
 })
 
 test.each(rows('session without a mark').map(([why = '', code]) => [why, names(code)[0]]))(
-  'an unmarked session (%s) has the code %s',
+  'an unmarked session of the sandbox (%s) has the code %s, as docs/sandbox.md states',
   async (why, code) => {
     const { json } = await startSandbox()
     const day = {
@@ -117,7 +117,7 @@ test.each(rows('session without a mark').map(([why = '', code]) => [why, names(c
   },
 )
 
-test('the lookups have exactly the types that the page lists, by set and by type', async () => {
+test('the lookups of the sandbox have exactly the types that docs/sandbox.md lists', async () => {
   const { json } = await startSandbox()
   const [, sentence = ''] = /^(LookupTypes: [^]*?)\. [A-Z]/m.exec(text) ?? []
   for (const part of sentence.split(';')) {
@@ -132,7 +132,7 @@ test('the lookups have exactly the types that the page lists, by set and by type
   }
 })
 
-test('reads without a range of dates are refused in the cases that the page names', async () => {
+test('the sandbox refuses reads without a range of dates in the cases that docs/sandbox.md names', async () => {
   const { json } = await startSandbox()
   const one = `Attendee/ExternalID eq ${fixed.learner}`
   const other = `Attendee/ExternalID eq ${fixed.otherLearner}`

@@ -9,7 +9,7 @@ export const configurationPage = fileURLToPath(new URL('../../docs/configuration
 /** The text before the tables stays unchanged. */
 const START = '<!-- Made by `npm run docs`. -->\n'
 
-/** Returns the text of the page with the tables of the present schema. */
+/** Returns the text of the page with the tables of the current schema. */
 export async function makeConfigurationPage(): Promise<string> {
   const [introduction = ''] = (await readFile(configurationPage, 'utf8')).split(START)
   const sections = Object.entries(createConfigJsonSchema().properties ?? {}).map(([name, node]) =>

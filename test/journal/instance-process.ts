@@ -7,7 +7,10 @@ import { createInterface } from 'node:readline'
 import { openJournal } from '../../src/journal/index.ts'
 import { batchOf, confirmed } from './batches.ts'
 
-/** A step for the process. `hammer` begins and settles batches until the process is killed, and prints the number of each batch that is durable. */
+/**
+ * A step for the process. `hammer` begins and settles batches until the process is killed, and prints the number of each batch that is
+ * durable.
+ */
 export type Step =
   | { readonly do: 'begin'; readonly keys: readonly string[] }
   | { readonly do: 'settle'; readonly batch: number; readonly positions: readonly number[] }

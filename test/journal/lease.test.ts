@@ -186,7 +186,7 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('is not replaced if the database lost it together with commits: the journal reports damage', async () => {
+  it('leads to a damage report if the database lost the lease together with commits', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -308,7 +308,7 @@ describe('isGone', () => {
       { ...own, boot: 'other', pid: 2 ** 30 },
       false,
     ],
-  ])('returns the right answer for a process that %s', (_what, process, gone) => {
+  ])('returns %3$s for a process that %1$s', (_what, process, gone) => {
     expect(isGone(process, own)).toBe(gone)
   })
 
@@ -318,7 +318,7 @@ describe('isGone', () => {
     ['a zombie still has', { alive: true, started: '' }, true],
     ['another process has', { alive: true, started: '8' }, true],
     ['the process itself still has', { alive: true, started: '7' }, false],
-  ])('returns the right answer for a process whose id %s', (_who, sight, gone) => {
+  ])('returns %3$s for a process whose id %1$s', (_who, sight, gone) => {
     expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })
 })

@@ -24,7 +24,7 @@ test('the bill of materials lists the dependencies, including an indirect one, a
   expect(listed).toEqual(expect.arrayContaining(Object.keys(own.dependencies)))
   // Both pg and @types/pg need this package.
   expect(listed).toContain('pg-protocol')
-  // prom-client needs the first of these packages.
+  // prom-client needs @opentelemetry/api, which is therefore in both lists.
   const development = Object.keys(own.devDependencies).filter((name) => name !== '@opentelemetry/api')
   expect(listed.filter((name) => development.includes(name))).toEqual([])
 })

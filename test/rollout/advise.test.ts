@@ -228,7 +228,7 @@ describe('advise with comparison', () => {
     ['an attendance code whose records V2 always refused', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
     ['damaged evidence', { damaged: true }, ['not yet', has('damaged')]],
     ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learners and days differ'), has('1500 count'), has('--restart-evidence')]],
-  ])('returns the right verdict and sentences for %s', (_, given, expected) => {
+  ])('returns the verdict with the unmet conditions for %s', (_, given, expected) => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
 

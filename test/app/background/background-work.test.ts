@@ -22,7 +22,7 @@ import { createManualClock } from '../../support/manual-clock.ts'
 
 interface FakeThread {
   readonly main: MainCalls
-  /** The names and arguments of the calls that the thread received. */
+  /** The names and arguments of the calls that the thread has received. */
   readonly got: (readonly unknown[])[]
   /** Answers the calls of one name, the first call first. */
   readonly answer: (name: string, count?: number, result?: unknown) => Promise<void>
@@ -79,7 +79,7 @@ function run(isBroken = false) {
   const threads: FakeThread[] = []
   const errors: string[] = []
   const compared: ComparedExchange[] = []
-  /** The evidence that was added or missed. */
+  /** The exchanges that were added to the evidence or counted as missed. */
   const kept: string[] = []
   let onCompared: OnCompared = (exchange) => void compared.push(exchange)
   const background = createBackgroundWork({
@@ -158,7 +158,7 @@ function run(isBroken = false) {
   }
 }
 
-describe('comparison in a thread', () => {
+describe('comparison in a background thread', () => {
   it('starts no thread before the first exchange is offered', () => {
     const { comparison, threads, read } = run()
     expect(threads).toHaveLength(0)
@@ -193,12 +193,12 @@ describe('comparison in a thread', () => {
     await clock.pass(10_000)
     comparison.offer(read())
     expect(threads).toHaveLength(2)
-    // One exchange is the second of the first thread, the other arrived without a thread.
+    // The first missed exchange is the second exchange of the failed thread. The other arrived while there was no thread.
     expect(kept).toEqual(['added answers', 'missed answers', 'missed answers'])
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts a skipped check as missed, and stores the learned counts', async () => {
+  it('counts a skipped check as missed, and stores the counts for compare learn', async () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
@@ -212,7 +212,7 @@ describe('comparison in a thread', () => {
     expect(kept).toEqual(['added answers', 'added counts', 'missed answers'])
   })
 
-  it('doubles the pause each time if threads end immediately', async () => {
+  it('doubles the pause before the next thread each time a thread ends immediately', async () => {
     const { comparison, clock, threads, read } = run()
     for (const waitMs of [10_000, 20_000, 40_000]) {
       comparison.offer(read())
@@ -282,7 +282,7 @@ describe('comparison in a thread', () => {
     expect(body.deref()).toBeUndefined()
   })
 
-  it('drops keys of writes if the thread is too busy to register them', async () => {
+  it('drops the keys of writes if the thread is too busy to register the keys', async () => {
     const { comparison, threads, read, partner } = run()
     const keys = Array.from({ length: 20_000 }, (_, index) => `key ${index}`)
     const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.onWrite(partner, stage, () => keys)
@@ -298,7 +298,7 @@ describe('comparison in a thread', () => {
     expect(posted()).toBe(3)
   })
 
-  it('stops calling a side after a 429, even from the next thread', async () => {
+  it('makes no call to a service for five minutes after its 429, even from the next thread', async () => {
     const { comparison, clock, threads, read, partner } = run()
     const client = { ...read().client, partner: 'acme' }
     comparison.offer(read())

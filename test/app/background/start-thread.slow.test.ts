@@ -50,7 +50,7 @@ const noCalls: MainCalls = {
   note: () => undefined,
 }
 
-/** Returns the nice values of this process's threads. */
+/** Returns the nice values of the threads of this process. */
 const niceValues = (): readonly number[] =>
   readdirSync('/proc/self/task').map((id) => {
     const fields = readFileSync(`/proc/self/task/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')
@@ -58,7 +58,7 @@ const niceValues = (): readonly number[] =>
   })
 
 describe('the thread of background work', () => {
-  it('accepts a partner with every possible setting, answers, and ends', async () => {
+  it('accepts a partner with every possible setting, answers calls, and ends when it is closed', async () => {
     const ends: unknown[] = []
     const thread = startBackground(startOf(), noCalls, (cause) => ends.push(cause))
     await thread.call('wrote', 'acme', ['key', undefined])
@@ -68,7 +68,7 @@ describe('the thread of background work', () => {
   })
 
   it.runIf(process.platform === 'linux')(
-    'leaves the processor to the threads that serve clients',
+    'has a lower priority than the threads that serve clients',
     async () => {
       const thread = startBackground(startOf(), noCalls, () => undefined)
       onTestFinished(async () => {
@@ -79,7 +79,7 @@ describe('the thread of background work', () => {
     },
   )
 
-  it('reports the error that ended the thread, and rejects calls that the thread did not answer', async () => {
+  it('reports the error that ended it, and rejects the calls that it did not answer', async () => {
     const ended = Promise.withResolvers<unknown>()
     const thread = startBackground(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })

@@ -283,7 +283,7 @@ describe('the evidence of live comparison', () => {
     await expect.poll(() => kept.length).toBe(4)
     await live.stop()
     expect(failures).toHaveLength(1)
-    // One of six exchanges was compared, with half of its records.
+    // One exchange of six was compared, and half of its records.
     expect(await figures()).toMatchObject({ sampled: 6, comparedShare: 1 / 12, pairs: 1 })
   })
 

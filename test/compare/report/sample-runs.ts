@@ -42,7 +42,7 @@ function schoolDays(count: number): readonly string[] {
   return days
 }
 
-/** Divides verdicts into two groups: the first name gets `percent` of them, the second the rest. */
+/** Divides verdicts into two groups. The first name gets `percent` percent of the verdicts, and the second name gets the rest. */
 function split(whole: VerdictCounts, percent: number, names: readonly [string, string]): CountedGroup[] {
   const share = (of: number, part: number): number =>
     part === 0 ? Math.floor((of * percent) / 100) : of - Math.floor((of * percent) / 100)

@@ -14,7 +14,10 @@ import { DAY_MS } from '../../../src/compare/run/windows.ts'
 import { readEnvironment } from '../../../src/config/index.ts'
 import type { CompareFaces } from './run-campaign.ts'
 
-/** Compares both interfaces in this process as `markbridge compare run --v2 … --v3 …` does, and resumes an interrupted run as `--resume` does. */
+/**
+ * Compares both interfaces in this process as `markbridge compare run --v2 … --v3 …` does, and resumes an interrupted run as `--resume`
+ * does.
+ */
 export const compareFaces: CompareFaces = async ({ v2Url, v3Url }, run, learners) => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-truth-'))
   const target = await resolveSides({ v2: new URL(v2Url), v3: new URL(v3Url) }, readEnvironment())

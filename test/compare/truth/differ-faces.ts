@@ -99,7 +99,7 @@ export function differenceOf(
   return kind === 'order' && !isFirst ? undefined : { mark, face, kind, fields: [] }
 }
 
-/** Draws `count` of the marks, at most one per learner and day. The kinds take turns; a kind without a fitting mark is skipped. */
+/** Draws `count` of the marks, at most one mark per learner and day. The kinds take turns, and a kind without a fitting mark is skipped. */
 export function drawDifferences(
   marks: readonly FlatMark[],
   { face, seed, count, kinds }: { face: ListedDifference['face']; seed: number; count: number; kinds: readonly DrawnKind[] }, // prettier-ignore

@@ -57,8 +57,8 @@ const byFace =
     (truth.face === 'V2' ? v2 : v3)(truth)
 
 /**
- * What a comparison must find for each kind of difference. It follows docs/comparison.md and shares no code with the comparer. If a face
- * lacks a record, only the other side has it.
+ * What a comparison must find for each kind of difference. The list follows docs/comparison.md and shares no code with the comparer. If one
+ * interface lacks a record, the record must count as a record of the other side only.
  */
 export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   recordedOn: field('RecordedOn', shiftClasses),

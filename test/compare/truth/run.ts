@@ -6,11 +6,11 @@ import { defects } from './defects.ts'
 import { breakSources } from './break-sources.ts'
 
 /**
- * `npm run test:compare` makes 300 comparison runs over 100 to 50,000 records of two interfaces with up to 200 known differences. Each report is
- * checked against the list of the sandbox. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale class` uses 30 learners
- * instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong.
- * `--defect name` breaks the comparer on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process
- * and exits with status 1 if a defect was not found.
+ * `npm run test:compare` makes 300 comparison runs over 100 to 50,000 records of two interfaces with up to 200 known differences. Each
+ * report is checked against the list of the sandbox. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale class` uses
+ * 30 learners instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong. `--defect name`
+ * breaks the comparer on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process and exits with
+ * status 1 if a defect was not found.
  */
 const { values } = parseArgs({
   options: {

@@ -69,8 +69,8 @@ const numbersOf = (found: SearchResult): readonly number[] =>
   found.kind === 'batches' ? found.batches.map(({ batch }) => batch) : []
 
 /**
- * Fills the journal. Batch 1 has two confirmed records, one of them with a known mark. Batch 2 has a refused and a parked record. Batch 3 of another partner is
- * in flight. V2 served batch 4.
+ * Fills the journal. Batch 1 has two confirmed records, one of them with a known mark. Batch 2 has a refused and a parked record. Batch 3
+ * of another partner is in flight. V2 served batch 4.
  */
 async function fill(journal: Journal): Promise<void> {
   await beginNew(journal, registerOf('one', [LEARNER, OTHER]))

@@ -127,7 +127,10 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
   return {
     ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
-    /** Creates a record that waits for a retry and a record that is no longer retried, each in a batch whose client got 200. V3 is down afterwards. */
+    /**
+     * Creates a record that waits for a retry and a record that is no longer retried, each in a batch whose client got 200. V3 is down
+     * afterwards.
+     */
     leaveBehind: async (): Promise<void> => {
       await setFaults()
       await postMarks([mark({ SchoolAttendanceCode: randomUUID() })], true)

@@ -118,7 +118,7 @@ function oddOptions(expressions: Expressions, filter: fc.Arbitrary<RawOption>): 
   ) // prettier-ignore
 }
 
-/** Generates paths that lead nowhere, or that servers interpret in different ways. */
+/** Generates paths to no resource, and paths that servers interpret in different ways. */
 const oddPath = fc.constantFrom(
   ...['/V2/Attendance/AttendanceRecord', '/V2/Attendance/AttendanceRecords/x', '/V2/Attendance/AttendanceRecords()', '/V2/Attendance/AttendanceRecords(', '/V2/Attendance/AttendanceRecords)'],
   ...['/V2/Attendance/AttendanceRecords(x)', '/V2/Attendance/AttendanceRecords(1)(2)', '/V2/Attendance//AttendanceRecords', '/V2/Attendance/./AttendanceRecords', '/V2/Attendance/x/../AttendanceRecords', '/V2/Attendance/AttendanceRecords;x=1'],

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 /** The ways to write decoded text into a request target (RFC 3986 2; HTML forms for `+`). */
 const encodings: readonly ((text: string) => string)[] = [
   (text) => encodeURIComponent(text),
-  // The form that a person types, encoded only where the request line or the split of options would break.
+  // The form that a person types, encoded only where the request line or the separation of options would break.
   (text) =>
     Array.from(text, (char) => (/[!$'()*,./:;=?@\w~-]/.test(char) ? char : encodeURIComponent(char))).join(
       '',
@@ -22,7 +22,7 @@ export const encoded = (texts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
     .tuple(texts, fc.constantFrom(0, 0, 0, 1, 1, 2, 3))
     .map(([text, way]) => (encodings[way] ?? encodeURIComponent)(wellFormed(text)))
 
-/** Generates the spellings of an option name: with or without `$`, encoded or not, in any case (OData 4.01 Protocol 11.2.1). */
+/** Generates the spellings of an option name: with or without `$`, encoded or not, in upper or lower case (OData 4.01 Protocol 11.2.1). */
 export const optionName = (name: string): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 8, arbitrary: fc.constant(`$${name}`) },

@@ -62,7 +62,7 @@ function keys(id: Text): Text {
   ) // prettier-ignore
 }
 
-/** Generates reads that clients mean, most of which are answered with 200. */
+/** Generates valid reads, of which most are answered with 200. */
 export function createGoodReads(expressions: Expressions, samples: Samples): Reads {
   const read = (path: Text, options: fc.Arbitrary<readonly RawOption[]>): Reads =>
     fc.record({ method: fc.constant('GET'), path, options, headers: fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: paging }, headers) }) // prettier-ignore

@@ -43,7 +43,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
       const fromMs = samples.fromMs + Math.floor(begin / 12) * 12 * HOUR_MS
       return `AttendableEventStart ge ${formatTime(fromMs)} and AttendableEventStart ${end} ${formatTime(fromMs + length * HOUR_MS)}`
     })
-  // Ranges longer than one read may span. Most begin before the marks, so that windows end among the marks.
+  // Ranges that are longer than one read allows. Most ranges begin before the marks, so that windows end among the marks.
   const wide = fc
     .tuple(
       fc.integer({ min: -24 * 130, max: 0 }),
@@ -165,7 +165,7 @@ export function aliases({ literals, condition }: Expressions): fc.Arbitrary<RawO
   ) // prettier-ignore
 }
 
-/** Omits most values of aliases that no other option uses, since they would clutter a failure. */
+/** Omits most values of aliases that no other option uses, since such values would make a failure harder to read. */
 export function withAliases(options: readonly RawOption[], values: readonly RawOption[]): RawOption[] {
   const text = options
     .map(({ value }) => decodeURIComponent((value ?? '').replace(/%(?![0-9a-f]{2})/gi, '')))

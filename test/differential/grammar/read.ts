@@ -3,7 +3,7 @@ import type fc from 'fast-check'
 /** A query option as sent, with name and value percent-encoded. */
 export interface RawOption {
   readonly name: string
-  /** The value, or `undefined` to send no `=` either. */
+  /** The value, or `undefined` to send the name without `=`. */
   readonly value: string | undefined
 }
 

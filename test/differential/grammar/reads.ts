@@ -6,7 +6,7 @@ import { createGoodReads } from './good-reads.ts'
 import type { Reads } from './read.ts'
 import type { Samples } from './samples.ts'
 
-/** Generates all reads, about two thirds good and one third broken. */
+/** Generates reads, of which about two thirds are valid and one third is broken. */
 export function createReads(samples: Samples): Reads {
   const expressions = createExpressions(samples)
   const good = createGoodReads(expressions, samples)

@@ -15,7 +15,7 @@ export interface Samples {
   readonly toMs: number
 }
 
-/** A running sandbox whose marks hold more than the seed data. */
+/** A running sandbox with more marks than the generated school. */
 export interface SampleSchool {
   readonly sandbox: Sandbox
   readonly url: string
@@ -42,11 +42,11 @@ interface Row {
 const NO_MARK_LEARNER = 20
 /** The comment of the only mark recorded with the code for "no mark recorded" (docs/reads.md). */
 export const NO_MARK = 'nobody marked this'
-/** A condition on the day of that mark. Generated ranges begin later. */
+/** A condition on the day of the mark with `NO_MARK`. Generated ranges begin later. */
 export const noMarkDay =
   'AttendableEventStart ge 2025-09-10T00:00:00Z and AttendableEventStart lt 2025-09-11T00:00:00Z'
 
-/** Starts a sandbox with a stopped clock and posts marks to it: comments, minutes, second marks of a session. */
+/** Starts a sandbox with a stopped clock, and posts marks with comments and minutes, and second marks of a session. */
 export async function startSchool(options: SandboxOptions = {}): Promise<SampleSchool> {
   const sandbox = createSandbox({ now: '2026-06-10T10:00:00Z', onExisting: 'duplicate', ...options })
   const { url } = await sandbox.listen()
@@ -61,7 +61,7 @@ export async function startSchool(options: SandboxOptions = {}): Promise<SampleS
     from: string
     to: string
   }
-  // The code for "no mark" gets its own mark below, since the adapter omits that mark.
+  // The code for "no mark" gets its own mark below, since the adapter omits a mark with this code.
   const ids = codes.filter(({ code }) => code !== '-').map(({ id }) => id)
   const post = (record: object): Promise<unknown> =>
     json('/V2/Attendance/AttendanceRecords', { method: 'POST', body: JSON.stringify(record) })

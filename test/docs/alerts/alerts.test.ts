@@ -27,7 +27,7 @@ const rules = groups.flatMap((group) => group.rules)
 /** A series in the notation of promtool: its name with labels, and its values. */
 type Series = readonly [series: string, values: string]
 
-/** A case of one rule, scraped every minute. */
+/** A test case for one rule, whose series are scraped every minute. */
 interface Case {
   readonly alert: string
   readonly series: readonly Series[]
@@ -51,10 +51,10 @@ const cases: readonly Case[] = [
   { alert: 'MarkbridgeDown', series: [['up{job="markbridge",instance="one"}', '1x9']], at: '5m', fires: undefined },
   { alert: 'MarkbridgeJournalUnavailable', series: [[own('journal_available'), '1 0x9']], at: '5m', fires: one },
   { alert: 'MarkbridgeJournalUnavailable', series: [[own('journal_available'), '1x9']], at: '5m', fires: undefined },
-  // One record in fifty is under the limit.
+  // One failed record in fifty is below the limit.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+49x20'], [own('records_total', `${acme},outcome="unknown"`), '0+1x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="unknown"`), '0+10x20']], at: '10m', fires: { partner: 'acme' } },
-  // A refusal of a record is an answer too.
+  // A refused record counts as answered by V3.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="refused"`), '0+90x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeV3Fails', series: [[calls('none'), '0+60x20'], [calls('2xx'), '0+40x20']], at: '10m', fires: { instance: 'one' } },
   { alert: 'MarkbridgeV3Fails', series: [[calls('5xx'), '0+40x20'], [calls('2xx'), '0+60x20']], at: '10m', fires: undefined },
@@ -66,7 +66,7 @@ const cases: readonly Case[] = [
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x90']], at: '90m', fires: { partner: 'acme' } },
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x30 0x60']], at: '90m', fires: undefined },
   ]),
-  // The totals still contain records that nothing settles any longer.
+  // The totals still contain records that will never be settled.
   { alert: 'MarkbridgeRecordsStuck', series: [[states('unknown'), '30x90']], at: '90m', fires: undefined },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '0x3 2x9']], at: '5m', fires: { partner: 'acme' } },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '2x3 0x9']], at: '5m', fires: undefined },
@@ -142,7 +142,7 @@ if (isMissing)
   )
 
 describe('the alert rules', () => {
-  it('each have a test case that fires and one that does not', () => {
+  it('have for each rule a test case that fires and a test case that does not fire', () => {
     const kinds = (fires: boolean): Set<string> =>
       new Set(cases.filter((each) => (each.fires !== undefined) === fires).map(({ alert }) => alert))
     const names = new Set(rules.map(({ alert }) => alert))
@@ -150,7 +150,7 @@ describe('the alert rules', () => {
     expect(kinds(false)).toEqual(names)
   })
 
-  it.skipIf(isMissing)('fire only in the test cases that expect it', async () => {
+  it.skipIf(isMissing)('fire exactly in the test cases that expect an alert', async () => {
     const tests = cases.map(({ alert, series, at, fires }, index) => ({
       name: `${index} ${alert}`,
       interval: '1m',
@@ -160,7 +160,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   })
 
-  it.skipIf(isMissing)('fire during a recorded outage of three minutes, and neither before nor after it', async () => {
+  it.skipIf(isMissing)('fire during a recorded outage of three minutes, and not before or after the outage', async () => {
     const tests = [
       {
         interval: recorded.interval,
@@ -173,7 +173,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   }) // prettier-ignore
 
-  it.skipIf(isMissing)('still report an hour after the outage the marks that no client resent', async () => {
+  it.skipIf(isMissing)('still report, an hour after the outage, the marks that no client resent', async () => {
     const series = recorded.series.map(({ series: name, values }) => ({
       series: name,
       values: `${values} ${(/(\d+)(?:x\d+)?$/.exec(values)?.[1] ?? '0')}x400`,

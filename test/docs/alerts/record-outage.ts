@@ -7,22 +7,22 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 /*
- * Records what Prometheus would scrape while V3 is out of service for three minutes: `npm run -s build`, then
- * `node test/docs/alerts/record-outage.ts`. The built adapter serves a client in front of the sandbox, whose faults make the outage. The
- * client never sends a batch again. The series are written to outage.json beside this file; alerts.test.ts holds the rules against them.
+ * Records the series that Prometheus would scrape while V3 is out of service for three minutes: `npm run -s build`, then `node
+ * test/docs/alerts/record-outage.ts`. The built adapter serves a client in front of the sandbox, whose faults make the outage. The client
+ * never sends a batch again. The series are written to outage.json beside this file, and alerts.test.ts tests the rules with these series.
  */
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const STEP_S = 15
 const MINUTE = 60 / STEP_S
-/** Counted in steps of the recording. */
+/** The times of the outage, in steps of the recording. */
 const [OUTAGE_FROM, OUTAGE_UNTIL, END] = [2 * MINUTE, 5 * MINUTE, 11 * MINUTE]
 const BATCH_EVERY_MS = 5_000
 const RECORDS = 30
 
 const headers = { 'Ocp-Apim-Subscription-Key': 'sandbox', Authorization: 'Bearer sandbox' }
 
-/** Starts a command of the program; resolves with its address once it is ready. */
+/** Starts a command of the program, and resolves with its address once the command is ready. */
 async function start(args: readonly string[]): Promise<{ url: string; stop: () => Promise<unknown> }> {
   const child = spawn(process.execPath, [`${root}dist/cli/main.js`, ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -49,7 +49,7 @@ interface Samples {
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** The marks of an outage have events of their own, so that no later mark replaces a mark that no client resent. */
+/** The events of the marks in the outage. No other mark has these events, so that no later mark replaces a mark that no client resent. */
 function batchOf(number: number, isOutage: boolean, { learners, events, codes }: Samples): string {
   const half = events.length >> 1
   const event = events[(number % half) + (isOutage ? half : 0)]
@@ -71,7 +71,7 @@ async function namedMetrics(): Promise<ReadonlySet<string>> {
   return new Set(rules.match(/\bmarkbridge_\w+/g))
 }
 
-/** Formats values in the notation of promtool, in which a run of equal values is written once. */
+/** Formats values in the notation of promtool, which writes a run of equal values once. */
 function toNotation(values: readonly (number | undefined)[]): string {
   const runs: { value: number | undefined; times: number }[] = []
   for (const value of values) {

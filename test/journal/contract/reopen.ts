@@ -89,7 +89,7 @@ export function describeReopen({ name, test }: Subject): void {
       await journal.settle(newer, [{ ...unknown, retry: START_MS }])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
       expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // An older record is not posted over a newer one whose outcome will never be known.
+      // An older record is not posted over a newer record whose outcome will never be known.
       await journal.settle(newer, [unknown])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })

@@ -17,7 +17,7 @@ export class ScriptedStore {
   mode: 'up' | 'down' | 'hung' = 'up'
   /** The clock of the database in milliseconds. Stages begin at 0. */
   nowMs = 0
-  /** False if the trail does not continue the known one. */
+  /** False if the audit trail does not continue the trail that the caller knows. */
   isTrailContinued = true
   questions = 0
   /** The trail that the caller of the last snapshot knew. */

@@ -27,7 +27,10 @@ interface Row {
   readonly hash: string
 }
 
-/** Starts an instance with the partner acme at shadow and the partner other at legacy, with five entries in the trail. Then runs the statements. */
+/**
+ * Starts an instance with the partner acme at shadow and the partner other at legacy, with five entries in the trail. Then runs the
+ * statements.
+ */
 async function changed(url: string, ...statements: readonly string[]): Promise<Serving> {
   const one = await serve(url)
   await goForward(one, changeTo(shadow))

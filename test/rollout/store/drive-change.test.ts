@@ -33,7 +33,7 @@ describe.each(databases)('a command that drives a step forward, in %s', (_name, 
       const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
       expect(proposed).toEqual({ kind: 'needsApproval', revision: 1 })
       const approval = { partner: 'acme', revision: 1, by: 'bob', reason: 'seen' }
-      // The only instance never acknowledges the step, so the drive gets as far as waiting for it.
+      // The only instance never acknowledges the step, so the command ends while it waits for the acknowledgement.
       const approving = losesFirst(store, 'approve', when)
       expect(await driveApproved(approving, approval, { ...options, drainMs: 0 })).toMatchObject({
         kind: 'undrained',

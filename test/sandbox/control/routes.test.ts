@@ -60,14 +60,14 @@ test.each([
 const foreign = (code: string): RegExp => new RegExp(`^403 .*"code":"${code}"`)
 const callers: [who: string, headers: Record<string, string>, refused: RegExp | undefined][] = [
   ['a program', {}, undefined],
-  ['a program with a local name', { Host: 'localhost:4010' }, undefined],
-  ['a program with another local name', { Host: 'sandbox.localhost' }, undefined],
-  ['a program with an address', { Host: '[::1]:4010' }, undefined],
-  ['a typed address', { 'Sec-Fetch-Site': 'none' }, undefined],
+  ['a program that uses a local host name', { Host: 'localhost:4010' }, undefined],
+  ['a program that uses another local host name', { Host: 'sandbox.localhost' }, undefined],
+  ['a program that uses an IP address', { Host: '[::1]:4010' }, undefined],
+  ['an address that a person typed', { 'Sec-Fetch-Site': 'none' }, undefined],
   ['a page of the sandbox', { Host: 'localhost:4010', Origin: 'http://localhost:4010', 'Sec-Fetch-Site': 'same-origin' }, undefined],
-  ['a rebound name', { Host: 'evil.test:4010' }, foreign('ForeignHost')],
-  ['a rebound name, from its own page', { Host: 'evil.test', Origin: 'http://evil.test', 'Sec-Fetch-Site': 'same-origin' }, foreign('ForeignHost')],
-  ['a name that begins like a local one', { Host: 'localhost.evil.test' }, foreign('ForeignHost')],
+  ['a foreign host name (DNS rebinding)', { Host: 'evil.test:4010' }, foreign('ForeignHost')],
+  ['a page of a foreign host name (DNS rebinding)', { Host: 'evil.test', Origin: 'http://evil.test', 'Sec-Fetch-Site': 'same-origin' }, foreign('ForeignHost')],
+  ['a host name that begins like a local name', { Host: 'localhost.evil.test' }, foreign('ForeignHost')],
   ['an address of another machine', { Host: '192.0.2.1:4010' }, foreign('ForeignHost')],
   ['another site', { 'Sec-Fetch-Site': 'cross-site' }, foreign('ForeignPage')],
   ['another port of this machine', { 'Sec-Fetch-Site': 'same-site' }, foreign('ForeignPage')],
@@ -76,16 +76,19 @@ const callers: [who: string, headers: Record<string, string>, refused: RegExp | 
   ['a local page of an old browser', { Host: 'localhost:4010', Origin: 'http://localhost:3000' }, foreign('ForeignPage')],
   ['a sandboxed frame', { Origin: 'null' }, foreign('ForeignPage')],
 ] // prettier-ignore
-test.each(callers)('the sandbox accepts or rejects control calls of %s', async (_who, headers, refused) => {
-  const { client } = await cleanSandbox()
-  for (const call of [
-    client.get('/_sandbox/samples'),
-    client.get('/_SANDBOX/effects'),
-    client.post('/_sandbox/reset'),
-    client.delete('/_sandbox/faults'),
-  ]) {
-    const { status, text } = await call.set(headers)
-    if (refused === undefined) expect([200, 204]).toContain(status)
-    else expect(`${status} ${text}`).toMatch(refused)
-  }
-})
+test.each(callers)(
+  'the sandbox accepts control calls only from local programs and from its own pages: %s',
+  async (_who, headers, refused) => {
+    const { client } = await cleanSandbox()
+    for (const call of [
+      client.get('/_sandbox/samples'),
+      client.get('/_SANDBOX/effects'),
+      client.post('/_sandbox/reset'),
+      client.delete('/_sandbox/faults'),
+    ]) {
+      const { status, text } = await call.set(headers)
+      if (refused === undefined) expect([200, 204]).toContain(status)
+      else expect(`${status} ${text}`).toMatch(refused)
+    }
+  },
+)
