@@ -82,7 +82,7 @@ test.each([
   { args: ['check', '/nowhere/body.txt'], text: 'cannot be read' },
   { args: ['serve'], text: 'No configuration was found' },
   { args: ['serve', '--config', '/nowhere.yaml'], text: 'cannot be read' },
-])('wrong usage $args exits with status 2 and names the fault', async ({ args, text }) => {
+])('markbridge exits with status 2 and names the fault for the wrong usage $args', async ({ args, text }) => {
   const { status, stderr } = await runCommand(args)
   expect({ status, says: stderr.includes(text) ? text : stderr }).toEqual({ status: 2, says: text })
 })

@@ -165,7 +165,7 @@ test('journal adopt prints the damage and the consequences, and accepts the jour
   await next.close()
 })
 
-test('journal adopt keeps a usable journal, and sets an unusable one aside', async () => {
+test('journal adopt keeps a usable journal, and sets an unusable journal aside', async () => {
   const broken = join(folder, 'broken.db')
   await writeFile(broken, 'no database'.repeat(1_000))
   const { status, stdout } = await runCommand(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])

@@ -49,7 +49,7 @@ describe('the rollout section of the configuration', () => {
   })
 })
 
-describe('the stage of a partner in the configuration file', () => {
+describe('the check of partners[].stage in the configuration', () => {
   const v2 = { baseUrl: 'http://v2.test' }
   const partner = (members: object): object => ({ id: 'acme', match: { any: true }, ...members })
   const partnerFaults = (members: object, sections: object = {}): readonly string[] =>
@@ -71,7 +71,7 @@ describe('the stage of a partner in the configuration file', () => {
     expect(partnerFaults(members, sections)).toEqual(faults)
   }) // prettier-ignore
 
-  it('is refused together with two approvals if there is no journal', () => {
+  it('refuses two approvals if there is no journal', () => {
     expect(partnerFaults({}, { ...none, rollout: { approval: 'two' } })).toEqual([
       'rollout.approval: requires a journal. With journal.url: none, the stages come from this file',
     ])
@@ -87,14 +87,14 @@ describe('the stage of a partner in the configuration file', () => {
 
   const named = { canary: { header: 'X-School' } }
 
-  it('causes a warning if two approvals are required and the stage is not legacy', () => {
+  it('warns if two approvals are required and the stage is not legacy', () => {
     expect(warningsFor({ stage: 'legacy', ...named }, { approval: 'two' })).toEqual([])
     expect(warningsFor({ stage: 'v3' }, { approval: 'two' })).toEqual([
       expect.stringMatching(/^rollout\.approval is two.*begins at legacy.*: acme \(v3\)\. /),
     ])
   })
 
-  it('causes a warning if canary has no header that names the school', () => {
+  it('warns before and at canary if no header names the school', () => {
     const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header\. .*one unit per key/)]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)

@@ -34,7 +34,7 @@ const plain = (text: string, v3Id: string): string =>
     .replaceAll(/Content-Length: \d+/g, '')
     .replaceAll(/"ExternalID":"[^"]*"/g, `"ExternalID":"${v3Id}"`)
 
-test('Try it shows the reply that the adapter gives to the batch', async () => {
+test('the page "Try it" shows the reply that the adapter sends to the batch', async () => {
   const file = readFileSync('fixtures/class-register/body.txt')
   const { reply } = await tryFile(file)
   const boundary = /^--(\S+)/.exec(file.toString())?.[1] ?? ''
@@ -55,7 +55,7 @@ test('Try it shows the reply that the adapter gives to the batch', async () => {
 test.each([
   ['a batch whose ids differ gets a single 200', 'ids-differ', 200, 0],
   ['a truncated batch is refused as a whole', 'header-names-changeset-truncated', 400, 0],
-])('Try it shows that %s', async (_, fixture, status, parts) => {
+])('the page "Try it" shows that %s', async (_, fixture, status, parts) => {
   const { reply } = await tryFile(readFileSync(`fixtures/${fixture}/request.http`))
   expect([reply?.head.split(' ')[1], reply?.parts.length]).toEqual([String(status), parts])
 })

@@ -231,7 +231,7 @@ describe('a lease', () => {
 })
 
 describe('rateLimit.aloneSinceMs', () => {
-  it('is the time of the renewal before the first renewal without another instance, until a renewal finds another instance', async () => {
+  it('is the time of the first renewal that found no other instance, until a renewal finds another instance', async () => {
     const file = `${await makeFolder()}/journal.db`
     const clock = createJournalClock()
     const { journal } = await openSqlite(file, { clock, leaseMs: 9_000 })

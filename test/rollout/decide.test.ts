@@ -16,7 +16,7 @@ const sideOf = (setting: StageSetting, kind: RequestKind, unit: string) =>
   decide(setting, 'acme', { kind, unit }, () => secret)
 
 describe('decide', () => {
-  it('sends V2 requests to V2 at legacy and shadow and to V3 from v3 on, and V3 paths always to V3', () => {
+  it('sends V2 requests to V2 at legacy and shadow and to V3 from the stage v3 on, and requests for V3 paths always to V3', () => {
     for (const stage of stages) {
       if (stage === 'canary') continue
       for (const kind of requestKinds) {

@@ -169,7 +169,7 @@ describe.each([
   })
 })
 
-test('derives ages, roll states, years, groups and enrolments from the current day, even after the clock has moved', async () => {
+test('openSchool derives ages, roll states, years, groups and enrolments from the current day, even after the clock has moved', async () => {
   const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
   const read = async (path: string): Promise<Members[]> =>
     ((await json('GET', path)).body as { value: Members[] }).value
@@ -231,7 +231,7 @@ test('derives ages, roll states, years, groups and enrolments from the current d
   })
 })
 
-test('gives each ended enrolment a reason for leaving that fits its end', () => {
+test('openSchool gives each ended enrolment a reason for leaving that fits its end', () => {
   const registrations = findLearnerSet('LearnerRegistrations') ?? expect.unreachable()
   const ended = school.compose(registrations, school.today()).flatMap(({ entity }) => {
     const enrolments = entity['Enrolments'] as unknown as {
@@ -247,7 +247,7 @@ test('gives each ended enrolment a reason for leaving that fits its end', () => 
   expect(ended.filter(({ date, isEnd }) => isEnd !== (date === '08-31'))).toEqual([])
 })
 
-test('restores the original mark on reset if a client wrote a mark before the register of the session was filled in', () => {
+test('openSchool restores the original mark on reset if a client wrote a mark before the register of the session was filled in', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const session = dayNumber('2026-06-10') * 2
@@ -276,7 +276,7 @@ test('restores the original mark on reset if a client wrote a mark before the re
     )
 })
 
-test('fills in the registers and moves the pupils up a year if a database file is opened later', () => {
+test('openSchool fills in the registers and moves the pupils up a year if a database file is opened later', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const births = first.roster.entries.map(({ birthDay }) => birthDay)

@@ -13,7 +13,7 @@ describe('upperBound', () => {
     [0, 59, 0.0495097],
     [1, 100, 0.0465605],
     [10, 100, 0.1637154],
-  ])('for %i differences in %i trials equals %f', (differing, trials, bound) => {
+  ])('equals %3$s for %1$s differences in %2$s trials', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
 
@@ -39,7 +39,7 @@ describe('upperBound', () => {
     [3, 500_000, 0.95, 0.00001550723933956406],
     [2_500, 500_000, 0.95, 0.005167213728436158],
   ])(
-    'for %i differences in %i trials at a confidence of %f equals %f to seven digits',
+    'equals %4$s to seven digits for %1$s differences in %2$s trials at a confidence of %3$s',
     (differing, trials, confidence, bound) => {
       expect(Math.abs(upperBound(differing, trials, confidence) / bound - 1)).toBeLessThan(1e-7)
     },
@@ -54,7 +54,7 @@ describe('upperBound', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('is exceeded with a probability of 1 - confidence', () => {
+  it('is the share at which so few differences have the probability 1 - confidence', () => {
     // The exact probability of at most x. At the bound it is 1 - confidence.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
@@ -85,7 +85,7 @@ describe('upperBound', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('for %i differences is below %f from %i trials on', (differing, limit, trials) => {
+  ])('is below %2$s for %1$s differences from %3$s trials on', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)

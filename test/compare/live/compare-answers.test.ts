@@ -9,7 +9,7 @@ const reasonOf = (target: string, kind: Parameters<typeof toAsked>[0]['kind'] = 
   return typeof asked === 'string' ? asked : undefined
 }
 
-describe('the comparison of a read', () => {
+describe('compareAnswers', () => {
   it.each([
     ['?$filter=a&$top=2', 'unordered'],
     ['?filter=a&top=2', 'unordered'],
@@ -23,11 +23,11 @@ describe('the comparison of a read', () => {
     ['?$filter=a&$select=Learner, AttendableEvent', undefined],
     ['?$filter=a&$select=ExternalID', undefined],
     ['?$filter=a&$select=*', undefined],
-  ])('of the query %s is skipped with the reason %s, or made if the reason is undefined', (target, reason) => {
+  ])('returns for the query %s the reason %s to skip the read, or undefined if the read is compared', (target, reason) => {
     expect(reasonOf(target)).toBe(reason)
   })
 
-  it('is skipped for a read of one mark or of registrations whose $select has no key', () => {
+  it('skips a read of one mark or of registrations whose $select has no key', () => {
     expect(reasonOf('(1)?$select=Present', 'readKey')).toBe('noKey')
     expect(reasonOf('?select=Learner,AttendableEvent', 'registrations')).toBe('noKey')
     expect(reasonOf('?$select=ExternalID', 'registrations')).toBeUndefined()

@@ -153,7 +153,7 @@ it('the store of recordings leaves no partial recording after a failed write', a
   expect(await readdir(folder)).toEqual([])
 })
 
-it('the store of recordings assigns unique names and keeps drafts of others if two commands share a folder', async () => {
+it('the store of recordings assigns unique names and keeps the drafts of other commands if two commands share a folder', async () => {
   const folder = await makeFolder()
   await mkdir(join(folder, '.draft-of-another'), { recursive: true })
   const stores = await Promise.all([open(folder), open(folder)])

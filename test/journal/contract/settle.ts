@@ -93,7 +93,7 @@ export function describeSettle({ name, test }: Subject): void {
       await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     })
 
-    test('settles consecutive records together, even if some were settled before', async (journal) => {
+    test('settles consecutive records together, even if some of the records were settled before', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
       const batch = await beginNew(journal, {

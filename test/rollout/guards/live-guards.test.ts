@@ -101,7 +101,7 @@ describe('createLiveGuards', () => {
     expect(await readGuardState(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
   })
 
-  it('warns once and leaves the stage alone if the guard is set to warn', async () => {
+  it('warns once and does not change the stage if the guard is set to warn', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     const { stop, told, write } = watch(store, {}, 'warn')

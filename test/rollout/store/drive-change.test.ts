@@ -12,45 +12,48 @@ const databases = eachDatabase()
 const change = { ...changeTo(shadow), quietMs: 0 }
 const options = { drainMs: 10_000, clock: systemClock }
 
-describe.each(databases)('a command that drives a step forward, in %s', (_name, { test }) => {
-  test('ends with "gone" if another operator goes back during the step', async (url) => {
-    const one = await serve(url)
-    const store: RolloutStore = {
-      ...one.store,
-      snapshot: async () => {
-        const snapshot = await one.store.snapshot()
-        await one.store.apply(changeTo(legacy, { by: 'bob' }), 'set')
-        return snapshot
-      },
-    }
-    expect(await driveForward(store, change, options)).toEqual({ kind: 'gone' })
-  })
+describe.each(databases)(
+  'a command that takes a partner a step forward, with a journal in %s',
+  (_name, { test }) => {
+    test('ends with "gone" if another operator goes back during the step', async (url) => {
+      const one = await serve(url)
+      const store: RolloutStore = {
+        ...one.store,
+        snapshot: async () => {
+          const snapshot = await one.store.snapshot()
+          await one.store.apply(changeTo(legacy, { by: 'bob' }), 'set')
+          return snapshot
+        },
+      }
+      expect(await driveForward(store, change, options)).toEqual({ kind: 'gone' })
+    })
 
-  for (const when of ['before', 'after'] as const)
-    test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
-      const { store } = await serve(url)
-      const losing = losesFirst(store, 'propose', when)
-      const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
-      expect(proposed).toEqual({ kind: 'needsApproval', revision: 1 })
-      const approval = { partner: 'acme', revision: 1, by: 'bob', reason: 'seen' }
-      // The only instance never acknowledges the step, so the command ends while it waits for the acknowledgement.
-      const approving = losesFirst(store, 'approve', when)
-      expect(await driveApproved(approving, approval, { ...options, drainMs: 0 })).toMatchObject({
-        kind: 'undrained',
+    for (const when of ['before', 'after'] as const)
+      test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
+        const { store } = await serve(url)
+        const losing = losesFirst(store, 'propose', when)
+        const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
+        expect(proposed).toEqual({ kind: 'needsApproval', revision: 1 })
+        const approval = { partner: 'acme', revision: 1, by: 'bob', reason: 'seen' }
+        // The only instance never acknowledges the step, so the command ends while it waits for the acknowledgement.
+        const approving = losesFirst(store, 'approve', when)
+        expect(await driveApproved(approving, approval, { ...options, drainMs: 0 })).toMatchObject({
+          kind: 'undrained',
+        })
+        const trail = await store.history({ partner: 'acme' })
+        expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
       })
-      const trail = await store.history({ partner: 'acme' })
-      expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
-    })
 
-  test("does not mistake another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
-    const { store } = await serve(url)
-    const approved = { ...change, approvalForMs: 60_000 }
-    await driveForward(store, { ...approved, by: 'bob' }, options)
-    expect(await driveForward(losesFirst(store, 'propose', 'before'), approved, options)).toMatchObject({
-      kind: 'pending',
+    test("does not mistake another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
+      const { store } = await serve(url)
+      const approved = { ...change, approvalForMs: 60_000 }
+      await driveForward(store, { ...approved, by: 'bob' }, options)
+      expect(await driveForward(losesFirst(store, 'propose', 'before'), approved, options)).toMatchObject({
+        kind: 'pending',
+      })
     })
-  })
-})
+  },
+)
 
 /** Wraps a store so that the first answer of a method is lost, before or after the database has stored the change. */
 function losesFirst(

@@ -9,7 +9,7 @@ import { acknowledged, canary, changeTo, goForward, legacy, serve, shadow, soon 
 const databases = eachDatabase()
 const [, [, postgres]] = databases
 
-describe.each(databases)('the store of stages, in %s', (_name, { test }) => {
+describe.each(databases)('the store of stages in %s', (_name, { test }) => {
   test('has no stages until an operator sets a stage', async (url) => {
     const { store, instance } = await serve(url)
     expect(await store.snapshot()).toEqual({

@@ -156,7 +156,7 @@ test.each([[{ kind: 'explode' }], [{ kind: 'latency' }], [{ kind: 'latency', ms:
   },
 )
 
-test('the sandbox rejects a body that is not JSON', async () => {
+test('the sandbox rejects a fault whose body is not JSON', async () => {
   const { json } = await cleanSandbox()
   const reply = await json('PUT', '/_sandbox/faults', { headers: jsonBody, body: '{' })
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })

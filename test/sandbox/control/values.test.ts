@@ -109,7 +109,7 @@ test.each([
   [{ comments: [{ cut: -1 }] }, 'comments.0.cut'],
   [{ unknown: 1 }, ''],
   [[], ''],
-])('the sandbox rejects the invalid rules %j', async (rules, target) => {
+])('the sandbox rejects the invalid rules for stored values %j', async (rules, target) => {
   const reply = await (await cleanSandbox()).put('values', rules)
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'ADP_USAGE', details: [{ target }] } } })
 })
