@@ -45,7 +45,7 @@ describe('readBody', () => {
   ]
 
   it.each(encodings)(
-    'reads %j, cut at every offset (batch-wire F28, F29)',
+    'reads a body in the encoding %j, cut at every offset (batch-wire F28, F29)',
     async (contentEncoding, encode) => {
       const sent = encode(TEXT)
       for (let cut = 0; cut <= sent.length; cut += 1) {
@@ -55,10 +55,13 @@ describe('readBody', () => {
     },
   )
 
-  it.each(encodings)('reads %j one byte at a time (batch-wire F28, F29)', async (contentEncoding, encode) => {
-    const bytes = Array.from(encode(TEXT), (byte) => Buffer.of(byte))
-    expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
-  })
+  it.each(encodings)(
+    'reads a body in the encoding %j one byte at a time (batch-wire F28, F29)',
+    async (contentEncoding, encode) => {
+      const bytes = Array.from(encode(TEXT), (byte) => Buffer.of(byte))
+      expect(await read(bytes, { contentEncoding })).toEqual(TEXT)
+    },
+  )
 
   it.each([1_023, 1_024, 1_025, 5_000])('joins %i tiny chunks in order', async (count) => {
     const bytes = Buffer.from(Array.from({ length: count }, (_, index) => index % 251))
@@ -71,7 +74,7 @@ describe('readBody', () => {
     expect(await read([])).toEqual(Buffer.alloc(0))
   })
 
-  it('accepts a body of maxBytes and refuses a larger one', async () => {
+  it('accepts a body of maxBytes and refuses a larger body', async () => {
     const exact = { maxBytes: TEXT.length, contentLength: String(TEXT.length) }
     expect(await read([TEXT], exact)).toEqual(TEXT)
     expect(await codeOf(read([TEXT], { maxBytes: TEXT.length - 1 }))).toBe('ADP_TOO_LARGE')
@@ -105,7 +108,7 @@ describe('readBody', () => {
     expect((await read([gzipSync(Buffer.alloc(1_000_000))], options)).length).toBe(1_000_000)
   })
 
-  it('reports each chunk before it is stored, and lets the caller refuse it', async () => {
+  it('reports each chunk before it is stored, so that the caller can refuse the chunk', async () => {
     const counts: number[] = []
     await read([Buffer.alloc(3), Buffer.alloc(4)], { onBytes: (count) => counts.push(count) })
     expect(counts).toEqual([3, 4])
@@ -128,7 +131,7 @@ describe('readBody', () => {
   })
 
   it.each([undefined, 'gzip'])(
-    'fails if the stream breaks off (Content-Encoding %j)',
+    'rejects if the stream breaks off (Content-Encoding %j)',
     async (contentEncoding) => {
       const stream = new Readable({ read: () => undefined })
       stream.push(gzipSync(TEXT).subarray(0, 5))
@@ -139,7 +142,7 @@ describe('readBody', () => {
   )
 
   it.each([undefined, 'gzip'])(
-    'fails if the client disconnects (Content-Encoding %j)',
+    'rejects if the client disconnects (Content-Encoding %j)',
     async (contentEncoding) => {
       const { code } = await post({ contentEncoding, maxBytes: 1_000 }, '20\r\n\u001f\u008b\u0008', true)
       expect(code).toBe('ADP_BODY')
@@ -192,7 +195,7 @@ async function post(
   return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
 }
 
-it('refuses to read the body of a client that has disconnected before its body was complete', async () => {
+it('readBody refuses a body whose client has disconnected before the body was complete', async () => {
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const server = createServer((request) => {
     request.once('close', () => {
@@ -215,7 +218,7 @@ const chunks = fc.array(
   { maxLength: 600 },
 )
 
-it('joins the bytes in the order of the chunks', async () => {
+it('readBody joins the bytes in the order of the chunks', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (all) => {
       const pieces = new Pieces()
@@ -238,6 +241,6 @@ test.each([
   [1_048_577, '1.1 MiB'],
   [1_258_291, '1.2 MiB'],
   [33_554_432, '32 MiB'],
-])('formats %i bytes as %s', (bytes, text) => {
+])('formatBytes shows %i bytes as %s', (bytes, text) => {
   expect(formatBytes(bytes)).toBe(text)
 })

@@ -12,7 +12,7 @@ describe('a failure scope', () => {
     await expect(scope.run(() => Promise.reject(new Error('own')))).rejects.toThrow('own')
   })
 
-  it('fails the work whose code runs, and no other work beside or around it', async () => {
+  it('rejects the work whose code is running, and no other work beside or around that work', async () => {
     const scope = createFailureScope()
     const other = scope.run(async () => {
       await turn()

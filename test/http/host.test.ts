@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { checkHost, hostName } from '../../src/http/address.ts'
 
-/** Returns the parts of a request that are examined. */
+/** Returns the parts of a request that checkHost examines. */
 function request(rawHeaders: readonly string[]): Pick<IncomingMessage, 'headers' | 'rawHeaders'> {
   const pairs = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1]] as const] : [],
@@ -24,14 +24,14 @@ describe('checkHost', () => {
     'a:',
     'x-1.test',
     `${'a'.repeat(255)}:65535`,
-  ])('accepts %s', (host) => {
+  ])('accepts the Host header %s', (host) => {
     expect(checkHost(request(['X', 'y', 'HOST', host]))).toBe(host)
   })
 
   it.each([
     [[]], [['Host', '']], [['Host', 'a', 'host', 'a']], [['Host', 'a', 'Host', 'b']],
     ...['a b', 'a/b', 'a\\b', 'u@a', 'a?b', 'a#b', 'a"b', 'a<b', 'a:b', 'a:123456', '::1', '[::1', '[x]', 'caf\u00e9', 'a,b', 'a\tb', 'a'.repeat(262)].map((host) => [['Host', host]]),
-  ])('refuses %j (RFC 9112 3.2)', (headers) => {
+  ])('refuses the Host headers %j (RFC 9112 3.2)', (headers) => {
     expect(() => checkHost(request(headers))).toThrow(AdapterError)
   }) // prettier-ignore
 })
@@ -41,6 +41,6 @@ it.each([
   ['[::1]:80', '[::1]'],
   ['[::1]', '[::1]'],
   ['a:', 'a'],
-])('returns the name of %s as %s', (host, name) => {
+])('hostName turns the Host header %s into the name %s', (host, name) => {
   expect(hostName(host)).toBe(name)
 })

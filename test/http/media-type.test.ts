@@ -18,7 +18,7 @@ describe('parseMediaType', () => {
     ['a/b; boundary=a/b:c=d?', 'a/b', [['boundary', 'a/b:c=d?', false]]],
     ['application/json;odata.metadata=minimal', 'application/json', [['odata.metadata', 'minimal', false]]],
   ] // prettier-ignore
-  it.each(accepted)('reads %j (batch-wire F5)', (text, type, parameters) => {
+  it.each(accepted)('reads the media type %j (batch-wire F5)', (text, type, parameters) => {
     expect(parseMediaType(text)).toEqual({ type, parameters })
   })
 
@@ -26,14 +26,14 @@ describe('parseMediaType', () => {
     '', '/', 'a', 'a/', '/b', 'a b/c', 'a/b c', 'a/b; x', 'a/b; =1', 'a/b; x="1', 'a/b; x="1\\', 'a/b; x="1"2', 'a/b, c/d',
     'a/b; x=1\r\n', 'a/b; x=\u0000', 'a/b; x="\u001f"', 'a/b; x=\u007f',
   ] // prettier-ignore
-  it.each(refused)('refuses %j (batch-wire F6)', (text) => {
+  it.each(refused)('refuses the media type %j (batch-wire F6)', (text) => {
     expect(() => parseMediaType(text)).toThrow(AdapterError)
     expect(() => parseMediaType(text)).toThrow(/Content-Type/)
   })
 })
 
 describe('parameterOf', () => {
-  it('returns the first value of a parameter', () => {
+  it('returns the first of two values of a parameter', () => {
     const media = parseMediaType('a/b; x=1; X=2; charset="utf-8"')
     expect(['x', 'charset', 'y'].map((name) => parameterOf(media, name))).toEqual(['1', 'utf-8', undefined])
   })

@@ -18,7 +18,7 @@ test.each([
   ['in chunks', `${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n`],
   ['with bytes after it', `${HEAD}Content-Length: 3\r\n\r\nabcdef`],
   ['that expects 100-continue', `${HEAD}Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`],
-])('reads a request %s', async (_, text) => {
+])('readRecordedRequest reads a request %s', async (_, text) => {
   expect(await read(text)).toEqual({ method: 'POST', url: '/x', type: 'a/b', body: 'abc' })
 })
 
@@ -27,18 +27,21 @@ test.each([
   ['\r\n\r\n', []],
   ['GET / HTTP/1.1\r\n\r\n', [true]],
   ['hello', [false]],
-])('reports whether the bytes after the request are another request: %j', async (more, expected) => {
-  const seen: boolean[] = []
-  const bytes = Buffer.from(`${HEAD}Content-Length: 3\r\n\r\nabc${more}`)
-  await readRecordedRequest(
-    bytes,
-    () => Promise.resolve(),
-    (isRequest) => seen.push(isRequest),
-  )
-  expect(seen).toEqual(expected)
-})
+])(
+  'readRecordedRequest reports whether the bytes after the request are another request: %j',
+  async (more, expected) => {
+    const seen: boolean[] = []
+    const bytes = Buffer.from(`${HEAD}Content-Length: 3\r\n\r\nabc${more}`)
+    await readRecordedRequest(
+      bytes,
+      () => Promise.resolve(),
+      (isRequest) => seen.push(isRequest),
+    )
+    expect(seen).toEqual(expected)
+  },
+)
 
-test('lets the reader of a body find that the body ends early', async () => {
+test('readRecordedRequest lets the reader of the body fail if the body ends early', async () => {
   await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
 })
 
@@ -49,6 +52,6 @@ test.each([
   ['two lengths', `${HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`, 'valid'],
   ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 'valid'],
   ['a long head', `${HEAD}A: ${'x'.repeat(200_000)}\r\n\r\n`, 'too long'],
-])('refuses %s as the listener does', async (_, text, word) => {
+])('readRecordedRequest refuses %s as the listener does', async (_, text, word) => {
   await expect(read(text)).rejects.toMatchObject({ code: 'ADP_HEADER', message: expect.stringContaining(word) as unknown })
 }) // prettier-ignore

@@ -14,7 +14,9 @@ const BROKEN = 'no chunk\r\n'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Starts a server with a handler for each path. `asked` has the paths of the requests, `faults` what the server refused. */
+/**
+ * Starts a server with a handler for each path. `asked` holds the paths of the requests, and `faults` the requests that the server refused.
+ */
 async function start(
   handlers: Readonly<Record<string, Handler>>,
   onCutOff?: Handler,
@@ -48,7 +50,7 @@ async function start(
 const statusesOf = (text: string): number[] =>
   readMessages(Buffer.from(text, 'latin1')).map(({ startLine }) => Number(startLine.split(' ')[1]))
 
-/** Creates a handler whose reply waits until it is released. */
+/** Creates a handler whose reply waits until the test releases it. */
 function held(): { handler: Handler; release: () => void; closed: Promise<unknown> } {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const { promise: closed, resolve } = Promise.withResolvers<unknown>()
@@ -63,8 +65,8 @@ const readsBody: Handler = (request, response) => {
   request.resume().once('end', () => response.end('read'))
 }
 
-describe('a body that breaks off', () => {
-  it('is answered in place of its request, after the earlier replies', async () => {
+describe('a request body that breaks off', () => {
+  it('gets the error as the reply to its request, after the earlier replies', async () => {
     const first = held()
     const { port, faults } = await start({ '/first': first.handler, '/upload': readsBody })
     const client = await RawClient.open(port, get('/first') + upload + BROKEN)
@@ -73,7 +75,7 @@ describe('a body that breaks off', () => {
     expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
   })
 
-  it('may be answered by the hook', async () => {
+  it('gets the reply of the hook if the server has one', async () => {
     const first = held()
     const { port, faults } = await start(
       { '/first': first.handler, '/upload': readsBody },
@@ -85,7 +87,7 @@ describe('a body that breaks off', () => {
     expect(statusesOf(await client.untilClosed())).toEqual([200, 504])
   })
 
-  it('gets no second reply if its request was already answered', async () => {
+  it('gets no second reply if its request has already been answered', async () => {
     const { port, faults } = await start({ '/upload': (_request, response) => response.writeHead(401).end('no') }) // prettier-ignore
     const client = await RawClient.open(port, upload)
     await client.until('no')
@@ -94,7 +96,7 @@ describe('a body that breaks off', () => {
     expect(faults).toEqual([{ status: 400, owed: 0 }])
   })
 
-  it('does not interrupt a reply that has begun', async () => {
+  it('does not interrupt its reply if the reply has begun', async () => {
     const { port, faults } = await start({
       '/upload': (_request, response) => {
         response.write('begun')
@@ -115,7 +117,7 @@ describe('a body that breaks off', () => {
 })
 
 describe('an HTTP/1.0 request with Transfer-Encoding', () => {
-  it.each(['', 'Connection: keep-alive\r\n'])('is the last one of its connection: %j', async (line) => {
+  it.each(['', 'Connection: keep-alive\r\n'])('is the last request of its connection: %j', async (line) => {
     const { port, asked } = await start({ '/upload': readsBody, '/smuggled': readsBody })
     const request = upload.replace('1.1', '1.0').replace('Host', `${line}Host`)
     const client = await RawClient.open(port, `${request}0\r\n\r\n${get('/smuggled')}`)
@@ -126,11 +128,11 @@ describe('an HTTP/1.0 request with Transfer-Encoding', () => {
   })
 })
 
-describe('a client that disconnects', () => {
+describe('the disconnection of a client', () => {
   it.each([
     ['requests', ''],
     ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ])('closes each of its replies after %s, waiting ones included', async (_name, tail) => {
+  ])('closes each of its replies after %s, including replies that wait', async (_name, tail) => {
     const replies = [held(), held(), held()]
     const ended: Handler = (request, response) => {
       replies[2]?.handler(request, response)
@@ -160,7 +162,7 @@ describe('a client that disconnects', () => {
   })
 })
 
-it('sends a whole reply that exceeds the buffers before it refuses a tunnel', async () => {
+it('the server sends a whole reply that exceeds the buffers before it refuses a tunnel', async () => {
   const { port } = await start({
     '/large': (_request, response) => {
       let left = 200
@@ -183,10 +185,10 @@ it('sends a whole reply that exceeds the buffers before it refuses a tunnel', as
   expect(replies[0]?.body).toHaveLength(200 * 65_536)
 })
 
-describe('more connections than the limit', () => {
+describe('connections beyond the limit', () => {
   const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
 
-  it('close the longest idle connections, and none with a request', async () => {
+  it('make the server close the connections that were idle longest, and none with a request', async () => {
     const first = held()
     const { port, asked, closed } = await start({ '/first': first.handler, '/kept': readsBody }, undefined, 4)
     const busy = await RawClient.open(port, get('/first'))
@@ -202,7 +204,7 @@ describe('more connections than the limit', () => {
     expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('are refused if every connection has a request', async () => {
+  it('are closed if every connection has a request', async () => {
     const first = held()
     const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
     const busy = [await RawClient.open(port, get('/first')), await RawClient.open(port, get('/first'))]

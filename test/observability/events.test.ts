@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createEvents, framesOf } from '../../src/observability/events.ts'
 import { createLogger } from '../../src/observability/logger.ts'
 
-/** Returns the log entries that some events write, without time and name. */
+/** Returns the log entries of some events, without time and name. */
 function written(level: string, act: (events: ReturnType<typeof createEvents>) => void): unknown[] {
   const lines: string[] = []
   act(createEvents(createLogger(level, { write: (line) => lines.push(line) })))
@@ -68,7 +68,7 @@ describe('createEvents', () => {
     ])
   })
 
-  it('omits events below the log level', () => {
+  it('omits events below the configured log level', () => {
     const act = (events: ReturnType<typeof createEvents>): void => {
       events.stopped()
       events.credentialsDenied({ status: 401, partner: 'acme' })

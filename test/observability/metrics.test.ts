@@ -109,7 +109,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('reads gauges at each rendering, as one number or one number per label value', async () => {
+  it('reads gauges at each rendering, as one number or as one number per label value', async () => {
     const metrics = createMetrics()
     let depth = 1
     metrics.addGauge('depth', 'How deep.', () => depth)
@@ -127,7 +127,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('shows no value of a gauge if its current reading fails', async () => {
+  it('shows no value of a gauge if its reading fails', async () => {
     const metrics = createMetrics()
     let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
     metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
@@ -153,7 +153,7 @@ const linesOf = (text: string): string[] =>
     .split('\n')
     .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
 
-it('formats metrics exactly as the library prom-client does', async () => {
+it('createMetrics formats metrics exactly as the library prom-client does', async () => {
   const registry = new Registry()
   const registers = [registry]
   const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore
@@ -169,7 +169,7 @@ it('formats metrics exactly as the library prom-client does', async () => {
   )
 })
 
-it('yields to the event loop while it formats thousands of series', async () => {
+it('createMetrics yields to the event loop while it formats thousands of series', async () => {
   const registry = new Registry()
   const counter = new Counter({ name: 'a_total', help: 'a', labelNames: ['of'], registers: [registry] })
   for (let of = 0; of < 20_000; of += 1) counter.inc({ of: String(of) })
@@ -214,7 +214,7 @@ async function totals(sum: MetricsSum): Promise<Record<string, number | undefine
   }
 }
 
-it('adds up the metrics of all workers and keeps the counts of a worker that ended', async () => {
+it('the merged metrics of all workers keep the counts of a worker that has ended', async () => {
   const sum = createMetricsSum(Date.now)
   for (const worker of [1, 2]) sum.started(worker)
   sum.replace(1, await show({ calls: 3, errors: 1 }))

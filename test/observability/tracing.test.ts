@@ -63,7 +63,7 @@ async function startTraced(settings: AdapterSettings, answer = echoRecord) {
   return { collector, upstream, adapter, end: () => adapter.app.close() }
 }
 
-it('adds a span for the batch to the trace of the client, with a child span for each V3 call and commit', async () => {
+it('the adapter adds a span for a batch to the trace of the client, with a child span for each V3 call and commit', async () => {
   const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
   const batch = batchOf([flatRecord(1), flatRecord(2)])
   const reply = await postBatch(adapter, batch, { traceparent: `00-${TRACE}-${CALLER}-01` })
@@ -104,7 +104,7 @@ it('adds a span for the batch to the trace of the client, with a child span for 
   expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
 })
 
-it('names the span of the call in traceparent when it forwards a request', async () => {
+it('the adapter names the span of the call in traceparent when it forwards a request', async () => {
   const { collector, upstream, adapter, end } = await startTraced(
     onePartner({ stage: 'legacy' }),
     replyWith(200, {}),
@@ -123,7 +123,7 @@ it('names the span of the call in traceparent when it forwards a request', async
     expect(spans.find(({ spanId }) => spanId === parentSpanId)?.kind).toBe(2)
 })
 
-it('ends the span of a V2 read with an error status if V2 closes the connection without a reply', async () => {
+it('the adapter ends the span of a V2 read with an error status if V2 closes the connection without a reply', async () => {
   const part =
     'Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}'
   const { collector, adapter, end } = await startTraced(
@@ -136,7 +136,7 @@ it('ends the span of a V2 read with an error status if V2 closes the connection 
           .end(`--b\r\n${part}\r\n--b--\r\n`)
     },
   )
-  // A client that repeats a batch with another token gets the stored reply only if V2 shows it the mark.
+  // A client that resends a batch with another token gets the stored reply only if V2 shows the mark to that token.
   for (const token of ['one', 'other'])
     await postBatch(adapter, batchOf([flatRecord(1)]), { Authorization: `Bearer ${token}` })
   await end()
@@ -144,7 +144,7 @@ it('ends the span of a V2 read with an error status if V2 closes the connection 
   expect(reads.map(({ status, attributes }) => [status.code, attributes])).toEqual([[2, []]])
 })
 
-it('finishes an orphaned batch within a recovery span, with child spans for calls and commits', async () => {
+it('the adapter finishes an orphaned batch within a recovery span, with child spans for calls and commits', async () => {
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'acme', payload: payloadOf(batchOf([flatRecord(1)])), learners: [1] })
   const { collector, adapter, end } = await startTraced(
@@ -172,7 +172,7 @@ it('finishes an orphaned batch within a recovery span, with child spans for call
   expect(below).toEqual(expect.arrayContaining(['V3 read', 'V3 write', 'journal settle']))
 })
 
-it('adds a span for live comparison to the trace of the request', async () => {
+it('the adapter adds a span for live comparison to the trace of the request', async () => {
   const { collector, adapter, end } = await startTraced(onePartner({ stage: 'shadow' }), replyWith(200, {}))
   await postBatch(adapter, batchOf([flatRecord(1)]), { traceparent: `00-${TRACE}-${CALLER}-01` })
   await end()
@@ -187,7 +187,7 @@ it('adds a span for live comparison to the trace of the request', async () => {
   })
 })
 
-it('begins a new trace if traceparent is invalid, and respects a sampling flag of 0', async () => {
+it('the adapter begins a new trace if traceparent is invalid, and respects a sampling flag of 0', async () => {
   const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
   for (const [index, traceparent] of [
     '00-nonsense',
@@ -203,7 +203,7 @@ it('begins a new trace if traceparent is invalid, and respects a sampling flag o
   expect(upstream.seen.at(-1)?.headers.traceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`))
 })
 
-it('puts no learner, mark, credential, path or client text into a trace', async () => {
+it('the adapter puts no learner, mark, credential, path or client text into a trace', async () => {
   const { collector, adapter, end } = await startTraced(onePartner({}))
   const marker = 'HUSHMARKER'
   const headers = {
@@ -230,7 +230,7 @@ it('puts no learner, mark, credential, path or client text into a trace', async 
     expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)
 })
 
-it('takes resource attributes from the OTEL variables, and warns if spans cannot be sent', async () => {
+it('the adapter takes resource attributes from the OTEL variables, and warns if it cannot send spans', async () => {
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
   const collector = await startCollector(400)
   let failures = 0

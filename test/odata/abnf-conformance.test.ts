@@ -91,20 +91,23 @@ function outcomeOf(abnfCase: AbnfCase): number | 'accepted' {
 
 const keyOf = ({ rule, input }: AbnfCase): string => `${rule} ${input}`
 
-describe('OData ABNF 4.01 test cases', () => {
+describe('the parser, on the OData ABNF 4.01 test cases', () => {
   const asStated = cases.filter((abnfCase) => !(keyOf(abnfCase) in exceptions))
 
-  test('treats at least 95 % of the cases as the OASIS file states', () => {
+  test('accepts or rejects at least 95 % of the cases as the OASIS file states', () => {
     expect(asStated.length / cases.length).toBeGreaterThan(0.95)
   })
 
-  test.each(asStated.map((abnfCase) => [keyOf(abnfCase), abnfCase] as const))('%s', (_key, abnfCase) => {
-    const outcome = outcomeOf(abnfCase)
-    if (abnfCase.failAt === undefined) expect(outcome).toBe('accepted')
-    // A literal parsed with the wrong type is refused as a whole, so only expressions have a position.
-    else if (abnfCase.rule in literalTypes) expect(outcome).not.toBe('accepted')
-    else expect(outcome).toBe(abnfCase.failAt)
-  })
+  test.each(asStated.map((abnfCase) => [keyOf(abnfCase), abnfCase] as const))(
+    'treats the case as stated: %s',
+    (_key, abnfCase) => {
+      const outcome = outcomeOf(abnfCase)
+      if (abnfCase.failAt === undefined) expect(outcome).toBe('accepted')
+      // A literal parsed with the wrong type is refused as a whole, so only expressions have a position.
+      else if (abnfCase.rule in literalTypes) expect(outcome).not.toBe('accepted')
+      else expect(outcome).toBe(abnfCase.failAt)
+    },
+  )
 
   test.each(Object.entries(exceptions))(
     'still deviates from the OASIS file as documented: %s',

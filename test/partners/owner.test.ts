@@ -44,7 +44,7 @@ describe('the owner of a batch', () => {
     ['an opaque token', ownerOf('bearer opaque')],
     ['another type of a claim', ownerOf(jwt({ ...claims, organisation: ['school-1'] }))],
   ]
-  it.each(other)('differs for %s', (_what, owner) => {
+  it.each(other)('is another owner for %s', (_what, owner) => {
     expect(owner).not.toBe(own)
     expect(owner).toMatch(/^[\w-]{43}$/)
   })
@@ -54,7 +54,7 @@ describe('the owner of a batch', () => {
     expect(ownerOf('bearer x', 'old', listed)).not.toBe(ownerOf(jwt(claims), 'old', listed))
   })
 
-  it('is the partner alone if the adapter has tokens of its own for the partner', () => {
+  it('is the partner alone if the adapter has its own tokens for the partner', () => {
     const tokens = { token: () => Promise.resolve('t'), renew: () => Promise.resolve('t') }
     const withTokens = { ...acme, tokens }
     const owners = [jwt(claims), 'bearer x'].flatMap((bearer) =>
@@ -79,7 +79,7 @@ describe('the owner of a batch', () => {
     ['lists of objects', '[{"id":"a"}]', '[{"id":"b"}]'],
     ['a list and its text', '["a"]', JSON.stringify('["a"]')],
   ]
-  it.each(texts)('differs between two tokens whose claims are %s', (_what, one, other) => {
+  it.each(texts)('is another owner if the claims of the tokens differ in %s', (_what, one, other) => {
     for (const name of ['organisation', 'client_id']) {
       const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","azp":"app","${name}":${text}}`))
       expect(of(one)).not.toBe(of(other))
@@ -92,14 +92,17 @@ describe('the owner of a batch', () => {
   })
 
   const first = ['client_id', 'azp', 'appid', 'sub']
-  it.each(first)('differs for another %s if the token has no other claim that names the client', (name) => {
-    const of = (value: string) =>
-      identify(acme, { authorization: jwt({ iss: 'idp', [name]: value }), subscriptionKey: 'key' })
-    expect(of('app-A').owner).not.toBe(of('app-B').owner)
-    expect(of('app-A').isNamed).toBe(true)
-  })
+  it.each(first)(
+    'is another owner for another %s if the token has no other claim that names the client',
+    (name) => {
+      const of = (value: string) =>
+        identify(acme, { authorization: jwt({ iss: 'idp', [name]: value }), subscriptionKey: 'key' })
+      expect(of('app-A').owner).not.toBe(of('app-B').owner)
+      expect(of('app-A').isNamed).toBe(true)
+    },
+  )
 
-  it('differs for another application of the same organisation, by every claim that can name the application', () => {
+  it('is another owner for another application of the same organisation, by every claim that can name the application', () => {
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', organisation: 'school-1', ...more }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).not.toBe(of({ azp: 'app-B', sub: 'teacher' }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).toBe(of({ azp: 'app-A', sub: 'head' }))
@@ -127,7 +130,7 @@ describe('the owner of a batch', () => {
   })
 })
 
-describe('a token', () => {
+describe('the claims of a token', () => {
   const tokens: [what: string, claims: string][] = [
     ['only an issuer', '{"iss":"idp","aud":"v3","jti":"1"}'],
     ['empty claims', '{"iss":"idp","client_id":"","azp":null,"appid":[],"sub":{ }}'],
@@ -137,7 +140,7 @@ describe('a token', () => {
     ['a repeated name in a nested claim', '{"iss":"idp","client_id":"app","more":{"a":1,"a":2}}'],
     ['text after its claims', '{"iss":"idp","client_id":"app"} {}'],
   ]
-  it.each(tokens)('names no client if it has %s', (_what, text) => {
+  it.each(tokens)('name no client if the token has %s', (_what, text) => {
     const identity = identify(acme, { authorization: jwtOf(text), subscriptionKey: 'key' })
     expect(identity.isNamed).toBe(false)
   })
@@ -166,7 +169,7 @@ describe('a hostile token', () => {
   })
 })
 
-it('returns when a token expires, and distinguishes credentials by their hash', () => {
+it('identify returns when a token expires, and distinguishes credentials by their hash', () => {
   const of = (authorization: string, subscriptionKey = 'key') =>
     identify(acme, { authorization, subscriptionKey })
   expect(of(jwt({ ...claims, exp: 1_800_000_000 }))).toMatchObject({

@@ -70,7 +70,7 @@ describe('createAuthorise', () => {
     ['/acme', { authorization: 'BEARER x' }, 'path'],
   ]
   it.each(rows)(
-    'assigns a request to %s with headers %j to the partner or error %s',
+    'assigns a request to %s with headers %j to the expected partner, or rejects it: %s',
     async (url, headers, who) => {
       expect(await whoIs(partners, request(url, headers))).toBe(who)
     },

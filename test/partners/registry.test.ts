@@ -13,8 +13,8 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
   return incomingMessage({ url, headers })
 }
 
-describe('the partner of a request', () => {
-  it('is the first partner in the list that matches by hash, header, path or any', () => {
+describe('the partner registry, for a request', () => {
+  it('finds the first partner in the list that matches by hash, header, path or any', () => {
     const ways = [
       partner('path', { pathPrefix: '/acme' }),
       partner('hash', { subscriptionKeySha256: [sha256('key')] }),
@@ -30,7 +30,7 @@ describe('the partner of a request', () => {
     expect(backwards).toEqual(['any', 'header', 'hash', 'path'])
   })
 
-  it('is the first partner in the list whose prefix matches the path', () => {
+  it('finds the first partner in the list whose prefix matches the path', () => {
     const prefixes = ['/a/b', '/a', '/', '/c/d/e'].map((pathPrefix) => partner(pathPrefix, { pathPrefix }))
     const { find } = createRegistry(prefixes)
     const idOf = (url: string): string | undefined => find(request(url), '')?.id
@@ -50,10 +50,10 @@ describe('the partner of a request', () => {
   })
 })
 
-describe('a registry whose partners are replaced', () => {
+describe('the partner registry, after its partners were replaced', () => {
   const [old, kept, removed] = [partner('a', { any: true }), partner('b', { pathPrefix: '/b' }), partner('c', { pathPrefix: '/c' })] // prettier-ignore
 
-  it('returns the new partners for new requests, and the newest partner of each id', () => {
+  it('returns the new partners for new requests, and the newest partner for each id', () => {
     const registry = createRegistry([removed, kept, old])
     const changed = { ...old, readBackAfterMs: [1, 2] }
     registry.replace([kept, changed])
@@ -69,7 +69,7 @@ describe('a registry whose partners are replaced', () => {
     expect([longestReadBackMs(registry, 'c'), longestReadBackMs(registry, 'd')]).toEqual([0, 3])
   })
 
-  it('counts a request for the partner that it began with, even after the replacement', () => {
+  it('counts a request for the partner with which the request began', () => {
     const registry = createRegistry([removed, kept, old])
     const leave = [registry.enter(old), registry.enter(kept), registry.enter(removed), registry.enter(kept)]
     registry.replace([kept, { ...old }])
@@ -80,7 +80,7 @@ describe('a registry whose partners are replaced', () => {
       { partner: 'c', revision: 'previous', requests: 1 },
       { partner: 'a', revision: 'current', requests: 1 },
     ])
-    // A second call has no effect.
+    // A second call of the returned function has no effect.
     for (const end of [...leave, ...leave]) end()
     expect(registry.underWay()).toEqual([{ partner: 'a', revision: 'current', requests: 1 }])
     leaveNew()

@@ -119,7 +119,7 @@ async function readMarks({ query: { SELECT } }: Request): Promise<unknown> {
 async function writeMark(request: Request): Promise<Row | undefined> {
   const own = { ...request.data, ExternalID: cds.utils.uuid() }
   await cds.run(cds.ql.INSERT.into('Marks').entries(toRow(own)))
-  // Like CAP's own handler, this one reads the written row again, with null for missing values.
+  // Like the handler of CAP, this handler reads the written row again and returns null for missing values.
   const query = cds.ql.SELECT.from('Marks')
   Object.assign(query.SELECT, { where: [{ ref: ['ExternalID'] }, '=', { val: own.ExternalID }] })
   const [row] = await cds.run(query)

@@ -72,7 +72,7 @@ async function strike(port: number, faults: Fault[], heads: string[] = []): Prom
   return proxy
 }
 
-describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
+describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch and SAP CAP is V3', () => {
   describe.each(modes)('with records written %s', (_mode, mode) => {
     const writing = (v3: object = {}) =>
       onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], batchRecordMs: 20, ...v3 } })
@@ -88,7 +88,7 @@ describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
         const event = nextEvent()
         const parts = await postRecords(adapter, recordsOf(event))
         expect(failuresOf(parts)).toEqual(created(COUNT))
-        // Every reply is readable, so nothing is read back.
+        // Every reply is readable, so the adapter reads nothing back.
         expect(heads.filter((head) => !isWrite(head))).toEqual([])
         expect(await learnersIn(event)).toEqual(learnersOf(COUNT))
         // CAP returns missing values as null.
@@ -152,7 +152,7 @@ describe.skipIf(missing !== undefined)('a batch in front of SAP CAP', () => {
       await Promise.all([write('full'), write('minimal')])
     })
 
-    it('stores each record as one mark when the adapter is killed before it has the replies', async () => {
+    it('stores each record as one mark if the adapter is killed before it has the replies', async () => {
       const { port } = await theCap()
       const proxy = await strike(port, Array<Fault>(COUNT).fill({ kind: 'stall', ms: 60_000 }))
       const folder = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))
@@ -263,7 +263,7 @@ async function follow(first: Promise<{ status: number; json: Page }>): Promise<s
   }
 }
 
-describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
+describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
   it.each([
     ['all', '', 1_000],
     [`Learner eq ${guid(7)}`, '', 1],
@@ -320,14 +320,14 @@ describe.skipIf(missing !== undefined)('V2 reads in front of SAP CAP', () => {
   it.each([
     ['Present eq', '$filter, character 8'],
     ['Pupil eq 1', '$filter, character 0'],
-  ])('name the position of the error in the query that the client wrote: %s', async (filter, place) => {
+  ])("name the position of the error in the client's own query: %s", async (filter, place) => {
     const { status, json } = await marks(filter)
     expect([status, json.error?.code]).toEqual([400, 'ADP_QUERY'])
     expect(json.error?.message).toContain(place)
   })
 })
 
-describe.skipIf(missing !== undefined)('requests that are passed through to SAP CAP', () => {
+describe.skipIf(missing !== undefined)('requests that the adapter passes through to SAP CAP', () => {
   const root = '/Attendance/V3'
   const filter = encodeURIComponent(`Event/ExternalID eq ${eventOf(2)}`)
 

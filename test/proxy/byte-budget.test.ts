@@ -6,7 +6,7 @@ import { soleQueue } from '../../src/upstream/index.ts'
 
 const newcomer = { ...soleQueue, isAccepted: () => false }
 
-it('gives one client most of the budget, reserves a part for other clients, and reuses released bytes', () => {
+it('the byte budget gives one client most of the budget, reserves a part for other clients, and reuses released bytes', () => {
   let refusals = 0
   const budget = createByteBudget(900, () => (refusals += 1))
   const [first, second] = [budget.open(soleQueue), budget.open(soleQueue)]
@@ -15,7 +15,7 @@ it('gives one client most of the budget, reserves a part for other clients, and 
   second.take(0)
   expect(budget.held()).toBe(700)
   expect(() => second.take(113)).toThrow(AdapterError)
-  expect(() => second.take(20)).not.toThrow() // The refused bytes were not counted.
+  expect(() => second.take(20)).not.toThrow() // The budget did not count the refused bytes.
   const other = budget.open({ ...soleQueue, owner: 'other' })
   other.take(70)
   expect(() => second.take(70)).toThrow(AdapterError)
@@ -26,7 +26,7 @@ it('gives one client most of the budget, reserves a part for other clients, and 
   expect(refusals).toBe(2)
 })
 
-it('limits all clients that V3 has not accepted to a quarter of the budget', () => {
+it('the byte budget limits all clients that V3 has not accepted to a quarter together', () => {
   const budget = createByteBudget(1_000)
   const [first, second] = [budget.open(newcomer), budget.open({ ...newcomer, owner: 'other' })]
   first.take(200)

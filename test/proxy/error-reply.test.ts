@@ -45,7 +45,7 @@ describe('sendError', () => {
     ['ADP_SUBSCRIPTION_KEY', 401, true],
     ['ADP_FORBIDDEN', 403, false],
   ] as const)(
-    'answers %s in the form of the gateway (service-facts 12)',
+    'answers %s in the error format of the gateway (service-facts 12)',
     async (code, statusCode, challenge) => {
       const { head, body } = await replyTo(new AdapterError(code, 'told'))
       expect(JSON.parse(body)).toEqual({ statusCode, message: 'told' })
@@ -70,7 +70,7 @@ describe('sendError', () => {
     expect(log).not.toContain('hush')
   })
 
-  it('breaks off a reply that has already begun', async () => {
+  it('breaks off the reply if it has already begun', async () => {
     expect((await replyTo(new AdapterError('ADP_INTERNAL', 'x'), true)).body).toBe('begun')
   })
 })

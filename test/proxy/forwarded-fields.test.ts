@@ -42,7 +42,7 @@ const rows: [peer: string | undefined, headers: Record<string, string>, hops: st
   [undefined, { 'x-forwarded-for': '127.0.0.1' }, '', 'http'],
 ] // prettier-ignore
 it.each(rows)(
-  'sets the forwarding fields for peer %s with headers %j to x-forwarded-for %j and x-forwarded-proto %s',
+  'replaceForwarding, for the peer %s with headers %j, returns x-forwarded-for %j and x-forwarded-proto %s',
   (peer, headers, hops, scheme) => {
     expect(replaced(peer, headers)).toEqual({
       host: 'a.test',
@@ -53,7 +53,7 @@ it.each(rows)(
   },
 )
 
-it('sets x-forwarded-proto to https for an encrypted connection', () => {
+it('replaceForwarding sets x-forwarded-proto to https for an encrypted connection', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
 })
@@ -68,11 +68,11 @@ it.each([
   ['10.1.2.3', '/a/../b', undefined],
   ['10.1.2.3', '/a"b', undefined],
   ['10.1.2.3', '/', undefined],
-])('turns the x-forwarded-prefix of peer %s from %j into %j', (peer, claimed, prefix) => {
+])('replaceForwarding, for the peer %s, turns the x-forwarded-prefix %j into %j', (peer, claimed, prefix) => {
   expect(replaced(peer, { 'x-forwarded-prefix': claimed })['x-forwarded-prefix']).toBe(prefix)
 })
 
-it('takes the scheme, host and prefix from publicUrl, even if a proxy sends others', () => {
+it('replaceForwarding takes the scheme, host and prefix from publicUrl, even if a proxy sends other values', () => {
   const said = { 'x-forwarded-proto': 'http', 'x-forwarded-prefix': '/other', 'x-forwarded-for': '192.0.2.7' }
   expect(replaced('10.1.2.3', said, false, new URL('https://marks.example:8443/pre%20fix/'))).toEqual({
     host: 'a.test',
@@ -88,7 +88,7 @@ const removed = [
   'x-forwarded-server', 'x-forwarded-uri', 'x_forwarded_for', 'X_Forwarded_Host', 'x-original-url', 'x-original-uri', 'x-original-host', 'x-rewrite-url', 'x-http-method-override',
   'x-http-method', 'x-method-override', 'x_http_method_override', 'x-waws-unencoded-url', 'x-envoy-original-path',
 ] // prettier-ignore
-it.each(removed)('removes %s from requests of every peer', (name) => {
+it.each(removed)('replaceForwarding removes the field %s from requests of every peer', (name) => {
   for (const peer of ['192.0.2.1', '127.0.0.1'])
     expect(Object.keys(replaced(peer, { [name]: 'x', 'x-other': '1', accept: '*/*' }))).toEqual([
       'host',
@@ -108,7 +108,7 @@ it.each([
   ['fe80::1%eth0', false],
   ['', false],
   ['10.0.0.1, 10.0.0.2', false],
-])('decides whether %j is a trusted proxy: %s', (address, held) => {
+])('the test for trusted proxies decides whether %j is trusted: %s', (address, held) => {
   expect(trusted.has(address)).toBe(held)
 })
 
@@ -142,14 +142,14 @@ describe('toUpstreamFields', () => {
     'Ocp_Apim_Subscription_Key': 'other', 'Transfer_Encoding': 'chunked', 'Content_Length': '9', 'Content_Type': 'text/plain', 'X_Forwarded-Prefix': '/x',
   } // prettier-ignore
 
-  it.each(Object.entries(ofGateways))('never sends the field %s of a client to V3', (name, value) => {
+  it.each(Object.entries(ofGateways))("never sends the client's field %s to V3", (name, value) => {
     const request = incomingMessage({ remoteAddress: '10.1.2.3', headers: { host: 'a.test', [name]: value } })
     replaceForwarding(request, { trustedProxies: trusted })
     const fields = toUpstreamFields(request, { credentials, identity: false })
     expect(fields.map((text) => text.toLowerCase())).not.toContain(name.toLowerCase())
   })
 
-  it('sends the fields of gateways to V2 unchanged', () => {
+  it('sends fields of gateways to V2 unchanged', () => {
     const names = [
       'client-ip',
       'x-ms-client-principal',
@@ -176,7 +176,7 @@ describe('toUpstreamFields', () => {
   })
 })
 
-it('refuses a request whose Connection names more than 100 options', () => {
+it('toUpstreamFields refuses a request whose Connection names more than 100 options', () => {
   const naming = (count: number) =>
     incomingMessage({ headers: { connection: Array(count).fill('x-a').join() } })
   expect(() => checkConnectionOptions(naming(100))).not.toThrow()

@@ -15,7 +15,7 @@ import type { PartReply } from '../../src/v2/index.ts'
 import type { Plan } from '../../src/writes/plan.ts'
 import { incomingMessage } from '../support/incoming-message.ts'
 
-/** Returns what the guards count of one write that took a second and ended as `end` says. */
+/** Returns the trials that the guards count for a write that took a second and ended as `end` says. */
 async function counted(
   kind: RequestKind,
   end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
@@ -40,7 +40,7 @@ async function counted(
   return windows.close(10_000).flat()
 }
 
-/** Returns the outcome, or `not counted`. */
+/** Returns the outcome of the trial, or `not counted`. */
 async function outcomeOf(
   kind: RequestKind,
   end: (trial: Partial<ExchangeObserver>) => void | Promise<void>,
@@ -129,7 +129,7 @@ describe('beginTrial', () => {
     ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
     ['that was answered from the journal', { unknown: 3 }, { askedV3: false }, 'not counted'],
     ['whose client does not see the outcomes', { refused: 3 }, { outcomesShown: false }, 'not counted'],
-  ])('classifies a write on V3 %s', async (_, counts, given, bad) => {
+  ])('classifies a write to V3 %s', async (_, counts, given, bad) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
     expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV3(one)))).toBe(bad)
   })
@@ -157,11 +157,11 @@ describe('beginTrial', () => {
       'unknown',
     ],
     ['that was never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
-  ])('classifies a write on V2 %s', async (_, outcome, bad) => {
+  ])('classifies a write to V2 %s', async (_, outcome, bad) => {
     expect(await outcomeOf('batch', (trial) => trial.replied?.(repliedOnV2(outcome)))).toBe(bad)
   })
 
-  it('is not counted on V2 if the client disconnects during the upload', async () => {
+  it('does not count a write to V2 if the client disconnects during the upload', async () => {
     const outcome = { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') } as const
     const end = (trial: Partial<ExchangeObserver>) => trial.replied?.(repliedOnV2(outcome))
     expect(await counted('batch', end, { 'x-broken': 'yes' })).toEqual([])
@@ -177,11 +177,11 @@ describe('beginTrial', () => {
     ['ADP_SLOW_CLIENT', 'not counted'],
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
-  ])('classifies a write that was refused as a whole with %s', async (code, bad) => {
+  ])('classifies a write that failed as a whole with %s', async (code, bad) => {
     expect(await outcomeOf('record', (trial) => trial.ended?.(error(code)))).toBe(bad)
   })
 
-  it('is counted once with its first result, and not at all without a result or if the client disconnects', async () => {
+  it('counts a trial once with its first result, and not at all without a result or if the client disconnects', async () => {
     const twice = (trial: Partial<ExchangeObserver>): void => {
       void trial.replied?.(repliedOnV3({ ...answer, tally: { ...tally, refused: 1 } }))
       trial.ended?.(error('ADP_INTERNAL'))
@@ -196,7 +196,7 @@ describe('beginTrial', () => {
     expect(await outcomeOf('readFilter', (trial) => trial.ended?.(error('ADP_INTERNAL')))).toBe('not counted')
   })
 
-  it('reads no reply of a later write of the same school in the window', async () => {
+  it('does not read the reply to a later write of the same school in the same window', async () => {
     const unread: WireReply = {
       status: 200,
       reason: '',
@@ -216,11 +216,11 @@ describe('beginTrial', () => {
     await trial.replied?.(repliedOnV2({ kind: 'answered', status: 200, reply: unread }))
   })
 
-  it('does not begin for a client that no service has accepted', async () => {
+  it('begins no trial for a client that no service has accepted', async () => {
     expect(await counted('batch', (trial) => trial.ended?.(error('ADP_TOKEN')), {}, false)).toEqual([])
   })
 
-  it('estimates the number of records from the length of the body', async () => {
+  it('estimates the number of records of a trial from the length of the body', async () => {
     const lengths = [undefined, '600', '4000', '18000', '60000', '900000']
     const trials = lengths.map(async (length) => {
       const headers = length === undefined ? {} : { 'content-length': length }

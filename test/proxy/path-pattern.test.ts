@@ -16,7 +16,7 @@ describe('createPathTest', () => {
     ['/$metadata', ['/$metadata'], ['/metadata']],
     ['/a.b+c', ['/a.b+c'], ['/aXbc', '/a.bbc']],
   ]
-  it.each(rows)('matches only the expected paths for %s', (pattern, fitting, others) => {
+  it.each(rows)('matches exactly the expected paths for the pattern %s', (pattern, fitting, others) => {
     const isFitting = createPathTest(pattern)
     expect([...fitting, ...others].filter((path) => isFitting(segmentsOf(path)))).toEqual(fitting)
   })
@@ -26,8 +26,11 @@ describe('createPathTest', () => {
     [`/${'*a'.repeat(200)}*z`, `/${'a'.repeat(2_047)}`],
     [`${'/**/a'.repeat(20)}/z`, '/a'.repeat(64)],
     [`${'/**/*a*'.repeat(20)}/z`, `/${'a'.repeat(31)}`.repeat(64)],
-  ])('takes at most as many steps as the product of the pattern and path lengths for %s', (pattern, path) => {
-    // If every way to divide the path were tried, none of these tests would end.
-    expect(createPathTest(pattern)(segmentsOf(path))).toBe(false)
-  })
+  ])(
+    'takes at most as many steps as the product of the pattern and path lengths for the pattern %s',
+    (pattern, path) => {
+      // None of these tests would end if every way to divide the path were tried.
+      expect(createPathTest(pattern)(segmentsOf(path))).toBe(false)
+    },
+  )
 })

@@ -20,7 +20,7 @@ function parts(seen = '') {
   return { start, fields, body: body.join('\r\n\r\n') }
 }
 
-describe('a request to V2', () => {
+describe('a request that the relay sends to V2', () => {
   const own = 'Authorization: bearer t\r\nOcp-Apim-Subscription-Key: k\r\n'
   it.each([
     ['names, order and repetition of fields', 'GET /V2/x', 'X-B: 1\r\nX-B: 3\r\nx-a: 2\r\n', '', ['X-B: 1', 'X-B: 3', 'x-a: 2']],
@@ -29,7 +29,7 @@ describe('a request to V2', () => {
     ['a body with a length', 'PUT /V2/x', 'a: 1\r\nContent-Length: 3\r\n', 'a\r\n', ['a: 1', 'Content-Length: 3']],
     ['a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', ['content-length: 0']],
     ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', ['Content-Length: 2']],
-  ])('contains unchanged %s', async (_name, start, lines, body, fields) => {
+  ])('contains unchanged: %s', async (_name, start, lines, body, fields) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, ask(start, lines, body))).toMatch(/^HTTP\/1\.1 200 OK/)
@@ -56,7 +56,7 @@ describe('a request to V2', () => {
     ])
   }) // prettier-ignore
 
-  it('is refused if its length differs from the body that was already read', async () => {
+  it('is not sent, and the client gets 503, if its length differs from the body that was already read', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url, { call: { body: Buffer.from('too long') } })
     expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 503 /)
@@ -75,7 +75,7 @@ describe('a request to V2', () => {
   })
 })
 
-it('streams a request to V2 and its reply, including chunked bodies', async () => {
+it('the relay streams a request to V2 and its reply, including chunked bodies', async () => {
   const upstream = await startRawMessages((request, response) => request.pipe(response))
   const relay = await startRelay(upstream.url)
   const chunks = requestText('POST /V2/x', 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n')
@@ -85,7 +85,7 @@ it('streams a request to V2 and its reply, including chunked bodies', async () =
   expect(await client.until('\r\n0\r\n\r\n')).toContain('def')
 })
 
-describe('a reply of V2', () => {
+describe('a reply of V2 through the relay', () => {
   it.each([
     ['keeps names, order and repetition of fields', 'GET', 'HTTP/1.1 299 My Own\r\nX-B: 1\r\nset-cookie: a\r\nx-a: 2\r\nSet-Cookie: b\r\nX-B: \u00ff\r\nContent-Length: 2\r\nDate: then\r\n\r\nok', undefined],
     ['keeps an empty reason and adds no date', 'GET', 'HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n', undefined],

@@ -13,7 +13,7 @@ const get = requestText('GET /V2/x', close)
 const post = requestText('POST /V2/x', `${close}Content-Length: 2\r\n`, 'ab')
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-describe('a failure of V2', () => {
+describe('the relay, when V2 fails', () => {
   it.each([
     ['GET', get, 503, 'lost'],
     ['POST', post, 504, 'lost'],
@@ -48,7 +48,7 @@ describe('a failure of V2', () => {
   })
 })
 
-describe('a client that disconnects from a relayed request', () => {
+describe('a client that disconnects from the relay', () => {
   it.each([
     ['a read', get],
     ['a write', post],
@@ -66,7 +66,7 @@ describe('a client that disconnects from a relayed request', () => {
     expect(relay.log).toEqual([])
   })
 
-  it('does not end the call to V2 of a write with keepGoing', async () => {
+  it('does not end the call to V2 of a write with the option keepGoing', async () => {
     const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
@@ -79,7 +79,7 @@ describe('a client that disconnects from a relayed request', () => {
     await upstream.until('ab')
     client.socket.destroy()
     await client.untilClosed()
-    // The relay sees the end of this connection before that of the next one.
+    // The relay sees the end of the first connection before the end of this connection.
     await exchange(relay.port, 'GET / HTTP/1.1\r\n\r\n')
     reply()
     const { status, reason, fields, body } = await kept.promise
@@ -88,7 +88,7 @@ describe('a client that disconnects from a relayed request', () => {
   })
 
   it.each(['before', 'after'])(
-    'ends a write with keepGoing at the timeout if the client disconnects %s the head of an endless reply',
+    'does not prevent the timeout of a write with keepGoing if it disconnects %s the head of an endless reply',
     async (when) => {
       const head = Promise.withResolvers<() => void>()
       const upstream = await startRawUpstream((socket) => {
@@ -113,7 +113,7 @@ describe('a client that disconnects from a relayed request', () => {
     },
   )
 
-  it('ends the call to V2 if the client disconnects during the upload, even with keepGoing', async () => {
+  it('ends the call to V2 if it disconnects during the upload, even with the option keepGoing', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -127,7 +127,7 @@ describe('a client that disconnects from a relayed request', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
   })
 
-  it('sends nothing to V2 if the request was still queued', async () => {
+  it('causes no call to V2 if its request was still queued', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
     await RawClient.open(relay.port, get)
@@ -141,8 +141,8 @@ describe('a client that disconnects from a relayed request', () => {
   })
 })
 
-describe('the connections to V2', () => {
-  it('make a request wait, and refuse the request if no connection becomes free', async () => {
+describe('the relay with no free connection to V2', () => {
+  it('lets a request wait, and refuses the request if no connection becomes free', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, acquireMs: 50, timeoutMs: 60_000 })
     const first = await RawClient.open(relay.port, get)
@@ -156,8 +156,8 @@ describe('the connections to V2', () => {
   })
 })
 
-describe('a stage that changes before the first byte of a write is sent', () => {
-  /** The check passes until the stage changes, as if other instances took over the partner while this process was paused. */
+describe('a stage that changes before the relay sends the first byte of a write', () => {
+  /** Returns a check that passes until the stage changes, as if other instances took over the partner while this process was paused. */
   const changing = () => {
     const stage = { isCurrent: true }
     const beforeSend = (): void => {
@@ -184,7 +184,7 @@ describe('a stage that changes before the first byte of a write is sent', () => 
     expect(upstream.seen.join('').match(/POST/g)).toHaveLength(1)
   })
 
-  it('stops a write whose connection opens afterwards', async () => {
+  it('stops a write whose connection opens after the change', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const { stage, call } = changing()
     const relay = await startRelay(upstream.url, { timeoutMs: 5_000, call })
@@ -197,7 +197,7 @@ describe('a stage that changes before the first byte of a write is sent', () => 
   })
 })
 
-describe('an upload that the client abandons', () => {
+describe('an upload through the relay that the client abandons', () => {
   it.each([
     ['not applied if nothing was sent to V2', 'POST', 0, 'ADP_SLOW_CLIENT'],
     ['possibly applied if a part was sent to V2', 'POST', 70_000, 'ADP_V2_OUTCOME_UNKNOWN'],
@@ -215,7 +215,7 @@ describe('an upload that the client abandons', () => {
   })
 })
 
-describe('the captured copy of a reply', () => {
+describe("the relay's captured copy of a reply", () => {
   const large = `HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`
 
   it('is complete before the client receives the last byte', async () => {

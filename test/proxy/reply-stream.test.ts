@@ -20,13 +20,13 @@ const part = (n: number): PartReply => ({
   json: `[${n}]`,
 })
 
-/** Creates a client that waits for a reply to a number of records, that reply, and the function that writes its parts. */
+/** Creates a client that waits for a reply to a number of records, the reply, and the function that writes its parts. */
 async function openReply(records: number) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const client = await RawClient.open((server.address() as AddressInfo).port)
-  client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // 1.0: the reply comes without chunks
+  client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // With HTTP/1.0 the reply comes without chunks.
   const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
   const reply = createBatchReply(
     response,
@@ -79,7 +79,7 @@ describe('createBatchReply', () => {
     expect(await client.untilClosed()).toContain('[1]')
   })
 
-  it('encodes parts only as fast as the client reads, and sends all of them', async () => {
+  it('encodes parts only as fast as the client reads, and sends all parts', async () => {
     const records = 2_000
     const { client, response, reply } = await openReply(records)
     client.socket.pause()

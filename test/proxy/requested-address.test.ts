@@ -53,7 +53,7 @@ describe('takeSideMarker', () => {
     ['http://h?/~v2/x', undefined, 'http://h?/~v2/x'],
     ['*', undefined, '*'],
     ['', undefined, ''],
-  ])('finds the marker of the target %j, or none', (url, side, rest) => {
+  ])('finds the marker of the target %j', (url, side, rest) => {
     const request = incomingMessage({ url })
     expect([takeSideMarker(request)?.side, request.url]).toEqual([side, rest])
   })

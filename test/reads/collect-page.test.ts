@@ -8,7 +8,7 @@ import { flatMark } from '../support/flat-mark.ts'
 
 const mark = (id: string): FlatReply => flatMark({ ExternalID: id })
 
-/** Creates a V3 whose pages are strings with one character per row: `-` is an unmarked row, `?` an unreadable one. */
+/** Creates a V3 whose pages are strings with one character per row. `-` is an unmarked row, and `?` is an unreadable row. */
 function pagesOf(windows: readonly string[][], narrowed = false) {
   const fetched: string[] = []
   const plan: ReadPlan = {
@@ -36,7 +36,7 @@ function pagesOf(windows: readonly string[][], narrowed = false) {
 }
 
 const start = { window: 0, link: undefined, given: '' }
-/** Encodes the rows that the client already has. */
+/** Encodes the rows that the client has already received. */
 const given = (ids: string): string => writeGivenRows(Array.from(ids, mark), [])
 const all: PageRequest = { from: start, skip: 0, size: 1000, last: false, count: false }
 
@@ -44,9 +44,9 @@ describe('collectPage', () => {
   const windows = [['a-b', '-', 'c'], ['-'], ['de-']]
   it.each([
     ['all marks', all, 'abcde', undefined, 5],
-    ['the marks after the skipped ones', { ...all, skip: 2 }, 'cde', undefined, 5],
+    ['the marks after the skipped marks', { ...all, skip: 2 }, 'cde', undefined, 5],
     ['a full page and the position of the next mark', { ...all, size: 2 }, 'ab', { window: 0, link: '0.2', given: '' }, 3],
-    ['a full page that ends within one of V3', { ...all, size: 1 }, 'a', { window: 0, link: undefined, given: given('a') }, 2],
+    ['a full page that ends within a page of V3', { ...all, size: 1 }, 'a', { window: 0, link: undefined, given: given('a') }, 2],
     ['a full page at the end of a window', { ...all, size: 3 }, 'abc', { window: 2, link: undefined, given: '' }, 5],
     ['a full page with nothing after it', { ...all, size: 5 }, 'abcde', undefined, 5],
     ['the last page without reading further', { ...all, size: 2, last: true }, 'ab', undefined, 2],
@@ -64,7 +64,7 @@ describe('collectPage', () => {
     ])
   }) // prettier-ignore
 
-  it('trusts the next link of a V3 that itself leaves out unmarked rows', async () => {
+  it('needs no further page of V3 to return a next link if V3 itself leaves out unmarked rows', async () => {
     const { fetched, source } = pagesOf([['ab', 'cd', 'e']], true)
     const page = await collectPage(source, { ...all, size: 2, from: { ...start, link: '0.1' } })
     expect([page.next, fetched]).toEqual([{ window: 0, link: '0.2', given: '' }, ['0.1']])
@@ -73,11 +73,14 @@ describe('collectPage', () => {
   it.each([
     ['an empty page', ['ab', ''], undefined],
     ['a page with a mark', ['ab', 'c'], { window: 0, link: '0.1', given: '' }],
-  ])('reads behind a full first page whose link leads to %s', async (_what, pages, next) => {
-    const { fetched, source } = pagesOf([pages], true)
-    const page = await collectPage(source, { ...all, size: 2 })
-    expect([page.rows.length, page.next, fetched]).toEqual([2, next, ['0.0', '0.1']])
-  })
+  ])(
+    'reads the second page of V3 after a full first page, if the link to the second page leads to %s',
+    async (_what, pages, next) => {
+      const { fetched, source } = pagesOf([pages], true)
+      const page = await collectPage(source, { ...all, size: 2 })
+      expect([page.rows.length, page.next, fetched]).toEqual([2, next, ['0.0', '0.1']])
+    },
+  )
 
   it.each([
     ['an unreadable row', { value: ['?'] }],
@@ -86,7 +89,7 @@ describe('collectPage', () => {
     ['a link that is not a text', { value: [], '@odata.nextLink': 5 }],
     ['a link without a query', { value: [], '@odata.nextLink': 'http://x.test/y' }],
     ['a link to itself', { value: [], '@odata.nextLink': 'http://x.test/y?z' }],
-  ])('rejects %s', async (_name, answer) => {
+  ])('rejects an answer of V3 with %s', async (_name, answer) => {
     const { source } = pagesOf([['a']])
     const fetch = () => Promise.resolve(answer)
     await expect(collectPage({ ...source, fetch }, all)).rejects.toMatchObject({
@@ -97,8 +100,8 @@ describe('collectPage', () => {
 
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
-describe('the rows that a client already has', () => {
-  it('are recognised in any order, and no other row of the page is', () => {
+describe('the rows that a client has already received', () => {
+  it('are recognised in any order, and no other row is recognised', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.uuid(), { maxLength: 60 }), fc.nat(60), (ids, at) => {
         const [given, left] = [ids.slice(0, at).map(mark), ids.slice(at).map(mark)]
@@ -110,7 +113,7 @@ describe('the rows that a client already has', () => {
     )
   })
 
-  it('are distinguished in pages so large that some rows have the same four bytes', () => {
+  it('are distinguished even in pages so large that some rows have the same four bytes', () => {
     const rows = Array.from({ length: 16_000 }, (_, index) => mark(guidOf(index)))
     for (const at of [1, 4_000, 8_000, 15_999]) {
       const text = writeGivenRows(rows.slice(0, at), rows.slice(at))
@@ -119,14 +122,14 @@ describe('the rows that a client already has', () => {
     }
   })
 
-  it('take about 5 KB for a page of 1000, and nothing for none', () => {
+  it('are encoded in about 5 KB for a page of 1000 rows, and in an empty text for no rows', () => {
     const rows = Array.from({ length: 1_000 }, (_, index) => mark(guidOf(index)))
     expect(writeGivenRows(rows.slice(1), rows.slice(0, 1)).length).toBeLessThan(5_400)
     expect(writeGivenRows([], rows)).toBe('')
     expect(readGivenRows('')(mark(guidOf(1)))).toBe(false)
   })
 
-  it('include a row that V3 shows twice only once', () => {
+  it('include a row only once that V3 shows twice', () => {
     const isGiven = readGivenRows(writeGivenRows([mark('a')], [mark('a'), mark('b')]))
     expect([mark('A'), mark('b')].map(isGiven)).toEqual([true, false])
   })

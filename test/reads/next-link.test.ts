@@ -30,8 +30,8 @@ function signed(state: Buffer): string {
 
 const signedJson = (value: unknown): string => signed(deflateRawSync(JSON.stringify(value)))
 
-describe('a next link', () => {
-  it('is decoded as it was encoded with the same secret and owner', () => {
+describe('the token of a next link', () => {
+  it('is decoded to the encoded state with the same secret and owner', () => {
     fc.assert(
       fc.property(tokens, fc.string(), (own, owner) => {
         const mine = { ...signer, owner }
@@ -71,11 +71,11 @@ describe('a next link', () => {
     ['a link that is not a text', signedJson(['q', null, 0, {}, ''])],
     ['an empty link', signedJson(['q', null, 0, '', ''])],
     ['a link with a line end', signedJson(['q', null, 0, 'a\r\nX: y', ''])],
-  ])('is refused with %s', (_name, text) => {
+  ])('is refused if it has %s', (_name, text) => {
     expect(() => decodeNextLink(text, signer)).toThrow(refusal)
   })
 
-  it('is refused for a query that leaves no room for it', () => {
+  it('is refused if the query is so long that no token can hold it', () => {
     const query = `$filter=${randomBytes(90_000).toString('base64')}`
     expect(() => encodeNextLink({ ...token, query }, signer)).toThrow(refusal)
   })

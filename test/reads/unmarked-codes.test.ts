@@ -55,7 +55,7 @@ function openSession() {
 
 const silent = { unmarkedCodesUnknown: () => undefined }
 
-describe('the codes that mean "no mark"', () => {
+describe('the ids of the codes that mean "no mark"', () => {
   it('are looked up over all pages, cached for ten minutes per client, and not counted as pages of the answer', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
@@ -76,7 +76,7 @@ describe('the codes that mean "no mark"', () => {
     expect(queries.length).toBe(8)
   })
 
-  it('are looked up once for concurrent requests, and again by another request if that fails', async () => {
+  it('are looked up once for concurrent requests, and again for the other requests if the first client disconnects', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -96,7 +96,7 @@ describe('the codes that mean "no mark"', () => {
     expect(queries.length).toBe(4)
   })
 
-  it('need no call if the configuration names only ids', async () => {
+  it('need no call to V3 if the configuration names only ids', async () => {
     const { clock, session, queries } = openSession()
     const client = clientOf('one', [])
     expect((await createUnmarkedCodes(clock, silent).rulesFor(session, client)).unmarkedCodes).toEqual([

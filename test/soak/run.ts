@@ -37,9 +37,9 @@ const [minutes, rate, seed] = [values.minutes, values.rate, values.seed].map(Num
   number,
 ]
 /**
- * The allowed growth from the highest value of the first third of the run to the lowest of the last third. Live memory varies with the
- * queue of background work. Resident memory grows in the first minutes, while the allocator fills its free lists, so a short run allows
- * more.
+ * The allowed growth from the highest value of the first third of the run to the lowest value of the last third. Live memory varies with
+ * the queue of background work. Resident memory grows in the first minutes, while the allocator fills its free lists, so a short run allows
+ * more growth.
  */
 const [GROWTH_LIVE_MIB, GROWTH_RESIDENT_MIB, GROWTH_DESCRIPTORS] = [16, minutes < 15 ? 256 : 64, 16]
 /** The number of points for each reading of the heaps, whose garbage collection shows in resident memory for a minute. */

@@ -12,7 +12,7 @@ interface Started {
   readonly gone: AbortController
 }
 
-/** Opens a budget for reads with one call per second, or without a rate limit. */
+/** Opens the budget of a request for reads, with one call per second or without a rate limit. */
 function start({ limited = true, budgetMs = 10_000 } = {}): Started {
   const clock = createManualClock()
   const rateLimit = createRateLimits(clock).of('key', 1)
@@ -40,7 +40,7 @@ async function outcome({ clock }: Started, taken: Promise<number>): Promise<numb
 }
 
 describe('openCallBudget', () => {
-  it('keeps the calls of a request within the rate limit and sums up their waits', async () => {
+  it('keeps the calls of a request within the rate limit, and sums up the waits of the calls', async () => {
     const started = start()
     const { clock, budget } = started
     const times = (async () => [
@@ -52,7 +52,7 @@ describe('openCallBudget', () => {
     expect([await times, budget.queuedMs()]).toEqual([[0, 1_050, 2_100], 2_100])
   })
 
-  it('admits a call at once without a rate limit, until the budget ends', async () => {
+  it('without a rate limit, admits a call at once until the budget ends', async () => {
     const started = start({ limited: false, budgetMs: 100 })
     const { clock, budget } = started
     expect([await outcome(started, budget.take()), budget.queuedMs()]).toEqual([0, 0])
@@ -60,7 +60,7 @@ describe('openCallBudget', () => {
     expect(await outcome(started, budget.take())).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call that could only be sent after the budget', async () => {
+  it('refuses a call that could be sent only after the end of the budget', async () => {
     const started = start({ budgetMs: 500 })
     const { clock, budget } = started
     await budget.take()
@@ -69,7 +69,7 @@ describe('openCallBudget', () => {
     expect(await late).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call if a thousand others wait', async () => {
+  it('refuses a call if a thousand calls of other requests wait', async () => {
     const started = start()
     const { rateLimit, budget } = started
     for (let index = 0; index < 1_001; index += 1) void rateLimit.acquire('write', Infinity)
@@ -109,7 +109,7 @@ describe('openCallBudget', () => {
     expect(await paused).toEqual([true, 3_000])
   })
 
-  it('refuses a pause beyond the budget, and pauses the key for one budget', async () => {
+  it('refuses a pause that is longer than the budget, and pauses the key for the length of the budget', async () => {
     const { clock, rateLimit, budget } = start({ budgetMs: 1_000 })
     expect([await budget.pause(1_000, false), await budget.pause(60_000, true)]).toEqual([false, false])
     const held = rateLimit.acquire('write', Infinity)
@@ -141,11 +141,14 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 ]
 
 describe('retryWaitMs', () => {
-  it.each(waits)('after %s, told %j, waits %j (service-facts 9)', (reason, retryAfterMs, expected) => {
-    expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
-  })
+  it.each(waits)(
+    'after the outcome %s with Retry-After %j, returns the waits %j for successive attempts (service-facts 9)',
+    (reason, retryAfterMs, expected) => {
+      expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
+    },
+  )
 
-  it('returns at most one hour', () => {
+  it('returns a wait of at most one hour', () => {
     expect(retryWaitMs({ reason: 'throttled', retryAfterMs: undefined }, 40)).toBe(3_600_000)
   })
 })

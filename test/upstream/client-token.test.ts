@@ -52,7 +52,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 1', 1])
   })
 
-  it('replaces the token at 80 % of its lifetime without delaying a caller', async () => {
+  it('replaces the token after 80 % of its lifetime without delaying a caller', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -62,7 +62,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 2', 2])
   })
 
-  it('uses the old token until it expires while the endpoint fails, then reports the failure, then recovers', async () => {
+  it('uses the old token until it expires while the endpoint fails, then reports the failure, and recovers with the endpoint', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -79,7 +79,7 @@ describe('createTokenSource', () => {
     expect(await later(endpoint, source.token())).toBe('token 5')
   })
 
-  it('renews a rejected token once for all callers, and not if it was already replaced', async () => {
+  it('renews a rejected token once for all callers, and does not renew a token that was already replaced', async () => {
     const endpoint = start()
     const { source } = endpoint
     await later(endpoint, source.token())

@@ -56,7 +56,7 @@ function send(
 const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Promise<string[]> =>
   Promise.all(sent.map(({ outcome }) => outcome))
 
-describe('connections', () => {
+describe('connections of createConnections', () => {
   it('carry one request each at a time, in the order of the calls', async () => {
     const { answer, open, held } = gate()
     const upstream = await startUpstream(answer)
@@ -74,7 +74,7 @@ describe('connections', () => {
     expect(upstream.connections()).toBe(2)
   })
 
-  it('are opened only if none is free', async () => {
+  it('are opened only if no open connection is free', async () => {
     const upstream = await startUpstream(({ body }, response) => void response.end(body))
     const connections = connect(upstream.url, 8)
     for (const body of ['a', 'b', 'c']) expect(await send(connections, body).outcome).toBe(body)
@@ -118,7 +118,7 @@ describe('connections', () => {
     expect(await outcomesOf(sent)).toEqual(['lost', 'a'])
   })
 
-  it('fail each of thousands of requests as unsent if nothing listens', async () => {
+  it('report each of thousands of requests as unsent if no server listens', async () => {
     const upstream = await startUpstream()
     await upstream.close()
     const connections = connect(upstream.url, 2)
@@ -126,7 +126,7 @@ describe('connections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('fail each of thousands of invalid requests as unsent', async () => {
+  it('report each of thousands of invalid requests as unsent', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -138,7 +138,7 @@ describe('connections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('stop accepting requests, then close once queued requests are done', async () => {
+  it('stop accepting requests when they are closed, and close once the queued requests are done', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)

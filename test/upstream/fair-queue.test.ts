@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { FairQueue, NEWCOMERS, type QueueKey, type Refusal } from '../../src/upstream/fair-queue.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** Returns the key of an owner: `p1/x` is owner x of partner p1. A `?` at the end marks a newcomer until it is accepted. */
+/** Returns the key of an owner: `p1/x` is owner x of partner p1. A `?` at the end marks an owner that V3 has not accepted yet. */
 function keyOf(owner: string, accepted: ReadonlySet<string>): QueueKey {
   const isAccepted = (): boolean => !owner.endsWith('?') || accepted.has(owner)
   return { partner: owner.split('/')[0] ?? '', owner, isAccepted }
@@ -51,7 +51,7 @@ describe('a fair queue', () => {
     expect(queue.size).toBe(0)
   })
 
-  it('gives all newcomers one turn together', () => {
+  it('gives all owners that V3 has not accepted one turn together', () => {
     const { enter, serve } = start()
     for (let index = 0; index < 5; index += 1) enter(`a/${index}? 1`)
     for (const name of ['a/x 1', 'a/x 2']) enter(name)
@@ -60,7 +60,7 @@ describe('a fair queue', () => {
     ]) // prettier-ignore
   })
 
-  it('skips holders that may not be served and keeps their places', () => {
+  it('skips owners that may not be served, and keeps their places', () => {
     const { enter, serve } = start()
     for (const name of ['a/x 1', 'a/y 1', 'a/0? 1']) enter(name)
     expect(serve(9, (holder) => holder === 'a/y')).toEqual(['a/y 1'])
@@ -68,7 +68,7 @@ describe('a fair queue', () => {
     expect(serve()).toEqual(['a/x 1'])
   })
 
-  it('moves an owner to its partner once V3 has accepted it, with its calls in order', () => {
+  it('moves an owner to its partner once V3 has accepted the owner, with its calls in order', () => {
     const { queue, enter, serve, accepted } = start()
     for (const name of ['a/0? 1', 'a/1? 1', 'a/1? 2']) enter(name)
     accepted.add('a/1?')
@@ -77,7 +77,7 @@ describe('a fair queue', () => {
     expect(queue.size).toBe(1)
   })
 
-  it('keeps the order of many calls while others come and go', () => {
+  it('keeps the order of many calls while calls are added and served', () => {
     const { enter, serve } = start()
     const [entered, served]: [string[], string[]] = [[], []]
     for (let index = 0; index < 1_000; index += 1) {
@@ -88,7 +88,7 @@ describe('a fair queue', () => {
     expect([...served, ...serve()]).toEqual(entered)
   })
 
-  it('removes calls that expired or whose caller disconnected, even if their owner was accepted in the meantime', async () => {
+  it('removes calls that expired or whose caller disconnected, even if V3 has accepted their owner in the meantime', async () => {
     const { queue, enter, serve, accepted, clock, served } = start()
     const gone = new AbortController()
     enter('a/x 1', 100)
@@ -102,7 +102,7 @@ describe('a fair queue', () => {
     expect([queue.size, serve()]).toEqual([1, ['a/x 2']])
   })
 
-  it('bounds the calls with a time limit, and refuses those that have already expired', () => {
+  it('limits the number of calls that wait with a time limit, and refuses calls that have already expired', () => {
     const { enter, served } = start({ maxWaiting: 2 })
     for (const name of ['a/x 1', 'a/x 2', 'a/x 3']) enter(name, 100)
     enter('a/y 1', 0)

@@ -5,7 +5,7 @@ import { fetchJson } from '../../src/upstream/fetch-whole.ts'
 import { createReaderConnections, createWholeReader, parseJson } from '../../src/upstream/index.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 
-it('reads a whole reply over its own connections, even if the process-wide dispatcher never responds', async () => {
+it('fetchJson reads a whole reply over its own connections, even if the process-wide dispatcher never responds', async () => {
   const upstream = await startUpstream(replyWith(200, { value: [] }))
   const usual = getGlobalDispatcher()
   setGlobalDispatcher({ dispatch: () => true } as unknown as Dispatcher)

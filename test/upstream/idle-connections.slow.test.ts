@@ -5,7 +5,7 @@ import { createConnections } from '../../src/upstream/connections.ts'
 import { CallGroup, sendCall } from '../../src/upstream/index.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
-it('closes an idle connection after its own timeout if the server names a longer one', async () => {
+it('createConnections closes an idle connection after its own timeout, even if the server announces a longer timeout', async () => {
   const { promise: closed, resolve: onClose } = Promise.withResolvers<number>()
   const { url } = await startRawUpstream((socket) => {
     const idleFromMs = performance.now()
@@ -24,6 +24,6 @@ it('closes an idle connection after its own timeout if the server names a longer
   const request = { path: '/', method: 'GET', headers: [] as string[] } as const
   const end = await sendCall(connections, request, {}, { clock: systemClock, group, maxBytes: 1_000 })
   expect(end.status).toBe(204)
-  // The limit is far below the 75 s of the server, so that a busy machine does not matter.
+  // The limit is far below the server's 75 s, so that the test also passes on a busy machine.
   expect(await closed).toBeLessThan(60_000)
 })

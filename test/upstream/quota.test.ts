@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createQuota, NEWCOMERS, type Quota } from '../../src/upstream/fair-queue.ts'
 
-/** Takes for a holder as long as it may, and returns the count. */
+/** Takes for a holder as long as the quota allows, and returns the number of takes. */
 function fill(quota: Quota, holder: string): number {
   let count = 0
   for (; quota.mayTake(holder); count += 1) quota.take(holder)
@@ -18,15 +18,15 @@ describe('a quota', () => {
     [8, 7],
     [32, 28],
     [1_024, 910],
-  ])('of %i gives %i to a single holder', (capacity, own) => {
+  ])('of %i gives a single holder at most %i', (capacity, own) => {
     expect(fill(createQuota(capacity), 'a')).toBe(own)
   })
 
-  it('gives all newcomers together a quarter, and at least one', () => {
+  it('gives all clients that V3 has not accepted a quarter together, and at least one', () => {
     expect([1, 4, 32].map((capacity) => fill(createQuota(capacity), NEWCOMERS))).toEqual([1, 1, 8])
   })
 
-  it('of four or more always leaves something for a holder that has nothing', () => {
+  it('of four or more always leaves something for a holder that has taken nothing', () => {
     fc.assert(
       fc.property(fc.integer({ min: 4, max: 200 }), fc.array(fc.boolean()), (capacity, steps) => {
         const quota = createQuota(capacity)
@@ -46,7 +46,7 @@ describe('a quota', () => {
     )
   })
 
-  it('converges to equal shares while holders take and release in turns', () => {
+  it('converges to equal shares while two holders take and release in turns', () => {
     const quota = createQuota(34)
     const held = new Map([['a', fill(quota, 'a')], ['b', 0]]) // prettier-ignore
     for (let round = 0; round < 40; round += 1) {
@@ -61,7 +61,7 @@ describe('a quota', () => {
   })
 })
 
-it('applies a new capacity at once, and holders keep what they have', () => {
+it('a quota applies a new capacity at once, and holders keep what they have taken', () => {
   const quota = createQuota(100)
   quota.take('a', 60)
   quota.resize(50)

@@ -10,12 +10,12 @@ import {
 } from '../../src/upstream/index.ts'
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts'
 
-/** Returns the queue key of an owner `partner` or `partner/owner`. A `?` at the end marks a newcomer. */
+/** Returns the queue key of an owner `partner` or `partner/owner`. A `?` at the end marks an owner that V3 has not accepted yet. */
 function shareOf(owner = 'a'): QueueKey {
   return { partner: owner.charAt(0), owner, isAccepted: () => !owner.endsWith('?') }
 }
 
-/** Requests a call and logs when it was admitted, or why it was refused. */
+/** Requests a call, and logs when it was admitted or why it was refused. */
 function ask(
   { clock, rateLimit, log }: Pick<Started, 'clock' | 'rateLimit' | 'log'>,
   name: string,
@@ -74,7 +74,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['a', 0], ['b', 2_050], ['c', 4_100]]) // prettier-ignore
   })
 
-  it('admits writes before reads, and reads before comparison', async () => {
+  it('admits writes before reads, and reads before comparison calls', async () => {
     const { clock, rateLimit, log } = start(1)
     ask({ clock, rateLimit, log }, 'first')
     for (const priority of ['comparison', 'read', 'write', 'comparison', 'write'] as const)
@@ -83,7 +83,7 @@ describe('createRateLimit', () => {
     expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
   })
 
-  it('reserves queue places for other owners: one alone gets eight ninths, newcomers a quarter', async () => {
+  it('reserves queue places: one owner gets at most eight ninths, and all owners that V3 has not accepted get a quarter together', async () => {
     const { clock, rateLimit, log } = start(1, 90)
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'flood?', { queueKey: 'a/1?' })
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'many', { queueKey: 'a/x' })
@@ -96,7 +96,7 @@ describe('createRateLimit', () => {
     expect(log.filter(([name]) => name === 'other')).toEqual([['other', 4_200]])
   })
 
-  it('refuses a call that would be too late or does not fit, and gives its place to others', async () => {
+  it('refuses a call that would be too late or finds the queue full, and gives its place to other calls', async () => {
     const { clock, rateLimit, log } = start(1, 2)
     ask({ clock, rateLimit, log }, 'now')
     ask({ clock, rateLimit, log }, 'late', { waitMs: 500 })
@@ -109,7 +109,7 @@ describe('createRateLimit', () => {
     expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
   })
 
-  it('removes a waiting call whose caller disconnects, and refuses one whose caller had already disconnected', async () => {
+  it('removes a waiting call whose caller disconnects, and refuses a call whose caller has already disconnected', async () => {
     const { clock, rateLimit, log } = start(1)
     const gone = new AbortController()
     ask({ clock, rateLimit, log }, 'now')
@@ -125,7 +125,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['now', 0], ['next', 1_050]]) // prettier-ignore
   })
 
-  it('pauses all calls as long as the upstream asked, and the longest pause counts', async () => {
+  it('pauses all calls for as long as the upstream requested, and keeps the longest of several pauses', async () => {
     const { clock, rateLimit, log } = start(5)
     rateLimit.pauseFor(3_000)
     rateLimit.pauseFor(1_000)
@@ -136,7 +136,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['held', 3_000]])
   })
 
-  it('is idle once the window after the last call is over', async () => {
+  it('is idle once the rate window after the last call is over', async () => {
     const { clock, rateLimit } = start(2)
     expect(rateLimit.isIdle()).toBe(true)
     await rateLimit.acquire('read', 10)
@@ -146,7 +146,7 @@ describe('createRateLimit', () => {
   })
 })
 
-it('reports the decision on each call and the number of waiting calls', async () => {
+it('createRateLimit reports the decision on each call and the number of waiting calls', async () => {
   const clock = createManualClock()
   const told: unknown[] = []
   const rateLimit = createRateLimit({
@@ -170,8 +170,8 @@ it('reports the decision on each call and the number of waiting calls', async ()
   ])
 })
 
-describe('a rate that changes', () => {
-  it('allows no extra calls, however often and however it changes', async () => {
+describe('a change of the rate of a rate limit', () => {
+  it('allows no extra calls, however often and however far the rate changes', async () => {
     const steps = fc.array(
       fc.record({ gap: fc.integer({ min: 0, max: 400 }), rate: fc.integer({ min: 1, max: 7 }) }),
       {
@@ -216,7 +216,7 @@ describe('a rate that changes', () => {
 })
 
 describe('createRateLimits', () => {
-  it('counts calls before a reload and applies the new rate after it', async () => {
+  it('counts the calls before a reload, and applies the new rate after the reload', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const log: [string, number][] = []
@@ -235,7 +235,7 @@ describe('createRateLimits', () => {
     ])
   })
 
-  it('has one limit for each key, and the lower rate applies', async () => {
+  it('keeps one limit for each key, and the lower of two rates applies', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const slow = rateLimits.of('key', 1)
@@ -247,7 +247,7 @@ describe('createRateLimits', () => {
     expect(log).toEqual([['first', 0], ['second', 2_050]]) // prettier-ignore
   })
 
-  it('counts waiting calls and reports decisions over all keys', async () => {
+  it('sums up waiting calls and reports decisions for all keys', async () => {
     const clock = createManualClock()
     let told = 0
     const rateLimits = createRateLimits(clock, () => (told += 1))
@@ -258,7 +258,7 @@ describe('createRateLimits', () => {
     expect([rateLimits.waiting('read'), told]).toEqual([0, 6])
   })
 
-  it('drops idle keys, but no busy one, if there are many', async () => {
+  it('drops idle keys, but no busy key, if there are many keys', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const [busy, idle] = [rateLimits.of('busy', 1), rateLimits.of('idle', 1)]

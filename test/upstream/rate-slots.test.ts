@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type CallLimit, createRateLimit, type QueueKey, type RateSlots } from '../../src/upstream/index.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** Creates a rate limit with shared slots. Each reservation gets the next of `answers`. */
+/** Creates a rate limit with rate slots. Each reservation gets the next of `answers`. */
 function start(
   callsPerSecond: number,
   answers: (readonly number[] | undefined)[],
@@ -13,7 +13,7 @@ function start(
   const clock = createManualClock()
   const asked: [limit: CallLimit, calls: number][] = []
   const held: number[] = []
-  /** Since when this instance has been alone. */
+  /** The time since which this instance has been alone. */
   const alone: { sinceMs: number | undefined } = { sinceMs: undefined }
   const slots: RateSlots = {
     aloneSinceMs: () => alone.sinceMs,
@@ -39,8 +39,8 @@ function start(
   return { clock, rateLimit, asked, held, alone, log, ask }
 }
 
-describe('slots of a key that a client sent', () => {
-  it('are shared once V3 has accepted a client of the key, and nothing is stored before', async () => {
+describe('rate slots of a subscription key that a client sent', () => {
+  it('are stored and shared only once V3 has accepted a client with the key', async () => {
     const { clock, rateLimit, asked, held, log, ask } = start(2, [[0]], [undefined], false)
     let isAccepted = false
     const client = { partner: 'any', owner: 'client', isAccepted: () => isAccepted }
@@ -60,8 +60,8 @@ describe('slots of a key that a client sent', () => {
   })
 })
 
-describe('slots that instances share', () => {
-  it('are reserved only while calls wait, a quarter of a window at a time', async () => {
+describe('rate slots that instances share', () => {
+  it('are reserved only while calls wait, for a quarter of a rate window at a time', async () => {
     const { clock, asked, log, ask } = start(8, [[0], [0, 300], [400]]) // prettier-ignore
     await clock.pass(10)
     expect(asked).toEqual([])
@@ -72,7 +72,7 @@ describe('slots that instances share', () => {
     expect(asked).toEqual([[limit, 1], [limit, 2], [limit, 1]]) // prettier-ignore
   })
 
-  it('go to the call that waits first when they become available', async () => {
+  it('go to the call that is first in the queue when the slots become available', async () => {
     const { clock, log, ask, rateLimit } = start(4, [[500]])
     ask('gone', 400)
     await clock.pass(100)
@@ -92,7 +92,7 @@ describe('slots that instances share', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it("fall back to this instance's own limit while the store cannot be reached", async () => {
+  it("are replaced by the instance's own limit while the store cannot be reached", async () => {
     const { clock, log, ask } = start(2, [])
     for (const name of ['a', 'b', 'c']) ask(name)
     await clock.pass(3_000)
@@ -108,7 +108,7 @@ describe('slots that instances share', () => {
     expect(log).toEqual([['a', 2_000]])
   })
 
-  it('report when the last pause of any instance ended, asking the store once a second', async () => {
+  it('report when the last pause of any instance ended, and ask the store at most once a second', async () => {
     const { clock, rateLimit } = start(4, [], [undefined, Infinity, 30_000, -500])
     const since: (number | undefined)[] = []
     const look = async (): Promise<void> => void since.push(await rateLimit.sincePauseMs())
@@ -127,8 +127,8 @@ describe('slots that instances share', () => {
   })
 })
 
-describe('slots of an instance that is alone', () => {
-  it('are reserved once more after a whole window alone, and then left to its own limit', async () => {
+describe('rate slots of an instance that is alone', () => {
+  it("are reserved once more after a whole rate window alone, and then replaced by the instance's own limit", async () => {
     const { clock, asked, alone, log, ask } = start(2, [[0], [0]])
     alone.sinceMs = 0
     await clock.pass(1_149)
@@ -146,7 +146,7 @@ describe('slots of an instance that is alone', () => {
     ]) // prettier-ignore
   })
 
-  it('wait for the pauses and calls of instances that are gone', async () => {
+  it('wait for the pauses and calls of instances that have ended', async () => {
     const { clock, asked, alone, log, ask } = start(4, [[30_000]])
     alone.sinceMs = 0
     await clock.pass(2_000)
@@ -160,7 +160,7 @@ describe('slots of an instance that is alone', () => {
     expect(asked).toHaveLength(1)
   })
 
-  it('are shared again once another instance may be alive, and in each later period alone until its own last reservation', async () => {
+  it('are shared again once another instance may be alive, and are replaced in each later period alone only after a last reservation', async () => {
     const { clock, asked, alone, log, ask } = start(10, [[0], [700], [0], [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)
@@ -183,7 +183,7 @@ describe('slots of an instance that is alone', () => {
     expect(asked).toHaveLength(4)
   })
 
-  it('are reserved again if the store could not be reached for the last reservation', async () => {
+  it('are reserved once more if the store could not be reached for the last reservation', async () => {
     const { clock, asked, alone, ask } = start(10, [undefined, [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)

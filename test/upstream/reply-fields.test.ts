@@ -15,14 +15,14 @@ describe('ReplyFields', () => {
     ['an empty value', ['Retry-After', ''], [''], ''],
     ['a name without a value', ['Retry-After'], [], undefined],
     ['names of object members in JavaScript', ['constructor', 'x', '__proto__', 'y'], [], undefined],
-  ])('returns the values of a field: %s', (_what, raw, all, one) => {
+  ])('returns the values of a field, for %s', (_what, raw, all, one) => {
     for (const fields of [new ReplyFields(raw), new ReplyFields(bytes(...raw))]) {
       expect(fields.all('retry-after')).toEqual(all)
       expect(fields.one('retry-after')).toBe(one)
     }
   })
 
-  it('lists names and values as they were received', () => {
+  it('lists names and values as the upstream sent them', () => {
     expect(new ReplyFields(bytes('B', '1', 'a', '\xe9', 'B', '')).list()).toEqual([
       'B',
       '1',

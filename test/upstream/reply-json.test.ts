@@ -9,7 +9,7 @@ describe('parseJson', () => {
     ['\ufeff\ufeff1', undefined],
     ['', undefined],
     ['undefined', undefined],
-  ])('returns the value of %j', (text, value) => {
+  ])('returns the parsed value of %j, or undefined if the text is no JSON', (text, value) => {
     expect(parseJson(text)).toEqual(value)
   })
 
@@ -18,7 +18,7 @@ describe('parseJson', () => {
     ['brackets', `[${'[],'.repeat(40_000)}1]`, false],
     ['members', `{${Array.from({ length: 20_000 }, (_, n) => `"${n}":1`).join()}}`, false],
     ['few members and blanks', `{"a":1,"b":[]}${' '.repeat(70_000)}`, true],
-  ])('limits the brackets and commas of a long text: %s', (_what, text, isRead) => {
+  ])('limits the number of brackets and commas in a long text: %s', (_what, text, isRead) => {
     expect(parseJson(text, 100) !== undefined).toBe(isRead)
     expect(parseJson(text)).toBeDefined()
   })

@@ -8,7 +8,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const timeouts = { connectMs: 10_000, headersMs: 10_000 }
 
-/** Sends one POST and returns its status with the reply or the failure. */
+/** Sends one POST, and returns its status with the reply or the failure. */
 async function post(connections: Connections): Promise<string> {
   const end = await sendCall(
     connections,
@@ -35,7 +35,7 @@ async function connect(reply: string, cut = 0): Promise<Connections> {
 const whole = (body: string): string =>
   `HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
-describe('an unexpected 100 Continue', () => {
+describe('an unexpected 100 Continue from an upstream', () => {
   const text =
     'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 103 x\r\nX: y\r\n\r\nHTTP/1.1 100 a b\r\nX: y\r\n\r\n'
 
@@ -45,7 +45,7 @@ describe('an unexpected 100 Continue', () => {
     ['with fields', 'HTTP/1.1 100 Continue\r\nA: HTTP/1.1 100 Continue\r\n\r\n'],
     ['among other interim responses', text],
     ['many times', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(500)],
-  ])('is skipped: %s', async (_what, interim) => {
+  ])('is skipped if it comes %s', async (_what, interim) => {
     const connections = await connect(interim + whole('yes'))
     expect([await post(connections), await post(connections)]).toEqual(['201 yes', '201 yes'])
   })
@@ -56,20 +56,20 @@ describe('an unexpected 100 Continue', () => {
       expect([cut, await post(await connect(reply, cut))]).toEqual([cut, '201 yes'])
   })
 
-  it('in a body is not changed', async () => {
+  it('is not removed from the body of a reply', async () => {
     const body = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue'
     for (const cut of [0, whole(body).indexOf('HTTP/1.1 100')])
       expect(await post(await connect(whole(body), cut))).toBe(`201 ${body}`)
   })
 
-  it('is not a reply by itself', async () => {
+  it('does not count as the reply', async () => {
     const { url } = await startRawUpstream((socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'))
     const connections = createConnections(url, { connections: 1, timeouts, clock: systemClock })
     onTestFinished(() => connections.close())
     expect(await post(connections)).toMatch(/^0 /)
   })
 
-  it('is skipped by the connections of an agent', async () => {
+  it('is also skipped by the connections of an undici Agent', async () => {
     const { url } = await startRawUpstream((socket) => socket.write(text + whole('yes')))
     const dispatcher = new Agent(toClientOptions(timeouts))
     onTestFinished(() => dispatcher.destroy())

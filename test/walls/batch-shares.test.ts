@@ -9,7 +9,7 @@ const a = client('key-a')
 const b = client('key-b')
 const small = batchOf(flatRecords(3))
 
-describe('four half-sent batches of one client', () => {
+describe('half-sent batches of one client', () => {
   const limits = { maxInFlightBytes: 1_000_000 }
   const half = (headers: Record<string, string>): string =>
     requestOf(
@@ -22,30 +22,27 @@ describe('four half-sent batches of one client', () => {
   it.each([
     ['was accepted by V3', a],
     ['has a wrong token', client('key-a', 'bad')],
-  ])(
-    'leave room for a batch and a read of another client when the first client %s',
-    async (_name, headers) => {
-      const upstream = await startUpstream((seen, response) => {
-        if (seen.method === 'POST') return echoRecord(seen, response)
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
-        return undefined
-      })
-      const adapter = await startAdapter(upstream.url, { limits })
-      for (const own of [a, b])
-        await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
-      await crowd(adapter, 4, half(headers))
-      await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
-      const reply = await timed(
-        adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
-      )
-      expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
-      const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
-      const read = await adapter.request('GET', path, { headers: b })
-      expect(read.status).toBe(200)
-    },
-  )
+  ])('leave room for a batch and a read of another client if the first client %s', async (_name, headers) => {
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.method === 'POST') return echoRecord(seen, response)
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
+      return undefined
+    })
+    const adapter = await startAdapter(upstream.url, { limits })
+    for (const own of [a, b])
+      await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
+    await crowd(adapter, 4, half(headers))
+    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
+    const reply = await timed(
+      adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
+    )
+    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
+    const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
+    const read = await adapter.request('GET', path, { headers: b })
+    expect(read.status).toBe(200)
+  })
 
-  it('get 408 with nothing posted, and release their bytes, when they arrive too slowly', async () => {
+  it('get 408 and release their bytes if they arrive too slowly, and the adapter posts no record', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -69,7 +66,7 @@ describe('four half-sent batches of one client', () => {
     )
   })
 
-  it('are answered when they arrive slowly but fast enough', async () => {
+  it('get their replies if they arrive slowly but fast enough', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -91,7 +88,7 @@ describe('four half-sent batches of one client', () => {
 })
 
 describe('clients that do not read their replies', () => {
-  it('occupy no more bytes than their share, and release them when they are disconnected', async () => {
+  it('occupy at most the bytes of their share, and release the bytes when the adapter disconnects them', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,
@@ -134,7 +131,7 @@ describe('the reply to a batch', () => {
   const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
   const many = batchOf(flatRecords(200))
 
-  it('counts towards the bytes in flight before its records are posted, with the address that each record repeats', async () => {
+  it('counts towards the bytes in flight before the records are posted, including the address that each part repeats', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 3) await released
@@ -147,7 +144,7 @@ describe('the reply to a batch', () => {
     await post(small)
     const first = post(many)
     await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200 * 2_000)
-    // The three records of the first batch, and as many of the second batch as are posted at a time.
+    // V3 gets the three records of the first batch, and as many records of the second batch as are posted at a time.
     const posted = 3 + 16
     await upstream.arrived(posted)
     const second = await post(many)
@@ -160,7 +157,7 @@ describe('the reply to a batch', () => {
   })
 })
 
-it('the adapter closes a connection with 408 when its request head never ends', async () => {
+it('the adapter closes a connection with 408 if a request head never ends', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', {}, { slowClients: { headersMs: 300 } })
   const [silent, slow] = await Promise.all([
     crowd(adapter, 1, ''),

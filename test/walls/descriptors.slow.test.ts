@@ -34,7 +34,7 @@ async function serveWithFewFiles(v3: string) {
   return { port: Number(portOf()), log: () => log }
 }
 
-describe('a process with a limit of 256 open files', () => {
+describe('an adapter with a limit of 256 open files', () => {
   it.each([
     ['send half a request head', 'GET /V3/x HTTP/1.1\r\nHost: x\r\nX-Un'],
     ['send nothing', ''],

@@ -67,7 +67,7 @@ function statusesAfterBatch(text: string, records = RECORDS): number[] {
   return replies.map(statusOf)
 }
 
-describe('bytes behind a batch', () => {
+describe('bytes after a batch on the same connection', () => {
   const kept = Object.entries(tails).flatMap(([name, [tail, status]]) =>
     Object.entries({ 'framed by its length': counted, chunked }).map(
       ([framing, request]) => [name, framing, request + tail, status] as const,
@@ -75,7 +75,7 @@ describe('bytes behind a batch', () => {
   )
 
   it.each(kept)(
-    'do not replace the reply when they are %s and the batch is %s',
+    'do not replace the reply to the batch if they are %s and the batch is %s',
     async (_name, _framing, bytes, status) => {
       const { adapter, upstream, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -89,7 +89,7 @@ describe('bytes behind a batch', () => {
     },
   )
 
-  // The reply to such a request is the last one on its connection, so nothing may follow it (RFC 9112 9.6).
+  // The reply to such a request is the last reply on its connection, so no other reply may follow (RFC 9112 9.6).
   const last = Object.entries(tails).flatMap(([name, [tail]]) =>
     Object.entries({
       'an HTTP/1.0 request': asOld(counted),
@@ -99,7 +99,7 @@ describe('bytes behind a batch', () => {
   )
 
   it.each(last)(
-    'get no reply of their own when they are %s and the batch is %s',
+    'get no reply of their own if they are %s and the batch is %s',
     async (_name, _way, bytes) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -108,14 +108,14 @@ describe('bytes behind a batch', () => {
     },
   )
 
-  it('get a 408 after the reply when they begin a request that never ends', async () => {
+  it('get a 408 after the reply to the batch if they begin a request that never ends', async () => {
     const { adapter, refused } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + unfinished)
     await refused()
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('are not served when they complete a request after its timeout', async () => {
+  it('are not served if they complete a request after the timeout of its head', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -127,7 +127,7 @@ describe('bytes behind a batch', () => {
   }) // prettier-ignore
 
   it.each(['\0', unfinished])(
-    'get their own reply even if the client closes its side after them: %j',
+    'get their own reply even if the client then closes its sending side: %j',
     async (tail) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port)
@@ -137,7 +137,7 @@ describe('bytes behind a batch', () => {
     },
   )
 
-  it('are answered after all earlier replies, in the order of the requests', async () => {
+  it('get their reply after the replies to all earlier requests, in order', async () => {
     const { adapter, refused } = await startHeld()
     const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
     const client = await RawClient.open(adapter.port, `${counted}${health}${counted}\0`)
@@ -146,7 +146,7 @@ describe('bytes behind a batch', () => {
     expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status: 400, owed: 3 })
   })
 
-  it('do not cut a reply that has begun', async () => {
+  it('do not cut off a reply that has begun', async () => {
     const { promise: refusal, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 16) await refusal
@@ -172,7 +172,7 @@ describe('bytes behind a batch', () => {
     expect(replies[0]?.body.toString()).toBe('the reply of V2')
   })
 
-  it('do not hide that the client disconnects while its reply is due', async () => {
+  it('do not hide that the client disconnects before its reply', async () => {
     const { adapter, release } = await startHeld()
     const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -182,7 +182,7 @@ describe('bytes behind a batch', () => {
   })
 })
 
-describe('the sandbox', () => {
+describe('the sandbox, for bytes after a request', () => {
   it.each(Object.entries(tails))(
     'answers a batch before it rejects later bytes that are %s',
     async (_name, [tail, status]) => {
@@ -195,14 +195,14 @@ describe('the sandbox', () => {
     },
   )
 
-  it('answers a recorded request that a client follows with a NUL byte', async () => {
+  it('answers a recorded request that is followed by a NUL byte', async () => {
     const sandbox = await startSandbox()
     const bytes = await readFile(new URL('../../fixtures/later-bytes-nul/request.http', import.meta.url))
     const client = await RawClient.open(Number(new URL(sandbox.url).port), bytes)
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it('answers a client that has closed its side', async () => {
+  it('answers a client that has closed its sending side', async () => {
     const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
     client.socket.end(counted)
     expect(readAll(await client.untilClosed())).toHaveLength(1)
@@ -214,7 +214,7 @@ describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front of the ada
   const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
 
   test.each(shared)(
-    'leaves the replies unchanged when the bytes behind a batch are %s',
+    'leaves the replies unchanged if the bytes after a batch are %s',
     async (_name, [tail]) => {
       const upstream = await startUpstream()
       const adapter = await startAdapter(upstream.url)

@@ -15,7 +15,7 @@ interface Cost {
   readonly beginMs: number
   readonly settleMs: number
   readonly grownMiB: number
-  /** The 99th percentile of a write of another partner, from `begin` to `settle`, while the large batch was made durable. */
+  /** The 99th percentile of the time from `begin` to `settle` of another partner's write while the large batch was made durable. */
   readonly othersMs: number
 }
 
@@ -69,7 +69,7 @@ async function measure(
   )
   const end = performance.now()
   clearInterval(watch)
-  // Other writes continue for the same time again, because the delays afterwards count too.
+  // Other writes continue for the same time again, because later delays count too.
   await new Promise((resolve) => setTimeout(resolve, 100))
   state.isOver = true
   await others
@@ -98,7 +98,8 @@ async function measureStore(store: string, url: string): Promise<void> {
 }
 
 /**
- * Prints the cost of batches with one key, with ten keys and with one key per record on both databases. The first two must not cost more.
+ * Prints the cost of batches with one key, with ten keys and with one key per record on both databases. Batches with few keys must not cost
+ * more.
  */
 export async function printKeys(): Promise<boolean> {
   console.log(

@@ -30,7 +30,7 @@ async function statusOf(adapter: Adapter, path: string, key: string): Promise<nu
   return (await adapter.request('GET', path, { headers: credentialsOf(key) })).status
 }
 
-test('a next link of one client is invalid for another client, even if both share one V3 key', async () => {
+test('a next link of one client is invalid for another client, even if both clients share one V3 key', async () => {
   const sandbox = await startSandbox({ keys: ['x', 'y'] })
   const partners = [{ id: 'all', match: { any: true }, clients: 'open', v3: { subscriptionKey: new Secret('sandbox') } }]
   const adapter = await startAdapter(sandbox.url, { partners })

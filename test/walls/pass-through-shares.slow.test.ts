@@ -10,7 +10,7 @@ const judge: Answer = ({ headers }, response) => {
   response.end('{}')
 }
 
-/** Answers like `judge` as soon as the head of a request has arrived. */
+/** Answers like `judge`, but as soon as the head of a request has arrived. */
 function startJudge(): ReturnType<typeof startRawUpstream> {
   return startRawUpstream((request, response) => {
     request.on('error', () => undefined).resume()
@@ -32,14 +32,14 @@ function dribble(clients: readonly { send(text: string): void }[], everyMs: numb
   onTestFinished(() => clearInterval(timer))
 }
 
-describe('32 slow uploads of one client', () => {
+describe('slow uploads of one client', () => {
   it.each([
     ['has a wrong token and sends small bodies', client('key-a', 'bad'), 1_000, 1],
     ['has an accepted token and sends small bodies', a, 1_000, 1],
     ['has a wrong token and sends large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
     ['has an accepted token and sends large bodies', a, 1_000_000, 200_000],
   ])(
-    'leave pass-through working for another client when the first client %s',
+    'leave pass-through working for another client if 32 uploads run and the first client %s',
     async (_name, headers, length, sent) => {
       const upstream = await startJudge()
       const adapter = await startAdapter(upstream.url)
@@ -89,7 +89,7 @@ describe('32 slow uploads of one client', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('are not cut off while the service is the slow side', async () => {
+  it('are not cut off if the service is the slow side', async () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
@@ -102,7 +102,7 @@ describe('32 slow uploads of one client', () => {
   })
 })
 
-describe('32 slow readers', () => {
+describe('32 clients that read their replies slowly', () => {
   const size = 16_000_000
   const body = Buffer.alloc(size, 'x')
   const large: Answer = ({ url }, response) => {
@@ -161,8 +161,8 @@ describe('32 slow readers', () => {
   })
 })
 
-describe('connections to V3', () => {
-  it('are nearly all available to a single client, whose further requests are refused unsent after they waited too long', async () => {
+describe('the connections to V3', () => {
+  it('are nearly all available to a single client, and its further requests are refused unsent after they have waited too long', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.url === '/V3/x') return judge(seen, response)
@@ -184,7 +184,7 @@ describe('connections to V3', () => {
     expect(replies.filter((text) => text.startsWith('HTTP/1.1 200')).length).toBe(28)
   })
 
-  it('are limited to a quarter of all for the clients that V3 has not accepted', async () => {
+  it('are limited to a quarter for all clients together that V3 has not accepted', async () => {
     const upstream = await startUpstream((_seen, response) => void setTimeout(() => response.end('{}'), 300))
     const adapter = await startAdapter(upstream.url)
     await Promise.all(

@@ -14,7 +14,7 @@ it('the adapter survives malformed and unexpected replies of V2 and V3, and tell
     unbalanced: [],
     status: 0,
   })
-  // Every kind of call was made, and clients got each kind of outcome.
+  // The run made every kind of call, and clients got each kind of outcome.
   expect(Object.keys(claims).sort()).toEqual(['applied', 'notApplied', 'unknown'])
   for (const endpoint of ['V2 read', 'V2 write', 'batch', 'JSON batch', 'record', 'read', 'change', 'token'])
     expect(calls[endpoint]).toBeGreaterThan(10)

@@ -33,7 +33,7 @@ describe('writes of one client', () => {
       1,
       requestOf(`POST ${batchPath}`, headers, `Content-Length: ${body.length}\r\n`, body),
     )
-    // A client alone gets 28 of the 32 connections.
+    // A single client gets 28 of the 32 connections.
     await upstream.arrived(6 + 28)
     const reply = await timed(adapter.request('POST', batchPath, post(b)))
     expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
@@ -64,7 +64,7 @@ describe('the queue of the callsPerSecond limit', () => {
     const partners = [{ id: 'acme', match: { any: true }, v3: { callsPerSecond: 5 } }]
     // At the end of the test, the adapter does not wait for the queue to drain.
     const adapter = await startAdapter(upstream.url, { partners, listen: { port: 0, drainMs: 100 } })
-    // All requests share one key and therefore one rate. The tokens tell the clients apart.
+    // All requests share one subscription key and therefore one rate. The tokens distinguish the clients.
     const good = client('key')
     await adapter.request('GET', '/V3/x', { headers: good })
     const bad = client('key', 'bad')

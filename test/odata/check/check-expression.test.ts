@@ -11,7 +11,7 @@ const check = (text: string, settings = {}) =>
   checkFilter(parseFilter(text), 'Sample.Thing', sampleIndex, { now: 1000, ...settings })
 
 describe('checkFilter', () => {
-  test('resolves names, promotes literals and assigns a type to every node', () => {
+  test('resolves names, promotes literals and gives every node a type', () => {
     const node = (position: number, family: string, name: string, members: object) => ({
       ...{ position, type: { family, name, collection: false } },
       ...members,
@@ -140,23 +140,23 @@ describe('checkFilter', () => {
   })
 })
 
-describe('parameter aliases', () => {
+describe('parameter aliases in checkFilter', () => {
   const aliases = (values: Readonly<Record<string, string>>) =>
     new Map(Object.entries(values).map(([name, value]) => [name, parseFilter(value)]))
 
-  test('replaces an alias with its value, or with null if it has none', () => {
+  test('have the value that the query gives them, or null', () => {
     expect(check('Size eq @a', { aliases: aliases({ a: '@b add 1', b: 'Size' }) })).toMatchObject({
       right: { kind: 'arithmetic', left: { kind: 'member', path: ['Size'] } },
     })
     expect(check('Size eq @nothing')).toMatchObject({ right: { kind: 'constant', value: null } })
   })
 
-  test('gives an alias the same meaning whatever lambda variables are in scope', () => {
+  test('have the same meaning whatever lambda variables are in scope', () => {
     const inner = check('Parts/any(Name:Name/Name eq @a)', { aliases: aliases({ a: 'Name' }) })
     expect(inner).toMatchObject({ predicate: { right: { kind: 'member', variable: 0, path: ['Name'] } } })
   })
 
-  test('reports an error inside an alias at the place where the alias is used', () => {
+  test('make an error inside their value appear where the alias is used', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
       message: 'startswith cannot be applied to Edm.Int32',
       position: 9,
@@ -171,16 +171,16 @@ describe('parameter aliases', () => {
       { a: Array(20).fill('@b').join(' and '), b: Array(20).fill('@c').join(' and '), c: 'Open' },
       'The query uses aliases more than 100 times',
     ],
-  ])('rejects aliases that would expand without bound: %j', (values, message) => {
+  ])('are rejected if they would expand without bound: %j', (values, message) => {
     expect(faultOf(() => check('@a', { aliases: aliases(values) }))).toEqual({ message, position: 0 })
   })
 
-  test('rejects an alias that is followed by a path', () => {
+  test('are rejected if a path follows them', () => {
     expect(faultOf(() => check('@a/Name eq null')).message).toBe('An alias cannot be followed by a path')
   })
 })
 
-test('replaces now() with the time that the caller passes', () => {
+test('checkFilter replaces now() with the time that the caller passes', () => {
   expect(check('Created lt now()')).toMatchObject({
     right: { value: { ms: 1000, offsetMinutes: 0 } },
   })

@@ -81,7 +81,7 @@ describe('checkQuery', () => {
     ['$expand=Parts,Parts', '$expand', 6],
     ['$expand=Maker/$count', '$expand', 0],
     ['$expand=Parts($filter=Nmae eq 1)', '$expand', 14],
-  ])('rejects %s and names %s and character %i', (query, option, position) => {
+  ])('rejects %s, and names %s and character %i in the error', (query, option, position) => {
     const fault = (() => {
       try {
         return check(query)

@@ -50,13 +50,13 @@ describe('writeEdmx', () => {
 `)
   })
 
-  test('writes no binding for a navigation property whose target type has several sets', () => {
+  test('writes no binding for a navigation property if several entity sets have its target type', () => {
     const entitySets = [...small.container.entitySets, { name: 'Others', entityType: 'Main.Group' }]
     expect(writeEdmx({ ...small, container: { ...small.container, entitySets } })).not.toContain('Binding')
   })
 })
 
-test('lists the entity sets in the service document', () => {
+test('toServiceDocument lists the entity sets', () => {
   expect(toServiceDocument(sampleModel, 'http://127.0.0.1/$metadata')).toEqual({
     '@odata.context': 'http://127.0.0.1/$metadata',
     value: [

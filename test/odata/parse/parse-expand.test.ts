@@ -76,7 +76,7 @@ describe('parseExpand', () => {
     ['A($search=x)', 2, 'The option is not allowed here'],
     ['A(top=1;compute=B as C)', 8, 'The option is not allowed here'],
     ['A B', 2, 'Expected "," or the end'],
-  ])('rejects %j at character %i', (text, position, message) => {
+  ])('rejects $expand=%j at character %i', (text, position, message) => {
     expect(faultOf(() => parseExpand(text))).toEqual({ message, position })
   })
 
@@ -88,7 +88,7 @@ describe('parseExpand', () => {
   })
 })
 
-describe('$select in parseQuery', () => {
+describe('parseQuery, for $select', () => {
   test('parses stars, paths and nested selections', () => {
     expect(withoutPositions(parseSelect('*,A/B,NS.T/C($select=D,E)'))).toEqual([
       { path: [{ kind: 'star', name: '*' }] },
@@ -109,18 +109,18 @@ describe('$select in parseQuery', () => {
     ['A($top=1)', 2],
     ['NS.Find(x)', 8],
     ['A-B', 1],
-  ])('rejects %j at character %i', (text, position) => {
+  ])('rejects $select=%j at character %i', (text, position) => {
     expect(faultOf(() => parseSelect(text)).position).toBe(position)
   })
 })
 
-describe('$orderby in parseQuery', () => {
+describe('parseQuery, for $orderby', () => {
   test.each([
     ['Name', ['Name asc']],
     ['Name DESC, a eq b asc,length(c)', ['Name desc', '(eq a b) asc', '(length c) asc']],
     ['desc desc', ['desc desc']],
     ['Name\tasc', ['Name asc']],
-  ])('parses %j', (text, expected) => {
+  ])('parses $orderby=%j', (text, expected) => {
     const items = parseOrderBy(text).map(({ expression, direction }) => `${outline(expression)} ${direction}`)
     expect(items).toEqual(expected)
   })
@@ -129,7 +129,7 @@ describe('$orderby in parseQuery', () => {
     ['Name up', 5],
     ['Name asc desc', 9],
     ['', 0],
-  ])('rejects %j at character %i', (text, position) => {
+  ])('rejects $orderby=%j at character %i', (text, position) => {
     expect(faultOf(() => parseOrderBy(text)).position).toBe(position)
   })
 })

@@ -5,7 +5,7 @@ import { faultOf } from '../fault.ts'
 
 const guid = '01234567-89AB-cdef-0123-456789abcdef'
 
-describe('literals in parseFilter', () => {
+describe('parseFilter, for literals', () => {
   test.each([
     ['null', 'null', 'null'],
     ['true', 'Edm.Boolean', 'true'],
@@ -76,7 +76,7 @@ describe('literals in parseFilter', () => {
     ["Kind''", 5],
     ["Kind'A,'", 7],
     ["Kind'A B'", 6],
-  ])('rejects %s at character %i', (text, position) => {
+  ])('rejects the literal %s at character %i', (text, position) => {
     expect(faultOf(() => parseFilter(text)).position).toBe(position)
   })
 })

@@ -6,7 +6,7 @@ import { outline } from '../outline.ts'
 
 const guid = '01234567-89ab-cdef-0123-456789abcdef'
 
-describe('paths in parseFilter', () => {
+describe('parseFilter, for paths', () => {
   test.each([
     ['CurrentYearGroup/ExternalID', 'CurrentYearGroup/ExternalID'],
     ['$it/Name', '$it/Name'],
@@ -36,7 +36,7 @@ describe('paths in parseFilter', () => {
     ['Find(Name=Other/Name)', 'Find{Name=Other/Name}'],
     ['Find()/Name', 'Find{}/Name'],
     ['a/NS.Find()/b', 'a/NS.Find{}/b'],
-  ])('parses %s', (text, expected) => {
+  ])('parses the path %s', (text, expected) => {
     expect(outline(parseFilter(text))).toBe(expected)
   })
 
@@ -55,7 +55,7 @@ describe('paths in parseFilter', () => {
     ['a(b=1', 5, 'Expected ")"'],
     ['a/@', 3, 'Expected an annotation term'],
     ['a/$filter(b)()', 12, 'Only a name can be called'],
-  ])('rejects %s at character %i', (text, position, message) => {
+  ])('rejects the path %s at character %i', (text, position, message) => {
     expect(faultOf(() => parseFilter(text))).toEqual({ message, position })
   })
 })
@@ -83,7 +83,7 @@ describe('parseKey', () => {
     ['(A=1,2)', 5, 'Expected a parameter or key name'],
     ['(1)x', 3, 'Expected the end of the key'],
     ['(A=b)', 1, 'Expected a literal as key'],
-  ])('rejects %j at character %i', (text, position, message) => {
+  ])('rejects the key %j at character %i', (text, position, message) => {
     expect(faultOf(() => parseKey(text))).toEqual({ message, position })
   })
 })
@@ -108,7 +108,7 @@ describe('parseResourcePath', () => {
     ['A//B', 2],
     ['A(', 2],
     ['A B', 2],
-  ])('rejects %j at character %i', (text, position) => {
+  ])('rejects the resource path %j at character %i', (text, position) => {
     expect(faultOf(() => parseResourcePath(text)).position).toBe(position)
   })
 })

@@ -18,7 +18,7 @@ test.each([
   ['%24top=1', { top: 1 }],
   ['x=1&&y&$top=1', { top: 1 }],
   ['$skiptoken=b+c%2B%26%3D%3Bd=e', { skiptoken: 'b c+&=;d=e' }],
-])('splits the query %s before decoding it', (query, options) => {
+])('parseQuery splits the query %s before it decodes the options', (query, options) => {
   expect(parseQuery(query)).toEqual(options)
 })
 
@@ -31,12 +31,15 @@ test.each([
   ['x=1&a=%C3%A9#b', 'a', 1],
   ['x=1&a%=1', undefined, 5],
   ['x=1&a#', undefined, 5],
-])('rejects the malformed encoding of %s in %s at character %i of its value', (query, option, position) => {
-  expect(faultIn(query)).toEqual({ option, position })
-})
+])(
+  'parseQuery rejects the encoding of %s in the option %s at character %i of its value',
+  (query, option, position) => {
+    expect(faultIn(query)).toEqual({ option, position })
+  },
+)
 
 describe('parseQuery', () => {
-  test('parses every option in any case, with or without $', () => {
+  test('parses every option in any letter case, with or without $', () => {
     const options = parseQuery(
       '$Filter=a%20eq%20@p&expand=B&SELECT=C&$orderby=D%20desc&top=5&$skip=10&count=TRUE&$skiptoken=t%20u' +
         '&$format=application/json;odata.metadata=none&@p=1&sessionid=9&skiptoken=own',
@@ -81,17 +84,17 @@ describe('parseQuery', () => {
     ['$format=', '$format', 0],
     ['$count=1', '$count', 0],
     ['$top=5x', '$top', 1],
-  ])('rejects %s and names %s and character %i', (query, option, position) => {
+  ])('rejects %s, and names %s and character %i in the error', (query, option, position) => {
     expect(faultIn(query)).toEqual({ option, position })
   })
 
-  test('names the option in the error location that a reply shows', () => {
+  test('names the option in the location of an error', () => {
     expect(() => parseQuery('$filter=a%20eq')).toThrow(
       expect.objectContaining({ at: { offset: 2, path: '$filter' }, code: 'ADP_QUERY' }),
     )
   })
 
-  test('treats a semicolon as data in a top-level option and as a separator in a nested one', () => {
+  test('treats a semicolon as data in a top-level option and as a separator in a nested option', () => {
     expect(parseQuery('$skiptoken=a%3Bb;').skiptoken).toBe('a;b;')
     // Clients that encode the whole value encode the separators too (ABNF SEMI).
     const [item] = parseQuery('$expand=Manager(%24skip%3D1%3B%24top%3D3)').expand ?? []

@@ -35,7 +35,7 @@ describe('printFilter', () => {
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
       "G(ExternalID=01234567-89ab-cdef-0123-456789abcdef,T=K'Y')/N",
     ],
-  ])('prints %s with the fewest possible parentheses', (text, printed) => {
+  ])('prints the filter %s with as few parentheses as possible', (text, printed) => {
     expect(printFilter(parseFilter(text))).toBe(printed)
   })
 })

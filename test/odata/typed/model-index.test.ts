@@ -12,11 +12,11 @@ describe('createModelIndex', () => {
     ['Guid', undefined],
     ['Other.Thing', undefined],
     ['toString', undefined],
-  ])('finds a type by the name %s', (name, found) => {
+  ])('finds the type by the name %s only if a schema declares it: %s', (name, found) => {
     expect(sampleIndex.findType(name)?.name).toBe(found)
   })
 
-  test('finds no type by a bare name that two schemas declare', () => {
+  test('finds no type by a name without namespace that two schemas declare', () => {
     const [schema] = sampleModel.schemas
     const twice = createModelIndex({
       ...sampleModel,

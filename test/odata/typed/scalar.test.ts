@@ -16,7 +16,7 @@ describe('parseInstant', () => {
     ['1969-12-31T12:30:00-11:30', 0, -690],
     ['1972-06-30T23:59:60Z', 78_796_800_000, 0],
     ['0001-01-01T00:00:00Z', -62_135_596_800_000, 0],
-  ])('parses %s', (text, ms, offsetMinutes) => {
+  ])('parses the instant %s', (text, ms, offsetMinutes) => {
     expect(parseInstant(text)).toEqual({ ms, offsetMinutes })
   })
 
@@ -26,7 +26,7 @@ describe('parseInstant', () => {
     ['2026-03-02T00:59:59.999999999999+01:00', Date.UTC(2026, 2, 2) - 1, 9999],
     ['2026-03-02T00:00:00.0000001Z', Date.UTC(2026, 2, 2), 1],
     ['2026-03-02T00:00:00.00000001Z', Date.UTC(2026, 2, 2), undefined],
-  ])('keeps the 100 ns steps of %s', (text, ms, ticks) => {
+  ])('keeps the steps of 100 ns of the instant %s', (text, ms, ticks) => {
     expect(parseInstant(text)).toMatchObject({ ms })
     expect(parseInstant(text)?.ticks).toBe(ticks)
   })
@@ -73,7 +73,7 @@ test.each([
   [parseDuration, 'PT', undefined],
   [parseDuration, 'P1Y', undefined],
   [parseDuration, '1H', undefined],
-])('applies %o to %s and returns milliseconds or undefined', (parse, text, ms) => {
+])('%o turns %s into milliseconds, or into undefined if the text is malformed', (parse, text, ms) => {
   expect(parse(text)).toBe(ms)
 })
 
@@ -87,6 +87,6 @@ test.each([
   ['0123abcd089EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcg-89EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcd89EF4a5b8c7d00ff11ee22dd', false],
-])('recognises whether %j is a guid: %s', (text, is) => {
+])('isGuid recognises whether %j is a guid: %s', (text, is) => {
   expect(isGuid(text)).toBe(is)
 })

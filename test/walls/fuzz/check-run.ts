@@ -39,8 +39,8 @@ export async function runPieces(target: Target, run: FuzzRun): Promise<FuzzRepor
 }
 
 /**
- * Returns the growth of memory in MiB: the lowest figure of the last third minus the highest of the first third. The result is negative if
- * memory shrank.
+ * Returns the growth of memory in MiB: the lowest value of the last third minus the highest value of the first third. The result is
+ * negative if memory shrank.
  */
 export function growthMiB(memoryMiB: readonly number[]): number {
   const third = Math.ceil(memoryMiB.length / 3)

@@ -31,9 +31,9 @@ export interface FuzzResult {
 const HANG_MS = 5_000
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 
-/** Complete requests that are followed by bytes that are not a request. */
+/** Drawn complete requests, each followed by bytes that are not a request. */
 const TAIL_SHARE = 0.1
-/** The listener's texts about the later bytes, which must not replace the reply to the request. */
+/** The adapter's texts about the later bytes. They must not replace the reply to the request. */
 const LISTENERS_ANSWER = /^HTTP\/1\.1 (?:400|405|408) [^\r]*\r\nContent-Type: application\/json\r\n/
 
 /** Sends drawn requests, each over its own connection and in pieces, and checks every reply for results that must never occur. */
@@ -71,7 +71,7 @@ interface Exchanged {
   readonly ended: boolean
 }
 
-/** Time in milliseconds after which a client gives up an incomplete request. */
+/** The time in milliseconds after which a client gives up an incomplete request. */
 const GIVE_UP_MS = 50
 
 /**
@@ -104,7 +104,7 @@ async function exchange(port: number, bytes: Buffer, random: Random): Promise<Ex
   return { reply: Buffer.concat(received).toString('latin1'), ended }
 }
 
-/** Returns true if a server needs no more bytes, by a simple reading of the head. */
+/** Returns true if a simple reading of the head shows that the server needs no more bytes. */
 function isWholeRequest(bytes: Buffer): boolean {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd < 0) return false
@@ -130,7 +130,7 @@ function untilEnd(socket: Socket, onData: (chunk: Buffer) => boolean): Promise<b
     socket.on('data', (chunk: Buffer) => {
       if (onData(chunk)) end()
     })
-    // A reset is an end too. The bytes before it are checked.
+    // A reset also ends the exchange. The bytes before the reset are checked.
     socket
       .once('end', end)
       .once('close', end)

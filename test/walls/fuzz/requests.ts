@@ -40,7 +40,7 @@ const credentials = [
   '',
 ] as const
 
-/** Draws the bytes of one request. About one in three is as a client sends it, and the others are changed somewhere. */
+/** Draws the bytes of one request. About one request in three is unchanged, and the others are changed somewhere. */
 export function drawRequest(seeds: Seeds, random: Random): Buffer {
   const base = random.chance(0.35)
     ? ofAnyLearner(random.pick(seeds.recorded), random)
@@ -121,7 +121,7 @@ function chunked(body: Buffer, random: Random): Buffer {
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')])
 }
 
-/** Sets the length to that of the body. Without this, most changes would only produce a body that never arrives. */
+/** Sets Content-Length to the length of the body. Without this, most changes would only produce a body that never arrives. */
 function withLength(bytes: Buffer): Buffer {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return bytes

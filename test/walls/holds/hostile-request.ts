@@ -1,6 +1,6 @@
 import type { OutsideRequest } from './outside-world.ts'
 
-/** A request, or several concurrent ones, that try to block the event loop. */
+/** One request or several concurrent requests that try to block the event loop. */
 export interface HostileRequest {
   readonly name: string
   readonly requests: readonly OutsideRequest[]
@@ -14,7 +14,9 @@ export interface HostileRequest {
 
 export const credentials = { 'Ocp-Apim-Subscription-Key': 'key', Authorization: 'bearer token' } as const
 
-/** A request that is built on demand, because some take seconds to build. `share` is the fraction of the full size, by default 1. */
+/**
+ * A request that is built on demand, because some requests take seconds to build. `share` is the fraction of the full size, by default 1.
+ */
 export type NamedRequest = readonly [name: string, make: (share?: number) => Omit<HostileRequest, 'name'>]
 
 export function makeRequest([name, make]: NamedRequest, share = 1): HostileRequest {

@@ -18,12 +18,12 @@ interface TurnCost {
 export interface Hold extends TurnCost {
   readonly name: string
   readonly replies: readonly OutsideReply[]
-  /** The number of a neighbour's requests that were answered meanwhile. */
+  /** The number of a neighbour's requests that the adapter answered during the hostile request. */
   readonly neighbours: number
   readonly wallMs: number
 }
 
-/** An adapter in this thread. Its clients and its service run in another thread. */
+/** An adapter in this thread. The clients and the service of the adapter run in another thread. */
 export interface HoldMeter {
   measure(hostile: HostileRequest): Promise<Hold>
   close(): Promise<void>

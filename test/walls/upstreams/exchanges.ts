@@ -78,7 +78,7 @@ export function createClients(port: number, seed: number, concurrency: number) {
           const { learner, claim } = now[at] ?? earlier
           if (earlier.claim === 'applied' && claim !== 'applied' && !isWhole)
             find('an answer that was taken back', String(learner))
-          // A rejection of the whole request describes this request, and not the one before it.
+          // A rejection of the whole request describes this request, and not an earlier request with the same bytes.
           const isKept = earlier.claim === 'applied' || (isWhole && claim === 'notApplied')
           return isKept ? earlier : { learner, claim }
         })

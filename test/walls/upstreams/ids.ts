@@ -1,6 +1,6 @@
 const hex = (n: number, digits: number): string => n.toString(16).padStart(digits, '0')
 
-/** Returns the learner of a record of an exchange. A service and a client both read from it which exchange the record belongs to. */
+/** Returns the learner of a record of an exchange. From the learner, services and clients read the exchange to which the record belongs. */
 export const learnerOf = (exchange: number, record: number): string =>
   `${hex(exchange, 8)}-0000-4000-8000-${hex(record, 12)}`
 
@@ -11,7 +11,7 @@ export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n %
 
 const LEARNER = /([0-9a-f]{8})-0000-4000-8000-[0-9a-f]{12}/
 
-/** Returns the exchange that a text names first, by a learner or by `n=`; -1 if it names none. */
+/** Returns the exchange that a text names first, by a learner or by `n=`, or -1 if the text names none. */
 export function exchangeIn(text: string): number {
   const [, learner] = LEARNER.exec(text) ?? []
   const [, number] = /[?&]n=(\d+)/.exec(text) ?? []

@@ -66,7 +66,7 @@ export function oddJson(text: string, random: Random, keepsMembers = false): str
   if (random.chance(0.4)) return text
   if (!keepsMembers && random.chance(0.4)) return oddMember(text, random)
   const spelt = random.pick(spellings)(text, random)
-  // An empty list answers a search for marks. Only a service without the mark may send it.
+  // An empty list answers a search for marks with "no mark". Only a service without the mark may send it.
   return keepsMembers && /^\s*(?:\[\]|\{\}|null|""|)\s*$/.test(spelt) ? '<html>' : spelt
 }
 

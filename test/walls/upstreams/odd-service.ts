@@ -19,7 +19,7 @@ export interface OddService {
   close(): void
 }
 
-/** Statuses of a service that has applied a record, and of one that has not. Every other status may be drawn where it fits. */
+/** Statuses of a service that has applied a record, and of a service that has not. Every other status may be drawn where it fits. */
 const APPLIED = [201, 201, 201, 201, 201, 201, 200, 200, 202, 204, 206, 226, 299, 303, 500, 500, 502, 504, 520, 599, 600, 999] as const // prettier-ignore
 const NOT_APPLIED = [400, 400, 400, 404, 405, 408, 409, 410, 413, 415, 422, 429, 429, 429, 429, 451, 499, 301, 302, 304, 307, 308, 500, 501, 502, 503, 503, 503, 504] as const // prettier-ignore
 const DENIED = [401, 403] as const
@@ -35,12 +35,12 @@ function statusFor(isApplied: boolean, random: Random): number {
   return random.pick(isApplied ? APPLIED : NOT_APPLIED)
 }
 
-/** Statuses of a service that accepts only shorter batches. The adapter then sends shorter batches for ten minutes. */
+/** Statuses of a service that accepts only shorter batches. After such a status the adapter sends shorter batches for ten minutes. */
 const TOO_LONG: readonly number[] = [413, 429]
 
 /**
- * Starts the service. From exchange `longFrom` on, batches are too long for it. The reply to a call depends on the seed, its exchange, its
- * endpoint and the number of earlier calls of these two.
+ * Starts the service. From exchange `longFrom` on, the service rejects batches as too long. The reply to a call depends on the seed, the
+ * exchange of the call, its endpoint and the number of earlier calls of this exchange to this endpoint.
  */
 export async function startOddService(seed: number, longFrom: number): Promise<OddService> {
   const marks = new Map<string, { count: number; json: string }>()

@@ -26,7 +26,8 @@ export interface UpstreamsReport {
 /** The number of exchanges between two checks of the balance. */
 const PIECE = 5_000
 /**
- * The share of the exchanges, at the end of the run, in which a `$batch` may be too long. From then on most records are posted one by one.
+ * The share of the exchanges, at the end of the run, in which a `$batch` may be too long. In these exchanges most records are posted one by
+ * one.
  */
 const TOO_LONG_SHARE = 0.1
 /** The number of first turns to ignore, because they compile the code. */
