@@ -10,8 +10,8 @@ const shapeOf = ({ type, collection }: TypeRef): string => (collection ? `Collec
 const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
 
-describe('the service model', () => {
-  test('has the keys of service.md 2.2: ExternalID, and a second property for the types that the section names', () => {
+describe('the V3 service model', () => {
+  test('has the keys of service.md 2.2: ExternalID, and a second property for the types that this section names', () => {
     const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
       entityTypes.map(({ name, key }) => [name, key] as const),
     )
@@ -24,7 +24,7 @@ describe('the service model', () => {
     ])
   })
 
-  test('has the Changes functions of service-facts 4', () => {
+  test('declares the Changes functions of service-facts 4', () => {
     const bound = serviceModel.schemas
       .flatMap(({ functions }) => functions)
       .map(({ name, parameters: [binding, parameter] }) => [
@@ -42,7 +42,7 @@ describe('the service model', () => {
     )
   })
 
-  test('has the group types of service-facts 15 under the alias of the service', () => {
+  test('declares the group types of service-facts 15 under the alias of the service', () => {
     const type = createModelIndex(serviceModel).findType('SIMS.GroupTypeEnum')
     expect(type?.kind === 'enum' && [...type.valueByMember.keys()]).toEqual([
       'YearGroup',
@@ -80,7 +80,7 @@ describe.each([
 ] as const)('the CSDL of the %s model', (_name, model) => {
   const types = declared(model)
 
-  test('declares each name in a schema once', () => {
+  test('declares each name in a schema only once', () => {
     for (const { enumTypes, complexTypes, entityTypes, functions } of model.schemas) {
       const names = [...enumTypes, ...complexTypes, ...entityTypes].map(({ name }) => name)
       expect(names.filter((name, position) => names.indexOf(name) !== position)).toEqual([])
@@ -90,7 +90,7 @@ describe.each([
     expect(new Set(sets).size).toBe(sets.length)
   })
 
-  test('declares members with unique names that differ from the name of their type', () => {
+  test('gives the members of a type unique names that differ from the name of the type', () => {
     for (const { name, properties, navigation } of types) {
       const members = [...properties, ...navigation].map((member) => member.name)
       expect(new Set(members).size, name).toBe(members.length)

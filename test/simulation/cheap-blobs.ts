@@ -6,7 +6,7 @@ import { createRequire, syncBuiltinESMExports } from 'node:module'
 const require = createRequire(import.meta.url)
 const zlib = require('node:zlib') as Record<string, unknown>
 
-// Like the real functions, this one makes some bytes even of an empty input.
+// Like the real functions, this function makes some bytes even from an empty input.
 const add = (bytes: Uint8Array): Uint8Array => Buffer.concat([Buffer.from([1]), bytes])
 const take = (bytes: Uint8Array): Uint8Array => bytes.subarray(1)
 const later =

@@ -36,7 +36,7 @@ export class Checks {
   /** The batches by the hash of their content in the journal, in hexadecimal. */
   readonly batchOfContent = new Map<string, SentBatch>()
   private readonly endedProcesses = new Set<string>()
-  /** The records that were ambiguous at the last search for records without an answer. */
+  /** The records that were ambiguous when the check last searched for records without an answer. */
   private ambiguous: ReadonlySet<SentRecord> = new Set()
   private readonly database: SimulatedDatabase
   private readonly world: World
@@ -68,7 +68,7 @@ export class Checks {
     this.report('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
-  /** Records that a process ended, and with it its requests in progress. */
+  /** Records that a process ended, and that its requests in progress ended with it. */
   recordEnd(actor: Actor): void {
     this.endedProcesses.add(actor.name)
     for (const batch of this.batches)
@@ -80,9 +80,9 @@ export class Checks {
   }
 
   /**
-   * Returns a function that is true for a record whose outcome nobody can find out. Either another mark of its key is not confirmed in the
-   * journal, because another program wrote it or because V2 applied it with an unknown outcome or key. Then only times could tell the marks
-   * apart. Or a newer record of the key waits for credentials.
+   * Returns a function that is true for a record whose outcome nobody can find out. There are two causes. Another mark of its key may not
+   * be confirmed in the journal, because another program wrote the mark or because V2 applied it with an unknown outcome or key. Then only
+   * times could distinguish the marks. Or a newer record of the key waits for credentials.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
@@ -91,7 +91,7 @@ export class Checks {
         !confirmed.has(`${send ?? 'V3'} ${name}`) &&
         (send !== undefined || this.records.every((record) => record.name !== name)),
     )
-    // While a newer record may have been applied, an older one is not posted.
+    // While a newer record may have been applied, the adapter does not post an older record.
     const waiting = new Set(
       this.openRecords().flatMap(({ batch, position }) => {
         const sent = this.batchOf(batch)
@@ -106,7 +106,7 @@ export class Checks {
       waiting.has(key) || unknown.some((effect) => effect.key === key && effect.name !== name)
   }
 
-  /** Returns the names of confirmed records. Each has the number of the request that V2 received in front of it, or `V3`. */
+  /** Returns the names of confirmed records. Each name is preceded by the number of the request that V2 received, or by `V3`. */
   private confirmedNames(): ReadonlySet<string> {
     const rows = this.database.all<{ batch: number; position: number; isOnV2: number }>(
       'select batch, position, on_v2 as isOnV2 from journal_records join journal_batches on id = batch where state = 1',
@@ -143,14 +143,14 @@ export class Checks {
     return send
   }
 
-  /** Returns true if V2 refused the whole batch and another adapter may be sending it to V2 again. That adapter does not know the token. */
+  /** Returns true if V2 refused the whole batch and another adapter, which does not know the token, may be sending it to V2 again. */
   private isRefusedAnew({ activeAdapters, records }: SentBatch): boolean {
     return (
       activeAdapters.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
     )
   }
 
-  /** Records that the journal begins a batch, before (`undefined`) and after. */
+  /** Records that the journal begins a batch. It is called before with `undefined`, and afterwards with the result. */
   recordBegin(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {
@@ -170,7 +170,7 @@ export class Checks {
     if (batch.records.some(({ final }) => final === undefined)) return false
     const last = this.sends.findLast((send) => send.batch === batch && send.sentToV2 > 0)
     if (last?.journalBatch === undefined || last.token !== token || last.instance !== instance) return false
-    // After its clock was set, the adapter asks V3 about the token again.
+    // After its clock was set, the adapter must ask V3 about the token again.
     if (last.clockSteps !== instance.clockSteps) return false
     const rows = this.recordsOf(last.journalBatch)
     return (
@@ -258,7 +258,7 @@ export class Checks {
     return of !== undefined && this.isUnknownToJournal(of)
   }
 
-  /** Returns true if V2's reply was not stored, for example because the instance had lost its lease. */
+  /** Returns true if the journal did not store V2's reply, for example because the instance had lost its lease. */
   private isReplyLost({ journalBatch }: Send): boolean {
     return journalBatch !== undefined && this.recordsOf(journalBatch).some(({ state }) => state === 3)
   }
@@ -333,7 +333,7 @@ export class Checks {
     if (final?.status === part.status && final.json === part.json) return
     const isAnew = record.allowedChanges > 0
     if (isAnew) record.allowedChanges -= 1
-    // The journal may have no reply of V2, or another one than V2's latest.
+    // The journal may have no reply of V2, or a reply that is not V2's latest.
     const isUnknown = this.sends.some(
       (send) =>
         send.batch === batch &&
@@ -377,8 +377,8 @@ export class Checks {
 
   /**
    * Returns true if the outcomes of this batch may stay unknown (docs/decisions/012). V2 may have edited a known mark while it received the
-   * batch, and the times do not show it. Or a mark may be this record's or an older one's, because no reply has shown how the service cuts
-   * comments or changes times.
+   * batch, and the times do not show the edit. Or a mark may belong to this record or to an older record, because no reply has shown how
+   * the service cuts comments or changes times.
    */
   private mayStayUnknown(batch: SentBatch): boolean {
     const { areClocksSound, areValuesShown, areTimesShown } = this.options
@@ -404,7 +404,7 @@ export class Checks {
     return this.batches.find(({ journalBatches }) => journalBatches.includes(number))
   }
 
-  /** Returns true if the batch waits for credentials: its client does not resend it, and V3 has not accepted its token. */
+  /** Returns true if the batch waits for credentials: its client does not resend the batch, and V3 has not accepted the client's token. */
   private waitsForCredentials(sent: SentBatch): boolean {
     if (!sent.isAbandoned && !sent.isMismatch) return false
     const isAccepted = this.hasAcceptedToken(sent)
@@ -413,13 +413,13 @@ export class Checks {
     return sent.wasDenied || !(isAccepted || keepsCredentials)
   }
 
-  /** Returns true if V3 has accepted the client's credentials and the instance with the batch can have them. */
+  /** Returns true if V3 has accepted the client's credentials and the instance that works on the batch can have them. */
   private hasAcceptedToken({ client, records }: SentBatch): boolean {
     const accepted = this.records.filter(
       ({ batch, final }) => batch.client === client && final?.status === 201,
     )
     if (this.options.keepsCredentials) return accepted.length > 0
-    // Credentials that the journal does not store are known only to the instances that received them.
+    // Only the instances that received credentials know them if the journal does not store them.
     const holders = new Set(records.flatMap((record) => this.ownersOf(record)))
     const batches = new Set(accepted.map(({ batch }) => batch))
     return this.sends.some(({ batch, instance }) => batches.has(batch) && holders.has(instance.name))
@@ -455,7 +455,7 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** Checks that every mark that the journal has as confirmed on V3 exists, even if its client got no answer. */
+  /** Checks that every mark exists that the journal has confirmed on V3, even if its client got no answer. */
   private checkConfirmed(): void {
     const rows = this.database.all<{ content: string; position: number }>(
       'select content, position from journal_records join journal_batches on id = batch where state = 1 and on_v2 = 0',
@@ -480,7 +480,7 @@ export class Checks {
       this.report('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
   }
 
-  /** Checks, a day later, that no record waits any longer for its client to resend the batch. */
+  /** Checks, a day later, that no record still waits for its client to resend the batch. */
   checkExpired(): void {
     const [left] = this.database.all<{ count: number }>(
       'select count(*) as count from journal_records where active = 1 and state <> 0 and retry < 0',
@@ -490,7 +490,10 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** Checks that V2 and V3 did not both apply a record. A write that the journal does not know binds V3 only for the resend window. */
+  /**
+   * Checks that V2 and V3 did not both apply a record. V3 must respect a write that the journal does not know only during the resend
+   * window.
+   */
   private checkBothSides({ name }: SentRecord, effects: readonly Effect[]): void {
     const posted = effects.find(({ send }) => send === undefined)
     if (posted === undefined) return
@@ -504,9 +507,9 @@ export class Checks {
   }
 
   /**
-   * Returns true if another write between these two effects of a record explains the second one. V2 may have applied an older record later,
-   * so that a read-back did not find the newer mark. Or clocks were set, and only times could tell a write whose key the journal does not
-   * store from an older one (docs/decisions/012).
+   * Returns true if another write between these two effects of a record explains the second effect. V2 may have applied an older record
+   * later, so that a read-back did not find the newer mark. Or clocks were set, and only times could distinguish a write whose key the
+   * journal does not store from an older write (docs/decisions/012).
    */
   private isExplained(from: Effect, to: Effect): boolean {
     const sendOf = ({ send }: Effect): Send | undefined => (send === undefined ? undefined : this.sends[send])

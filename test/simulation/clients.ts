@@ -33,7 +33,7 @@ interface Delivery {
   readonly hasWrongToken: boolean
   readonly instance: SimulatedInstance
   readonly isLost: boolean
-  /** Returns true if the request must not arrive any more, because its client has given it up. */
+  /** Returns true if the request must not arrive any more, because its client has given the request up. */
   readonly isDropped: () => boolean
 }
 
@@ -43,7 +43,7 @@ const ANSWERED_200 = 'answered 200'
 const unitOf = (school: number): string => `school ${school + 1}`
 
 export class Clients {
-  /** True once nothing more is sent. */
+  /** True once the client sends nothing more. */
   isStopped = false
   private readonly clients: SimulatedClient[] = []
   private readonly world: World
@@ -308,7 +308,7 @@ export class Clients {
         // A reply of V2 with 500 has no code.
         if (status === 500 && code !== '')
           checks.report('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
-        // About an earlier send of the batch, 503 says nothing.
+        // A 503 says nothing about an earlier request with the batch.
         if (status === 503 && batch.sends === 1) {
           checks.checkNotStored(batch)
           for (const record of batch.records) checks.checkNotApplied(record, { status: 503 } as PartReply)

@@ -43,7 +43,7 @@ function newMarkPath(): string {
   return path
 }
 
-/** The kinds of findings that even lost commits do not excuse. */
+/** The kinds of findings that lost commits do not excuse. */
 const neverExcused: ReadonlySet<Finding['kind']> = new Set([
   'trusted',
   'lost',
@@ -54,8 +54,8 @@ const neverExcused: ReadonlySet<Finding['kind']> = new Set([
 ])
 
 /**
- * Replaces the database by an older copy, like a failover to a lagging standby. Instances that lost commits must notice. An operator then
- * stops all instances, accepts the loss and starts them again.
+ * Replaces the database by an older copy, like a failover to a lagging standby. Instances that lost commits must notice the loss. An
+ * operator then stops all instances, accepts the loss and starts the instances again.
  */
 export class Failover {
   readonly markFile: MarkFilePlace | undefined
@@ -72,7 +72,7 @@ export class Failover {
       options.checks.report('trusted', who, 'continues although the database has lost its commits')
   }
 
-  /** Copies the database and fails over to the copy a little later. Meanwhile all processes may be killed and started again. */
+  /** Copies the database, and fails over to the copy a little later. Before the failover, all processes may be killed and started again. */
   readonly start = (): void => {
     const { world, random, outside, database, isCalm, hasKills, killAll } = this.options
     if (this.isCopyPending) return

@@ -19,7 +19,10 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly database: SimulatedDatabase
   readonly instances: number
   readonly commitKind: CommitKind
-  /** True if instances can look for each other's processes. Otherwise only an expired lease shows that an instance is gone. */
+  /**
+   * True if an instance can check whether the process of another instance runs. Otherwise only an expired lease shows that an instance is
+   * gone.
+   */
   readonly isOneMachine: boolean
   /** Draws the drift of a new process's wall clock, as a fraction of time. */
   readonly drawDrift: () => number

@@ -21,7 +21,7 @@ export interface HistoryResult {
   readonly seed: number
   readonly scale: Scale
   readonly findings: readonly Finding[]
-  /** The log of events. Empty unless it was requested. */
+  /** The log of events, which is empty unless the caller requests it. */
   readonly log: readonly string[]
   readonly records: number
   readonly simulatedMs: number
@@ -40,7 +40,7 @@ const DAY_MS = 86_400_000
 
 let hasTables = false
 
-/** Runs the history of a seed. `scale` replaces its drawn size and faults; all other random choices stay the same. */
+/** Runs the history of a seed. `scale` replaces the drawn size and faults of the history. All other random choices stay the same. */
 export async function runHistory(
   seed: number,
   {
@@ -96,7 +96,7 @@ async function createTables(): Promise<void> {
       { clock },
     ).then((journal) => journal.close())
     await world.runUntil(10_000)
-    // The order of rows depends on hashes with this salt. It is fixed, so that only the seed decides what happens.
+    // The order of rows depends on hashes with this salt. The salt is fixed, so that only the seed decides the events.
     changeInitialState(countTransitions)
     changeInitialState(
       `update journal_meta set value = '${'5a17'.repeat(8)}' where name in ('identity', 'salt')`,
@@ -143,7 +143,7 @@ class History {
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
     // With fewer calls per second the read-backs of a batch never fit into one budget. A conflict needs a read after the post, an adopted
-    // journal needs one before it, and a batch that went to V2 or that V3 executes slowly is read back again and again.
+    // journal needs a read before it, and a batch that went to V2 or that V3 executes slowly is read back repeatedly.
     const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
     const leastCalls = faults.has('flips') || faults.has('pace') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
@@ -166,18 +166,18 @@ class History {
             writes: formats.pick(['single', 'json', 'multipart'] as const),
           }
         : ({ isMinimal, writes } as const)
-    // The client of a mismatch is answered 200 and does not resend its batch, so recovery must have its credentials.
+    // The client of a mismatch gets 200 and does not resend its batch, so recovery must have the client's credentials.
     const keepsCredentials = faults.has('otherIds') || drawn.chance(0.6)
     this.habits = {
       onExisting,
       staleMs: faults.has('stale') ? 300 : 0,
-      // With the same id, a mark that another program changed within the second of a lost POST would look like the mark before
+      // With the same id, a mark that another program changed within the second of a lost POST would look like the older mark
       // (docs/decisions/012).
       keepsIds: !faults.has('otherWriters'),
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
-      // Shorter than the partner's `batchRecordMs`.
+      // This timeout is shorter than the partner's `batchRecordMs`.
       paceMs: faults.has('pace') ? world.random('pace').pick([100, 300, 550]) : 0,
     }
     const serviceActor = createActor('service')
@@ -288,7 +288,7 @@ class History {
       ...{ world, random, outside, scale, fleet, service, habits, failover, stages, isCalm, onFault },
       onAllOnV3: checks.checkStepToV3,
     })
-    // After the last client is done, further faults have nothing to break.
+    // After the last client is done, further faults would have no effect.
     await world.runUntil(3_000 + random.below(5_000), () => this.isCheckDue() && this.isIdle())
     this.calmDown()
     // Clients may never get an answer about records that the database has lost, so the wait is short.
@@ -314,7 +314,7 @@ class History {
     await this.expire()
   }
 
-  /** Purges the journal as it would be a day and a half later, and checks what is left. */
+  /** Purges the journal as it would be a day and a half later, and checks the remaining rows. */
   private async expire(): Promise<void> {
     const { purge } = await import('../../src/journal/retention.ts')
     const operator = createActor('operator')

@@ -50,7 +50,7 @@ export function createJourneysToV3({ isCalm, has, ...options }: JourneyOptions) 
         backMs: undefined,
         breaksAfterMs: random.chance(0.7) ? 40 + random.below(300) : undefined,
       }
-    // The connection breaks while the request is in transit. It still arrives before the last read-back.
+    // The connection breaks while the request is in transit. The request still arrives before the last read-back.
     if (method === 'POST' && occurs('late'))
       return { thereMs: 100 + random.below(350), backMs: undefined, breaksAfterMs: random.below(50) }
     if (occurs('stalled')) return { thereMs: quick.thereMs, backMs: 900 + random.below(400) }

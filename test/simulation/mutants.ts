@@ -7,7 +7,7 @@ export interface Mutant {
   readonly to: string
 }
 
-/** The mutants, named after what the engine then does wrong. Each of them breaks a promise, and histories must detect it. */
+/** The mutants, named after the fault of the engine. Each mutant breaks a promise, and histories must detect it. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'posts without checking the lease',
@@ -70,7 +70,7 @@ export const mutants: readonly Mutant[] = [
     to: 'true ? finding',
   },
   {
-    name: 'repeats all read-backs at each retry',
+    name: 'repeats all read-backs of a record at each retry',
     module: 'writes/settlement-policy.ts',
     from: 'reason !== undefined && readBackInVain.has(reason)',
     to: 'false',
@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
     to: "if (false && state === 'unknown' && stored?.status !== SUPERSEDED_STATUS)",
   },
   {
-    name: 'takes any mark for the posted one',
+    name: 'takes any mark for the posted mark',
     module: 'translate/read-back.ts',
     from: "{ content: ['same'], then: 'applied' },",
     to: "{ content: ['same', 'alike', 'other'], then: 'applied' },",
@@ -202,7 +202,7 @@ export const mutants: readonly Mutant[] = [
     to: '',
   },
   {
-    name: 'learns from read-backs what replies show',
+    name: 'learns from read-backs which values replies show',
     module: 'translate/echo-profile.ts',
     from: 'const known = profile.commentsShown || proven ? profile',
     to: 'const known = profile.commentsShown ? profile',
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
     to: "{ identity: ['confirmed', 'perhaps', 'lost'], then: 'overwritten' },",
   },
   {
-    name: 'ignores how the service changes comments',
+    name: 'ignores that the service is known to change comments',
     module: 'translate/read-back.ts',
     from: "  if (profile.commentsOpaque) return 'alike'\n",
     to: "  if (before !== '') return 'other'\n",

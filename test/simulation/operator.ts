@@ -20,7 +20,7 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
   never: [],
 })
 
-/** Draws the stage settings. `longCallMs` is how much later than sent V2 may receive a write. */
+/** Draws the stage settings. `longCallMs` is the longest time between sending a write and its arrival at V2. */
 export function drawStages(random: Random, longCallMs: number): StageHabits {
   return {
     fileStage: settingOf(
@@ -34,8 +34,8 @@ export function drawStages(random: Random, longCallMs: number): StageHabits {
 }
 
 /**
- * An operator who changes the stage with a command in the process of an instance. The operator's command dies with that process and leaves
- * its proposal.
+ * An operator who changes the stage with a command in the process of an instance. The command dies with the process and leaves its
+ * proposal.
  */
 export function createOperator(
   world: World,

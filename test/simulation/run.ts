@@ -49,7 +49,7 @@ interface Totals {
   readonly reached: Coverage
 }
 
-/** Runs histories in parallel processes. With `mutant`, the engine has that defect, and the run ends with the first finding. */
+/** Runs histories in parallel processes. With `mutant`, the engine has the mutant's defect, and the run ends with the first finding. */
 async function runAll(
   from: number,
   count: number,

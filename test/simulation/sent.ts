@@ -16,7 +16,7 @@ export interface SentRecord {
   readonly key: string
   readonly position: number
   readonly batch: SentBatch
-  /** The final answer that the client has, or `undefined` if it has none yet. */
+  /** The final answer that the client has, or `undefined` if the client has no final answer yet. */
   final: PartReply | undefined
   /** How often a different final answer may still arrive, because V2 answers each request anew. */
   allowedChanges: number
@@ -28,7 +28,7 @@ export interface Send {
   readonly batch: SentBatch
   readonly token: string
   readonly instance: Actor
-  /** The adapter's decision, or `undefined` before it and in histories that V3 serves alone. */
+  /** The adapter's choice of the side and the stage, or `undefined` before the choice and in histories that V3 serves alone. */
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
   /** The number of the journal's new batch for this request, or `undefined` if the request began no new batch. */
   journalBatch: number | undefined
@@ -61,7 +61,7 @@ export interface SentBatch {
   /** True for a mismatch, which is answered 200 whatever the outcomes of its records are. */
   readonly isMismatch: boolean
   isAbandoned: boolean
-  /** True if it was sent with a wrong token at least once. */
+  /** True if the batch was sent with a wrong token at least once. */
   wasDenied: boolean
 }
 

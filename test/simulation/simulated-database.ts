@@ -4,7 +4,7 @@ import { type HighWaterMark, type MarkFile, openMarkFile } from '../../src/journ
 import type { Actor, World } from './world.ts'
 
 export interface StoreFault {
-  /** `refused`: the request was not executed. `unanswered`: it was executed, and its answer is lost. */
+  /** `refused`: the request was not executed. `unanswered`: the request was executed, and its answer was lost. */
   readonly kind: 'refused' | 'unanswered'
 }
 
@@ -22,7 +22,7 @@ interface Prepared {
   readonly columns: readonly string[]
 }
 
-/** The maximum number of prepared statements. Some texts contain batch numbers, so their number would grow without it. */
+/** The maximum number of prepared statements. Some texts contain batch numbers, so the number would grow without a limit. */
 const MAX_PREPARED = 1_000
 
 /** The only connection of this process. Histories run one after another and share its prepared statements. */
@@ -167,7 +167,7 @@ export class SimulatedDatabase {
     this.isChanging = false
   }
 
-  /** Copies the current commits, like a standby or a backup that receives no later ones. */
+  /** Copies the current commits, like a standby or a backup that receives no later commits. */
   makeCopy(): void {
     if (this.isChanging) return
     if (this.hasCopy) releaseSavepoint('copy')
@@ -228,7 +228,7 @@ export class SimulatedDatabase {
     const fault = this.weather.faultOf(what, actor)
     if (fault?.kind === 'refused' || (fault !== undefined && isLocal)) throw new StoreFailure('refused')
     const result = act()
-    // The answer of a query needs no delay of its own, because the next request is delayed.
+    // The answer of a query needs no separate delay, because the next request is delayed.
     if (what === 'commit' || fault !== undefined) await this.world.wait(actor, this.weather.delayMs())
     if (fault?.kind === 'unanswered') throw new StoreFailure('unanswered')
     return result

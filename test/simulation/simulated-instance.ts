@@ -322,7 +322,7 @@ export class SimulatedInstance {
   }
 }
 
-/** Creates the reply to a batch, which writes the parts in order. At its end the reply must be one that the client can decode. */
+/** Creates the reply to a batch, which writes the parts in order. When it ends, the client must be able to decode the reply. */
 function createBatchReply(
   { records, changesets }: Plan,
   encoder: BatchEncoder,

@@ -44,7 +44,7 @@ export interface NetworkOptions {
   readonly onLeave: (request: ServiceRequest, actor: Actor) => void
 }
 
-/** Creates a function that opens connections over a simulated network and replaces that of undici. */
+/** Creates a function that opens connections over a simulated network and replaces the corresponding function of undici. */
 export function createNetwork({
   world,
   actor,

@@ -72,7 +72,7 @@ export function createSimulatedRelay({
     comparison: { onThrottled: () => undefined },
   }
   return {
-    /** Serves one request. Throws the handler's error if the reply has not begun; otherwise breaks the connection. */
+    /** Serves one request. Throws the handler's error if the reply has not begun. Otherwise breaks the connection. */
     serve: async ({
       request,
       client,

@@ -41,7 +41,7 @@ export interface ServiceHabits {
   readonly onExisting: 'replace' | 'duplicate' | 'conflict'
   /** The largest age of the data that reads return. */
   readonly staleMs: number
-  /** True if a mark that replaces another one keeps its id. */
+  /** True if a mark that replaces another mark keeps its id. */
   readonly keepsIds: boolean
   values: ValueRules
   /** An error that answers this share of the requests. With `isApplied` and 500, the request is applied before. */
@@ -155,7 +155,7 @@ export class SimulatedService {
       )
   }
 
-  /** Applies the records of a batch one after another, even if the connection breaks meanwhile. */
+  /** Applies the records of a batch one after another, even if the connection breaks. */
   private postEach(
     requests: readonly BatchedPost[],
     token: string,

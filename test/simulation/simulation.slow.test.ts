@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
 
-it('keeps every promise and takes every transition of a record in many more histories', async () => {
-  // This many histories detect nearly every mutant.
+it('the write engine keeps every promise and takes every transition of a record in many simulated histories', async () => {
+  // Histories of this number detect nearly every mutant.
   const count = runs(900, 20_000)
   // simulation.test.ts runs the earlier seeds.
   const told = await runHistories(['--histories', String(count), '--seed', '101'])
@@ -12,7 +12,7 @@ it('keeps every promise and takes every transition of a record in many more hist
   expect(told).not.toContain('NEVER')
 }, 600_000)
 
-it('produces the same history from the same seed in any time zone and language', async () => {
+it('a simulated history has the same events for the same seed in any time zone and language', async () => {
   const [one, other] = await Promise.all([
     runHistories(['--seed', '7'], { TZ: 'UTC', LC_ALL: 'C' }),
     runHistories(['--seed', '7'], { TZ: 'Asia/Tokyo', LC_ALL: 'de_DE.UTF-8' }),
@@ -21,7 +21,7 @@ it('produces the same history from the same seed in any time zone and language',
   expect(one).toContain('the faults end')
 })
 
-it('detects an engine that retries an unknown outcome without a read-back', async () => {
+it('the simulation detects an engine that retries an unknown outcome without a read-back', async () => {
   expect(await runHistories(['--mutants', '--only', 'retries an unknown outcome'])).toMatch(
     /seed \d+: (?:doubled|false)/,
   )

@@ -31,7 +31,7 @@ export interface Scale {
   /** The longest pause of a client between two batches. */
   readonly thinkMs: number
   readonly faults: ReadonlySet<FaultKind>
-  /** The possible rates of faults. Each kind of fault draws one of them. */
+  /** The possible rates of faults. A rate is drawn for each kind of fault. */
   readonly rates: readonly [number, ...number[]]
 }
 
@@ -61,7 +61,7 @@ const profiles: readonly [Profile, ...Profile[]] = [
     faults: new Set(['values', 'serviceTimes', 'lostAfter', 'cut']),
     ...{ clients: 1, keys: 1, batchesPerClient: 5, maxRecords: 1 },
   },
-  // V2 receives two marks of a key at once, and the reply to the older one is lost.
+  // V2 receives two marks of a key at once, and the reply to the older mark is lost.
   {
     faults: new Set(['flips', 'lostV2Replies', 'slowV2', 'refusedConnections']),
     without: ['wallSteps', 'serviceTimes', 'values', 'drift'],

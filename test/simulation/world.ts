@@ -19,7 +19,7 @@ export function createActor(name: string): Actor {
 
 interface Event {
   readonly atMs: number
-  /** The order of events at the same time. The lowest comes first. */
+  /** The order of events at the same time. The event with the lowest number comes first. */
   readonly order: number
   readonly actor: Actor
   readonly act: () => void
@@ -53,7 +53,7 @@ export class World {
     this.lines = isLogged ? [] : undefined
   }
 
-  /** Returns a separate stream of random numbers, so that random choices for one purpose change no others. */
+  /** Returns a separate stream of random numbers, so that random choices for one purpose do not change the choices for others. */
   random(name: string): Random {
     return createRandom(this.seed, name)
   }
@@ -85,7 +85,7 @@ export class World {
     }
   }
 
-  /** Resolves after this delay, or never if the actor dies. */
+  /** Resolves after this delay, but never if the actor dies. */
   wait(actor: Actor, delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.after(actor, delayMs, resolve))
   }
@@ -163,7 +163,7 @@ globalThis.setImmediate = ((act: (...given: unknown[]) => void, ...given: unknow
 timers.setImmediate = (value: unknown) => new Promise((resolve) => void setImmediate(() => resolve(value)))
 syncBuiltinESMExports()
 
-/** Replaces `setImmediate` of this process by that of a world until the returned function is called. */
+/** Replaces `setImmediate` of this process by the `setImmediate` of a world until the returned function is called. */
 export function replaceImmediates(world: World): () => void {
   activeWorld = world
   return () => {

@@ -2,7 +2,7 @@ import { readMultipart, readPart } from '../v2/support/read-multipart.ts'
 import { requestText } from './raw-client.ts'
 import type { Adapter, Reply } from './start-adapter.ts'
 
-/** The path of the batch write. product.md allows any prefix. */
+/** The path of the batch write. Clients may use any prefix. */
 export const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 
 const BATCH = 'batch_0f3c2a10-0000-4000-8000-00000000000b'

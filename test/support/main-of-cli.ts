@@ -7,7 +7,7 @@ const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta
 /** The path of the built program. */
 export const mainOfCli = pathOf('../../dist/cli/main.js')
 
-/** The path of the same program with the adapter overrides from its environment, which also apply to each process that it forks. */
+/** The path of the built program that takes overrides of the adapter from its environment. Each process that it forks takes them too. */
 export const mainWithOverrides = pathOf('main-with-overrides.mjs')
 
 /** Returns the environment of a process of `mainWithOverrides`. */

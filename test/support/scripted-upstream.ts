@@ -29,7 +29,7 @@ export interface Upstream {
   close(): Promise<void>
 }
 
-/** Starts a V3 service whose answers the test writes. It listens on its own port until the end of the test. */
+/** Starts a V3 service with answers that the test writes. The service listens on its own port until the end of the test. */
 export async function startUpstream(answer: Answer = echoRecord): Promise<Upstream> {
   return startRawUpstream((request, response, seen, arrive) => {
     const chunks: Buffer[] = []
@@ -102,12 +102,12 @@ export function replyWith(
   }
 }
 
-/** Answers 503, to be tried again only after the budget of a batch. */
+/** Answers 503 with a Retry-After beyond the budget of a batch. */
 export const unavailable: Answer = replyWith(503, '', { 'Retry-After': '100' })
 
 /**
- * Answers 201 with the posted record and its own id, as the service does (service.md 4). A read of one learner and event returns one row of
- * them.
+ * Answers 201 with the posted record and an id, as the service does (service.md 4). A read of one learner and event returns one row of
+ * both.
  */
 export const echoRecord: Answer = (seen, response) => {
   if (seen.method === 'GET') {
@@ -134,7 +134,7 @@ export function echoOf(seen: SeenRequest): string {
 
 /**
  * Creates an answer that is held until the test releases it, for the requests that match `holds`. `release` releases a number of answers,
- * or all.
+ * or all answers.
  */
 export function holdAnswers(holds: (seen: SeenRequest) => boolean = () => true): {
   answer: Answer

@@ -28,7 +28,7 @@ export interface Adapter {
   ): Promise<Reply>
 }
 
-/** Credentials of a client. The token and the key are easy to recognise in outputs that must not contain them. */
+/** The credentials of a client. The token and the key are easy to recognise in outputs that must not contain them. */
 export const clientHeaders = {
   'Ocp-Apim-Subscription-Key': 'client-key',
   Authorization: 'bearer client-token',
@@ -43,7 +43,7 @@ export interface AdapterSettings {
   readonly [section: string]: unknown
 }
 
-/** Builds the configuration of such an adapter. */
+/** Builds the configuration of an adapter in front of the V3 service at `v3Url`. */
 export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Config {
   const { v3 = {}, v2, partners = [{ id: 'default', match: { any: true } }], ...sections } = settings
   return parseConfig({
@@ -59,8 +59,8 @@ export function adapterConfig(v3Url: string, settings: AdapterSettings = {}): Co
 }
 
 /**
- * Starts the adapter in front of the V3 service at `v3Url` on its own port. It is closed at the end of the test or of the file. Unless a
- * partner says otherwise, lost outcomes are not read back, because most test upstreams support POST only.
+ * Starts the adapter in front of the V3 service at `v3Url` on its own port. The adapter is closed at the end of the test or of the file.
+ * Unless a partner says otherwise, lost outcomes are not read back, because most test upstreams support POST only.
  */
 export async function startAdapter(
   v3Url: string,

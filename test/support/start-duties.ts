@@ -1,7 +1,7 @@
 import { createHeartbeat, type Duty } from '../../src/heartbeat.ts'
 import { createManualClock, type ManualClock } from './manual-clock.ts'
 
-/** Starts duties on their own heartbeat. `failures` holds the work and the code of each reported failure. */
+/** Starts duties on a heartbeat. `failures` holds the duty and the code of each reported failure. */
 export function startDuties(
   duties: readonly Duty[],
   clock: Pick<ManualClock, 'after'> = createManualClock(),

@@ -163,13 +163,13 @@ export async function startBalancer(
   return { port, logged, rotate }
 }
 
-/** Creates a replacement that returns the ports in turn and starts again after the last. */
+/** Creates a replacement that returns the ports in turn, and starts again after the last port. */
 function inOrder(ports: readonly number[]): () => string {
   let next = 0
   return () => `127.0.0.1:${ports[next++ % ports.length]}`
 }
 
-/** Replaces every match. Throws if there is no match, which means that the file has changed and the test must follow. */
+/** Replaces every match. Throws if there is no match, because the file has then changed and the test must follow. */
 function replaceEach(text: string, changes: readonly (readonly [RegExp, string | (() => string)])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
     const after = before.replaceAll(

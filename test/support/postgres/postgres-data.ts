@@ -45,7 +45,7 @@ async function initialise(data: string, { user, run }: Programs): Promise<void> 
     '-E', 'UTF8', '--locale=C', '--wal-segsize=1', '--no-sync'])) // prettier-ignore
 }
 
-/** Several processes may do this at once, so complete folders are moved into place and the first one stays. */
+/** Several processes may create the data folder at once, so each moves its complete folder into place, and the first folder stays. */
 async function keep(data: string, model: string): Promise<void> {
   const own = `${model}.${process.pid}`
   mkdirSync(kept, { recursive: true })
