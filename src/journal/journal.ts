@@ -29,7 +29,7 @@ export interface NewBatch {
   readonly replacesBatch?: number | undefined
   /** The client that owns the batch, in a form that the caller chooses. Batches of different owners are never copies of each other. */
   readonly owner: string
-  /** SHA-256 of the owner and the ids in the envelope. Without ids `undefined`, and the journal never recognises a resend of the batch. */
+  /** SHA-256 of the owner and the ids in the envelope, or `undefined` without ids. The journal then never recognises a resend. */
   readonly ids: Uint8Array | undefined
   /** SHA-256 of everything that affects the posted records or the reply. */
   readonly content: Uint8Array

@@ -162,7 +162,7 @@ const forms: Readonly<Record<string, RegExp>> = {
 }
 const always = ['version', 'salt', 'identity']
 
-/** The entries of `journal_meta` whose values no version of Markbridge writes. */
+/** The damaged entries of `journal_meta`. No version of Markbridge writes such values. */
 interface Unreadable {
   readonly names: readonly string[]
   readonly damage: string

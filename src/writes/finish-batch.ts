@@ -39,7 +39,7 @@ export interface Waiting {
   readonly untilMs: number
 }
 
-/** Authorises a stored batch with the credentials `client`, which are `undefined` if none are known. Or returns the missing prerequisite. */
+/** Authorises a stored batch with the credentials `client` (`undefined` if none are known), or returns the missing prerequisite. */
 export type AuthoriseStored = (
   partner: string,
   client: V3Credentials | undefined,

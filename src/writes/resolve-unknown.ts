@@ -77,7 +77,7 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** Returns `undefined` without the journal. If the batch replaces one of V2, records received after the replaced batch count as newer. */
+  /** Returns `undefined` if the journal fails. If the batch replaces a V2 batch, records received after the V2 batch count as newer. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (

@@ -62,8 +62,7 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // The pool replaces a broken connection. A query on the connection reports the failure, so these events, which also come between two
-  // queries, need no handling.
+  // A connection may break between two queries. The pool replaces it, and a query on it reports the failure, so the event needs no action.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

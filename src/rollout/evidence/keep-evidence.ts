@@ -7,7 +7,7 @@ import type { EvidenceScope } from './read-kept.ts'
 interface PendingEntry {
   /** The approximate number of hashes of the entry. */
   readonly size: number
-  /** Returns the entry for the period of `key`, or `undefined`, and loses the entry, if the key of the entry is from an ended period. */
+  /** Returns the entry for the period of `key`. `undefined` means that the entry is lost, because its key is from an ended period. */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
   /** The check of the exchange. If the entry is lost, the check counts as missed. */
   readonly check?: CheckedExchange

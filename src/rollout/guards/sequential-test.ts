@@ -70,10 +70,7 @@ export const newGuardState: GuardState = {
   recent: noRecent,
 }
 
-/**
- * Returns the evidence for a revision, without evidence of any other revision. Even a later revision differs, because damage restarts the
- * count.
- */
+/** Returns the evidence for a revision. New evidence begins at any other revision, even a lower one, because damage restarts revisions. */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
   return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }
@@ -126,7 +123,7 @@ const ratiosOf = (strata: readonly Counts[]): readonly number[] =>
     strata.reduce((sum, counts) => sum + logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS), 0),
   )
 
-/** Returns true if the split of the bad trials between V3 and V2 is informative. */
+/** Returns true if the split of the bad trials can favour one side: both sides have trials, and some but not all trials are bad. */
 function isInformative({ trials, bad, controlTrials, controlBad }: Counts): boolean {
   const allBad = bad + controlBad
   return trials > 0 && controlTrials > 0 && allBad > 0 && allBad < trials + controlTrials
