@@ -106,7 +106,7 @@ export async function adoptStore(
     const unreadable = await findUnreadable(db, dialect)
     if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
     await createTables(db, dialect)
-    await (await findDamageOfKeys(db, options))?.mend(db)
+    await (await findDamageOfKeys(db, options))?.repair(db)
     // A stored age that is not a number counts as 0, because a younger journal recognises batches for longer.
     const ageMs = (await readAge(db)) || 0
     const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0

@@ -62,7 +62,7 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 export interface KeyDamage {
   readonly damage: string
   /** Rewrites the damaged data. If the secret is lost, evidence stored under it cannot be opened, and searches find only newer batches. */
-  mend(db: Kysely<JournalTables>): Promise<void>
+  repair(db: Kysely<JournalTables>): Promise<void>
 }
 
 /**
@@ -102,7 +102,7 @@ export async function findKeyDamage(
   if (damage === '') return undefined
   return {
     damage,
-    mend: async (now) => {
+    repair: async (now) => {
       for (const key of changed)
         await sql`update journal_keys set proof = ${proofOf(key, salt)} where id = ${key.id}`.execute(now)
       if (isLost) await writeMeta(now, NAME, await seal(randomBytes(32), first))

@@ -44,7 +44,7 @@ const MARGIN = 0.2
  */
 const MAX_DRIFT = 0.05
 /** The delay before a retry of a failed renewal, as a fraction of the usual interval. It is short, because nothing is sent without a lease. */
-const HASTE = 0.15
+const RETRY_SHARE = 0.15
 
 /** Registers this instance, and renews its lease after each third of the lease. Rejects with the driver's errors if registration fails. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
@@ -120,7 +120,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     cancel = clock.after(delayMs, () => {
       void renew().then(
         () => done(undefined, everyMs),
-        (error: unknown) => done(error, everyMs * HASTE),
+        (error: unknown) => done(error, everyMs * RETRY_SHARE),
       )
     })
   }

@@ -20,7 +20,7 @@ const rule = (serves: StageRule['serves'], compares: StageRule['compares'] = 'no
 type Rules = Readonly<Record<RequestKind, StageRule>>
 
 /** Builds the rules of a stage. Requests for V3 paths go to V3 at every stage. */
-const alike = (writes: StageRule, reads: StageRule, documents: StageRule, otherV2 = documents): Rules => ({
+const rulesOf = (writes: StageRule, reads: StageRule, documents: StageRule, otherV2 = documents): Rules => ({
   batch: writes,
   record: writes,
   readFilter: reads,
@@ -34,11 +34,11 @@ const [v2, v3, unit] = [rule('v2'), rule('v3'), rule('unit')]
 
 /** The side that serves each request at each stage, and what may be compared, as in docs/migration.md. No write ever goes to both sides. */
 export const stageTable: Readonly<Record<Stage, Rules>> = {
-  legacy: alike(v2, v2, v2),
-  shadow: alike(rule('v2', 'reply'), rule('v2', 'answers'), v2),
-  canary: alike(rule('unit', 'readBack'), rule('unit', 'answers'), unit, v2),
-  v3: alike(rule('v3', 'readBack'), rule('v3', 'answers'), v3),
-  complete: alike(v3, v3, v3),
+  legacy: rulesOf(v2, v2, v2),
+  shadow: rulesOf(rule('v2', 'reply'), rule('v2', 'answers'), v2),
+  canary: rulesOf(rule('unit', 'readBack'), rule('unit', 'answers'), unit, v2),
+  v3: rulesOf(rule('v3', 'readBack'), rule('v3', 'answers'), v3),
+  complete: rulesOf(v3, v3, v3),
 }
 
 export interface StagedRequest {

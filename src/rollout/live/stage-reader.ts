@@ -189,14 +189,14 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       (row) => !isDeepStrictEqual({ instance: lease, ...row }, state.acknowledged.get(row.partner)),
     )
     if (rows.length === 0) return
-    await inPatience(store.acknowledge(lease, rows))
+    await withTimeout(store.acknowledge(lease, rows))
     polling.now()
   }
   const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
     const now = readClocks(clock)
     // Uses the smaller of the two times. A time that is too recent only delays a step forward.
     const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
-    await inPatience(store.noteUnrecorded(partner, agoMs))
+    await withTimeout(store.noteUnrecorded(partner, agoMs))
     const unrecorded = new Map(state.unrecorded)
     if (unrecorded.get(partner) === at) unrecorded.delete(partner)
     update({ unrecorded })
@@ -219,7 +219,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       }
     })
   /** Treats a late response as a failure, because a connection may hang. */
-  const inPatience = (answer: Promise<void>): Promise<void> =>
+  const withTimeout = (answer: Promise<void>): Promise<void> =>
     inTime(
       answer,
       patienceMs,
@@ -265,7 +265,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       polling.stop()
       await publish()
       const lease = instance()
-      if (lease !== undefined) await inPatience(store.forget(lease)).catch(() => undefined)
+      if (lease !== undefined) await withTimeout(store.forget(lease)).catch(() => undefined)
     },
   }
 }
