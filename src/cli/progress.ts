@@ -2,8 +2,6 @@ interface ProgressOptions {
   /** `undefined` if the number of units is not known. */
   readonly total: number | undefined
   readonly unit: string
-  /** Units that were done before the start, which do not count towards the rate. Default: 0. */
-  readonly before?: number
   /** Milliseconds without a printed line after which a progress line is printed. */
   readonly everyMs: number
 }
@@ -13,11 +11,11 @@ const TICK_MS = 250
 export type Progress = ReturnType<typeof showProgress>
 
 /** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error; results go to standard output. */
-export function showProgress({ total, unit, before = 0, everyMs }: ProgressOptions) {
+export function showProgress({ total, unit, everyMs }: ProgressOptions) {
   const startMs = performance.now()
-  let [done, detail, saidMs] = [before, '', startMs]
+  let [done, detail, saidMs] = [0, '', startMs]
   const text = (): string => {
-    const rate = ((done - before) / Math.max(performance.now() - startMs, 1)) * 1_000
+    const rate = (done / Math.max(performance.now() - startMs, 1)) * 1_000
     const left =
       total === undefined || rate === 0 ? '' : `, ${Math.ceil(Math.max(total - done, 0) / rate)} s left`
     const count = total === undefined ? `${done} ${unit}` : `${done} of ${total} ${unit}`

@@ -72,18 +72,18 @@ function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-/** Describes on one line why a run is not complete and how to resume it. */
+/** Describes on one line why a run is not complete. */
 export function describeFailure(
-  { kind, failures, document }: RunResult,
+  { kind, failures }: Pick<RunResult, 'kind' | 'failures'>,
   unreachable: string | undefined,
 ): string {
-  const resume = `Resume the run with the same options and --resume ${document.run}.`
-  if (kind === 'stopped') return `The run was stopped. ${resume}`
+  const remedy = 'Its document has only what was compared. Run the comparison again.'
+  if (kind === 'stopped') return `The run was stopped. ${remedy}`
   const [first] = failures
   const isRest = kind !== 'refused' && failures.length > 1
   const more = isRest ? ` ${failures.length - 1} more windows could not be compared.` : ''
   const why = first === undefined ? '' : `${describeWindow(first, unreachable)}${more} `
-  return `${kind === 'failing' ? 'The run ended early, since several windows in a row failed. ' : ''}${why}${resume}`
+  return `${kind === 'failing' ? 'The run ended early, since several windows in a row failed. ' : ''}${why}${remedy}`
 }
 
 function describeWindow(

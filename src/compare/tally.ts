@@ -1,5 +1,3 @@
-import * as z from 'zod'
-
 import type { DatedRule } from './diff/findings.ts'
 import type { CountedGroup, RunDocument } from './run-document.ts'
 import {
@@ -17,22 +15,20 @@ import {
  * and `hour` have a name and the verdict; `difference` has the path, the kind and the classes of V2 and V3; `equivalence` has the rule and
  * the path; `expired` has the rule; `noise` has the path and the kind; `delay` has its upper bound. The other sections have no names.
  */
-const sections = [
-  'verdict',
-  'codeClass',
-  'day',
-  'hour',
-  'difference',
-  'equivalence',
-  'expired',
-  'noise',
-  'delay',
-  'noisy',
-  'dropped',
-  'skipped',
-  'askedAgain',
-] as const
-type Section = (typeof sections)[number]
+type Section =
+  | 'verdict'
+  | 'codeClass'
+  | 'day'
+  | 'hour'
+  | 'difference'
+  | 'equivalence'
+  | 'expired'
+  | 'noise'
+  | 'delay'
+  | 'noisy'
+  | 'dropped'
+  | 'skipped'
+  | 'askedAgain'
 
 /** A count with its section and names. No name is a value of a record. */
 export type Counted = readonly [section: Section, names: readonly string[], count: number]
@@ -107,11 +103,6 @@ const isFixedName = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
   allVerdicts.some((verdict) => verdict === name)
-
-/** The counts in a checkpoint, as JSON without values of records. */
-export const countsForm: z.ZodType<readonly Counted[]> = z.array(
-  z.tuple([z.enum(sections), z.array(z.string().max(2000)).max(4), z.int().nonnegative()]),
-)
 
 /** The upper bounds of the delay buckets in milliseconds. The last bucket, `null`, has no upper bound. */
 export const delayBounds = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, null] as const

@@ -1,6 +1,6 @@
 import type { TrendDay } from '../compare/evidence/read-evidence.ts'
 import type { RunDocument, StepAdvice } from '../compare/run-document.ts'
-import type { ListedRun, UnfinishedRun } from '../compare/run/read-runs.ts'
+import type { ListedRun } from '../compare/run/read-runs.ts'
 import type { Actor } from '../rollout/operators.ts'
 import type { EntryDocument, PartnerDocument } from '../rollout/partner-document.ts'
 import type { StageSetting, Step } from '../rollout/stage.ts'
@@ -23,7 +23,6 @@ export interface ConsolePorts {
 export interface ComparisonDesk {
   /** Returns the runs, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read. */
   runs(): Promise<readonly ListedRun[]>
-  unfinished(): Promise<readonly UnfinishedRun[]>
   /** Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
   run(id: string): Promise<RunDocument>
   /** Returns the results of live comparison of one partner, or of all sorted by name, at their latest stage and share. */

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { RUN, RUNNING } from '../console/support/sample-comparison.ts'
+import { RUN } from '../console/support/sample-comparison.ts'
 import { type RunningConsole, startConsole, tokenOf } from '../console/support/start-console.ts'
 import {
   findFaults,
@@ -17,7 +17,6 @@ import { startBrowser } from './start-browser.ts'
 const pages: readonly Looked[] = [
   ['comparison', '/comparison'],
   ['run', `/comparison/${RUN}`],
-  ['running', `/comparison/${RUNNING}`],
   ['live', '/comparison/live:acme'],
   ['report', `/comparison/${RUN}/report`],
 ]

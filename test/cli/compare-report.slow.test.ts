@@ -16,7 +16,6 @@ beforeAll(async () => {
   const ready = { ...readyRun(), run: 'run-20260301-160000-0001', endedAt: '2026-03-01T16:10:00Z' }
   await writeFile(join(folder, `${ready.run}.json`), JSON.stringify(ready))
   await writeFile(join(folder, 'run-cut.json'), JSON.stringify(termRun()).slice(0, 500))
-  await writeFile(join(folder, `${id}.checkpoint.json`), '{}')
 })
 afterAll(async () => rm(folder, { recursive: true, force: true }))
 

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { manyClassesRun } from '../compare/report/sample-runs.ts'
-import { RUN, RUNNING, sampleComparison } from './support/sample-comparison.ts'
+import { RUN, sampleComparison } from './support/sample-comparison.ts'
 import { people, type RunningConsole, settingsOf, startConsole, tokenOf } from './support/start-console.ts'
 
 let running: RunningConsole
@@ -48,7 +48,6 @@ describe('the console', () => {
     ['/comparison/live:acme/report', ofAcme],
     [`/comparison/${RUN}`, ofAcme],
     [`/comparison/${RUN}/report`, ofAcme],
-    [`/comparison/${RUNNING}`, ofAcme],
     ['/comparison/run-20260327-160000-0000', nowhere],
     ['/comparison/live:none', nowhere],
     ['/comparison/..%2F..%2Fpackage', nowhere],

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 import { type Command, Option } from 'commander'
 import * as z from 'zod'
 
@@ -12,7 +10,6 @@ import { createRecordingSource } from '../../compare/recording/recording-source.
 import { outcomeOf, outcomeStatus } from '../../compare/run-document.ts'
 import { listLearners, parseLearnerList } from '../../compare/run/queries.ts'
 import { runComparison, type RunOptions, type RunResult } from '../../compare/run/run-comparison.ts'
-import { type Checkpoint, isRunName, openRunFiles, type RunFiles } from '../../compare/run/run-files.ts'
 import { createWindowSource } from '../../compare/run/window-source.ts'
 import { DAY_MS, formatDay } from '../../compare/run/windows.ts'
 import { type PartnerConfig, readEnvironment } from '../../config/index.ts'
@@ -39,15 +36,14 @@ Examples:
   markbridge compare run --partner acme --since 2025-09-01 --until 2026-07-22
   markbridge compare run --partner acme --since 2026-09-07 --until 2026-10-02 \\
     --learners class.txt --noise
-  markbridge compare run … --resume
   markbridge compare run --recording ./recordings --key env:RECORDING_KEY
 
 Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for
 V3, if it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
 MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is
 the sandbox's.
-Ctrl+C stops the run and prints a report of what was compared; --resume
-continues the run. A second Ctrl+C ends the program at once.
+Ctrl+C stops the run and prints a report of what was compared. A second Ctrl+C
+ends the program at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
@@ -61,8 +57,6 @@ interface Flags extends SideFlags {
   readonly learners?: string
   readonly registrations?: boolean
   readonly noise?: boolean
-  /** The name of the run to resume, or `true` for the newest run that was stopped. */
-  readonly resume?: boolean | string
   readonly dir: string
 }
 
@@ -80,14 +74,13 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     .option('--v3 <url>', 'base address of V3 (default: of the configuration)', readBase)
     .option('--since <day>', 'first day, YYYY-MM-DD', readDay)
     .option('--until <day>', 'last day, YYYY-MM-DD', readDay)
-    .addOption(recording.conflicts(['v2', 'since', 'until', 'learners', 'registrations', 'noise', 'resume']))
+    .addOption(recording.conflicts(['v2', 'since', 'until', 'learners', 'registrations', 'noise']))
     .option('--key <source>', 'open the recordings with the key of env:NAME or file:path')
     .option('--learners <file>', 'compare the marks of these learners only: one id a line')
     .option('--registrations', 'compare the registrations of the learners as well')
     .addOption(configOption('file with addresses, credentials and the partner'))
     .option('--partner <id>', 'the partner whose settings count (default: the only one)')
     .option('--noise', 'read V2 twice, and ignore fields that differ between its two replies')
-    .option('--resume [run]', 'resume the newest run that was stopped, or this run')
     .option('--dir <dir>', 'folder of the runs', RUNS)
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
@@ -124,9 +117,6 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
     options.learners === undefined
       ? undefined
       : parseLearnerList((await readGivenFile(options.learners)).toString('utf8'), options.learners)
-  const files = openRunFiles(options.dir)
-  const digest = digestOf(options, target, listed)
-  const resumed = options.resume === undefined ? undefined : await findRun(files, options.resume, digest)
   const sides = openSides({
     ...target,
     onCodesUnknown: (status) =>
@@ -141,7 +131,7 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
     const result = await runWith('days', options, {
       source: createWindowSource({
         ...{ fromMs: Date.parse(from), toMs: Date.parse(to) + DAY_MS },
-        ...{ sides, registrations, noise, rules, resumed, clock: systemClock },
+        ...{ sides, registrations, noise, rules, clock: systemClock },
         learners: listed && listLearners(listed),
         pauseMs: isLocal ? PAUSE_MS.loopback : PAUSE_MS.service,
       }),
@@ -149,7 +139,6 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
         ...{ kind: 'reads', partner: target.partnerName, from, to, noise, rules: rules.all },
         services: { v2: target.v2.href, v3: target.config.upstreams.v3.baseUrl.href },
       },
-      checkpoint: { options: digest, resumed },
     })
     if (result.kind !== 'done' || result.failures.length > 0)
       console.error(`markbridge: ${describeFailure(result, await findCause(result, target))}`)
@@ -208,7 +197,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
 async function runWith(
   unit: string,
   flags: RunFlags,
-  run: Pick<RunOptions, 'source' | 'header' | 'checkpoint'>,
+  run: Pick<RunOptions, 'source' | 'header'>,
 ): Promise<RunResult> {
   const stopping = untilSignal()
   let progress: Progress | undefined
@@ -216,10 +205,10 @@ async function runWith(
     const result = await runComparison(
       {
         ...run,
-        files: openRunFiles(flags.dir),
+        folder: flags.dir,
         clock: systemClock,
         onProgress: ({ done, total, records }) => {
-          progress ??= showProgress({ total, unit, before: done, everyMs: 10_000 })
+          progress ??= showProgress({ total, unit, everyMs: 10_000 })
           progress.advance(done, `${records.toLocaleString('en')} records`)
         },
       },
@@ -237,35 +226,4 @@ async function runWith(
 /** Returns the partner's own rules for today, because a difference counts again once its rule has expired. */
 function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
   return createOwnRules(rules, formatDay(systemClock.wallMs()))
-}
-
-/** Throws `ADP_USAGE` if there is no checkpoint, or if the stopped run had other options. */
-async function findRun(files: RunFiles, resume: boolean | string, digest: string): Promise<Checkpoint> {
-  const name = typeof resume === 'string' ? resume : undefined
-  if (name !== undefined && !isRunName(name))
-    throw new AdapterError('ADP_USAGE', '--resume takes the name of a run, such as run-20260907-063012-9f3c.')
-  const checkpoint = await files.readCheckpoint(name)
-  if (checkpoint === undefined)
-    throw new AdapterError(
-      'ADP_USAGE',
-      `There is no ${name === undefined ? 'run that was stopped' : `stopped run ${name}`} in the folder of --dir. Start a run without --resume.`,
-    )
-  if (checkpoint.options === digest) return checkpoint
-  throw new AdapterError(
-    'ADP_USAGE',
-    `${checkpoint.run} was started with other options. Nothing was compared. Give --resume the addresses, days, learners, partner and flags of that run.`,
-  )
-}
-
-/** Returns the SHA-256 of every option that decides which records are compared, and how. */
-function digestOf(
-  { since, until, registrations, noise }: Flags,
-  { config, partner, partnerName, v2 }: ResolvedSides,
-  listed: readonly string[] | undefined,
-): string {
-  const options = [
-    ...[v2.href, config.upstreams.v3.baseUrl.href, partnerName, partner.reads, partner.compare.rules],
-    ...[since, until, registrations === true, noise === true, listed?.toSorted() ?? null],
-  ]
-  return createHash('sha256').update(JSON.stringify(options)).digest('hex')
 }

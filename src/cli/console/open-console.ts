@@ -142,7 +142,6 @@ function createComparisonDesk(
   const runs = openRuns(folder, MAX_BYTES)
   return {
     runs: () => runs.list(),
-    unfinished: () => runs.listUnfinished(),
     run: (id) => runs.read(id),
     live: async (partner) => readLiveResults(config(), await openStore(), partner),
   }

@@ -57,7 +57,7 @@ const rows: readonly ExplanationRow[] = [
     meaning: 'One side did not answer for these records, or answered without a key to align them by.',
     cause:
       'A service was unavailable or over its rate limit, V2 is switched off for these records, or a reply was malformed.',
-    remedy: 'Run again with --resume, or later. The outcome stays open until the records are compared.',
+    remedy: 'Run the comparison again later. The outcome stays open until the records are compared.',
   },
   {
     when: /^(?:RecordedOn|AttendableEventStart) value .* time:[+-](?:3600|7200)s$/,

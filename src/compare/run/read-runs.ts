@@ -9,8 +9,6 @@ import {
   type RunDocument,
   type RunOutcome,
 } from '../run-document.ts'
-import { toDocument } from '../tally.ts'
-import { CHECKPOINT, openRunFiles } from './run-files.ts'
 
 interface RunSummary extends Pick<
   RunDocument,
@@ -27,15 +25,6 @@ export interface ListedRun {
   readonly fault?: string
 }
 
-/** A run without a document, or one that was resumed since: it is in progress or was killed. */
-export interface UnfinishedRun {
-  readonly run: string
-  readonly progress: { readonly done: number; readonly total: number }
-  readonly lastStepMs: number
-  /** The results so far, as the document of a stopped run. */
-  readonly document: RunDocument
-}
-
 const runId = /^[\w][\w.-]*$/
 
 /** Returns true for the name of a run. Text with a folder or a file extension is a path. */
@@ -43,7 +32,6 @@ export const isRunId = (text: string): boolean => runId.test(text) && !text.ends
 
 /** Opens a folder of runs, empty if it is missing. Unchanged files are read once; files larger than `maxBytes` are not runs. */
 export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
-  const files = openRunFiles(folder)
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
   const namesOf = async (): Promise<readonly string[]> => {
     const names = await readdir(folder).catch((cause: unknown) => {
@@ -72,31 +60,9 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
     /** Lists the runs, newest first, then the files that are not runs. */
     list: async (): Promise<readonly ListedRun[]> => {
       const found: ListedRun[] = []
-      for (const file of await namesOf())
-        if (file.endsWith('.json') && !file.endsWith(CHECKPOINT)) found.push(await listOne(file))
+      for (const file of await namesOf()) if (file.endsWith('.json')) found.push(await listOne(file))
       const endOf = ({ summary }: ListedRun): number => Date.parse(summary?.endedAt ?? '1970-01-01')
       return found.sort((one, other) => endOf(other) - endOf(one))
-    },
-    listUnfinished: async (): Promise<readonly UnfinishedRun[]> => {
-      const found: UnfinishedRun[] = []
-      for (const file of await namesOf()) {
-        if (!file.endsWith(CHECKPOINT)) continue
-        const run = file.slice(0, -CHECKPOINT.length)
-        const [steps, document] = await Promise.all(
-          [file, `${run}.json`].map((name) => stat(join(folder, name)).catch(() => undefined)),
-        )
-        if (steps === undefined || steps.mtimeMs <= (document?.mtimeMs ?? 0)) continue
-        const checkpoint = await files.readCheckpoint(run).catch(() => undefined)
-        if (checkpoint === undefined) continue
-        const { startedAt, partner, from, to, progress, counts } = checkpoint
-        const lastStepMs = Math.floor(steps.mtimeMs)
-        const header = {
-          ...({ run, kind: 'reads', partner, startedAt, complete: false, noise: false } as const),
-          endedAt: new Date(lastStepMs).toISOString(),
-        }
-        found.push({ run, progress, lastStepMs, document: toDocument({ ...header, from, to }, counts) })
-      }
-      return found.toReversed()
     },
     /** Throws `ADP_USAGE` if there is no such run. */
     read: (run: string): Promise<RunDocument> =>

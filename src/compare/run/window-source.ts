@@ -8,15 +8,12 @@ import {
   type WindowResult,
 } from './compare-window.ts'
 import type { RunSource, RunStep, SourceEnd } from './run-comparison.ts'
-import type { Checkpoint } from './run-files.ts'
-import { planWindows, type Window } from './windows.ts'
+import { daysOf, planWindows, type Window } from './windows.ts'
 
 interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly fromMs: number
   readonly toMs: number
   readonly registrations: boolean
-  /** `undefined` for a new run. */
-  readonly resumed: Pick<Checkpoint, 'position' | 'failed'> | undefined
   /** The maximum and the intended number of rows per window. Default: 50,000 and 8,000. */
   readonly rows?: { readonly max: number; readonly target: number }
 }
@@ -36,25 +33,21 @@ const REFUSALS: ReadonlySet<string> = new Set([
 
 /** A window that could not be read on both sides, with the counts that apply unless a later read succeeds. */
 interface FailedWindow {
-  readonly window: Window
-  /** The failure, or `undefined` if the window failed before the run was resumed. */
-  readonly failure?: WindowFailure
-  readonly unknown?: readonly Counted[]
+  readonly failure: WindowFailure
+  readonly unknown: readonly Counted[]
 }
 
 /** Creates the source that reads both services window by window. Windows that failed are read once more at the end. */
 export function createWindowSource(given: WindowSourceOptions): RunSource {
-  const { fromMs, toMs, registrations, learners, resumed } = given
+  const { fromMs, toMs, registrations, learners } = given
   const { max, target } = given.rows ?? { max: MAX_PAIR_ROWS, target: 8_000 }
   const options = { ...given, maxRows: max }
   const plan = planWindows({
-    ...{ fromMs, toMs, registrations, targetRows: target, start: resumed?.position },
+    ...{ fromMs, toMs, registrations, targetRows: target },
     lists: learners?.length ?? 1,
   })
-  let position = plan.position()
-  const failed = new Map<string, FailedWindow>(
-    (resumed?.failed ?? []).map((window) => [windowKeyOf(window), { window }]),
-  )
+  let done = 0
+  const failed = new Map<string, FailedWindow>()
 
   const toStep = (window: Window, results: readonly WindowResult[]): RunStep => {
     failed.delete(windowKeyOf(window))
@@ -63,7 +56,7 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
       if (failure === undefined) continue
       const unknown = createTally()
       for (const record of recordsOf(result)) unknown.add(...record)
-      failed.set(windowKeyOf(failure.window), { window: failure.window, failure, unknown: unknown.counts() })
+      failed.set(windowKeyOf(failure.window), { failure, unknown: unknown.counts() })
     }
     const compared = results.filter(({ failure }) => failure === undefined)
     return {
@@ -74,12 +67,12 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
   }
   const toEnd = (kind: SourceEnd['kind'], ...refusal: readonly WindowFailure[]): SourceEnd => ({
     kind,
-    failures: [...refusal, ...[...failed.values()].flatMap(({ failure }) => failure ?? [])],
-    remainingCounts: [...failed.values()].flatMap(({ unknown }) => unknown ?? []),
+    failures: [...refusal, ...[...failed.values()].map(({ failure }) => failure)],
+    remainingCounts: [...failed.values()].flatMap(({ unknown }) => unknown),
   })
   async function* steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd> {
     const again = function* (): Generator<Window> {
-      yield* [...failed.values()].map(({ window }) => window)
+      yield* [...failed.values()].map(({ failure }) => failure.window)
     }
     try {
       for (const windows of [plan.windows(), again()]) {
@@ -93,7 +86,7 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
           const failures = results.flatMap(({ failure }) => failure ?? [])
           const refusal = failures.find(({ cause }) => REFUSALS.has(cause.code))
           if (refusal !== undefined) return toEnd('refused', refusal)
-          position = plan.position()
+          done = Math.min(plan.days, done + daysOf(window))
           yield toStep(window, results)
           inARow = failures.length === 0 ? 0 : inARow + 1
           if (inARow === MAX_FAILED_IN_A_ROW) return toEnd('failing')
@@ -105,11 +98,7 @@ export function createWindowSource(given: WindowSourceOptions): RunSource {
       throw cause
     }
   }
-  return {
-    steps,
-    position: () => ({ position, failed: [...failed.values()].map(({ window }) => window) }),
-    progress: () => ({ done: plan.daysBefore(position), total: plan.days }),
-  }
+  return { steps, progress: () => ({ done, total: plan.days }) }
 }
 
 function recordsOf({ window: { kind }, rows }: WindowResult): RunStep['records'] {

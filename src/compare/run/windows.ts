@@ -13,15 +13,6 @@ export interface Window {
   readonly toMs: number
 }
 
-/** All windows before this position are done. */
-interface RunPosition {
-  readonly kind: Window['kind']
-  readonly list: number
-  readonly fromMs: number
-  /** The length of the next window in days, derived from the number of rows in earlier windows. */
-  readonly days: number
-}
-
 interface WindowPlanOptions {
   readonly fromMs: number
   readonly toMs: number
@@ -29,8 +20,6 @@ interface WindowPlanOptions {
   readonly lists: number
   readonly registrations: boolean
   readonly targetRows: number
-  /** The position to start at. `undefined` starts at the beginning. */
-  readonly start: RunPosition | undefined
 }
 
 /** The number of days per read that the service allows (service-facts 1). */
@@ -41,38 +30,31 @@ const FIRST_DAYS = 7
 const MAX_GROWTH = 2
 const MIN_WINDOW_MS = 3_600_000
 
+export const daysOf = ({ fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>): number =>
+  Math.round((toMs - fromMs) / DAY_MS)
+
 /** Plans windows with about `targetRows` rows each. The service reads narrow ranges faster than wide ones (service-facts 18). */
 export function planWindows(options: WindowPlanOptions) {
-  const { fromMs, toMs, lists, registrations, targetRows, start } = options
-  const daysOfList = Math.round((toMs - fromMs) / DAY_MS)
-  const first: RunPosition = { kind: 'marks', list: 0, fromMs, days: FIRST_DAYS }
-  let { kind, list, fromMs: from, days } = start ?? first
+  const { fromMs, toMs, lists, registrations, targetRows } = options
+  let days = FIRST_DAYS
   return {
     /** The days of all windows of marks, multiplied by the number of lists. */
-    days: daysOfList * lists,
-    daysBefore: (before: RunPosition): number =>
-      before.kind === 'registrations'
-        ? daysOfList * lists
-        : before.list * daysOfList + Math.round((before.fromMs - fromMs) / DAY_MS),
-    /** Yields the remaining windows. Each window is planned after `fit` was called for the one before. */
+    days: daysOf({ fromMs, toMs }) * lists,
+    /** Yields the windows. Each window is planned after `fit` was called for the one before. */
     windows: function* (): Generator<Window> {
-      for (; kind === 'marks' && list < lists; list += 1) {
-        while (from < toMs) {
-          const window = { kind, list, fromMs: from, toMs: Math.min(toMs, from + days * DAY_MS) }
-          from = window.toMs
-          yield window
+      for (let list = 0; list < lists; list += 1)
+        for (let from = fromMs; from < toMs;) {
+          const until = Math.min(toMs, from + days * DAY_MS)
+          yield { kind: 'marks', list, fromMs: from, toMs: until }
+          from = until
         }
-        from = fromMs
-      }
       if (!registrations) return
-      if (kind === 'marks') [kind, list] = ['registrations', 0]
-      while (list < lists) yield { kind, list: list++, fromMs: 0, toMs: 0 }
+      for (let list = 0; list < lists; list += 1) yield { kind: 'registrations', list, fromMs: 0, toMs: 0 }
     },
-    position: (): RunPosition => ({ kind, list, fromMs: from, days }),
     /** Adjusts the length of the next windows to the rows of this window. */
     fit: (window: Window, rows: number): void => {
       if (rows === 0 || window.kind === 'registrations') return
-      const before = Math.max(1, Math.round((window.toMs - window.fromMs) / DAY_MS))
+      const before = Math.max(1, daysOf(window))
       const fitting = Math.floor((before * targetRows) / rows)
       days = Math.max(1, Math.min(fitting, before * MAX_GROWTH, MAX_DAYS))
     },

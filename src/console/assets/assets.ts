@@ -131,7 +131,7 @@ details[open]>summary{margin-bottom:.5rem}
 .way{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem}
 .way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
-.trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}.trend progress{accent-color:var(--link)}
+.trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}
 td .trend{min-width:14rem}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}

@@ -2,14 +2,14 @@ import { formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
-import { outcomeOf, type RunDocument, type RunOutcome, type StepAdvice } from '../../compare/run-document.ts'
-import { isRunId, type ListedRun, type UnfinishedRun } from '../../compare/run/read-runs.ts'
+import { type RunDocument, type RunOutcome, type StepAdvice } from '../../compare/run-document.ts'
+import { isRunId, type ListedRun } from '../../compare/run/read-runs.ts'
 import { verdicts, verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, formatCount, Section, table, Time, Trend } from './parts.tsx'
+import { Badge, Facts, formatCount, Section, table, Time, Trend } from './parts.tsx'
 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
@@ -24,18 +24,16 @@ export const comparison: Page = {
     const live = (await desk.live()).filter(({ partner }) => sees(actor, partner))
     // A run has no partner, so people who are limited to some partners do not see runs.
     const isLimited = actor.partners !== undefined
-    const [unfinished, runs] = isLimited ? [[], []] : await Promise.all([desk.unfinished(), desk.runs()])
+    const runs = isLimited ? [] : (await desk.runs()).slice(0, MAX_RUNS)
     const found = live.map((one) => ({
       ...one,
       report: createReport(clip(one.document, LISTED), { ...ROUNDED, advice: one.advice }),
     }))
-    const ended = runs.filter(({ run: id }) => unfinished.every((one) => one.run !== id)).slice(0, MAX_RUNS)
     return {
       title: 'Comparison',
       json: {
         live: found.map(({ report: { run: shown, outcome }, trend }) => ({ outcome, ...shown, trend })),
-        unfinished: unfinished.map(({ run, progress, lastStepMs }) => ({ run, progress, lastStepMs })),
-        runs: ended,
+        runs,
       },
       body: (
         <>
@@ -43,7 +41,7 @@ export const comparison: Page = {
             <p class="soft">The results for the traffic of each partner at its present stage and share.</p>
             {liveTable(found)}
           </Section>
-          {!isLimited && <Section title="Runs">{runTable([...unfinished.map(toShown), ...ended])}</Section>}
+          {!isLimited && <Section title="Runs">{runTable(runs)}</Section>}
         </>
       ),
     }
@@ -96,67 +94,45 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   ],
 )
 
-type ShownRun = ListedRun & { readonly unfinished?: UnfinishedRun }
-
-const runTable = table<ShownRun>('Runs, newest first', NO_RUN, [
+const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
   ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <a href={linkOf(id)}>{id}</a> : id)],
   ['Partner', ({ summary }) => summary?.partner],
   ['Days', ({ summary }) => summary && daysOf(summary)],
-  ['Outcome', (one) => <RunOutcome run={one} />],
+  [
+    'Outcome',
+    ({ summary, fault }) => (summary ? <Outcome outcome={summary.outcome} /> : `not a run: ${fault}`),
+  ],
   ['Coverage', ({ summary }) => summary && coverageOf(summary)],
-  ['Last (UTC)', ({ summary }) => <Time at={summary?.endedAt} />],
+  ['Ended (UTC)', ({ summary }) => <Time at={summary?.endedAt} />],
 ])
-
-function RunOutcome({ run: { summary, fault, unfinished } }: { readonly run: ShownRun }) {
-  if (unfinished) return <Progress run={unfinished} />
-  return summary ? <Outcome outcome={summary.outcome} /> : <>not a run: {fault}</>
-}
-
-function Progress({ run: { run: id, progress } }: { readonly run: UnfinishedRun }) {
-  const { done, total } = progress
-  return (
-    <span class="trend">
-      <progress value={done} max={total} aria-label={`Progress of ${id}`} />
-      {formatCount(done)} of {counted(total, 'day')}
-    </span>
-  )
-}
-
-const toShown = (unfinished: UnfinishedRun): ShownRun => {
-  const { run: id, document } = unfinished
-  return { run: id, unfinished, summary: { ...document, outcome: outcomeOf(document) } }
-}
 
 export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
   show: async (visit, ports) => {
-    const { document, advice, unfinished } = await findRun(visit, ports)
+    const { document, advice } = await findRun(visit, ports)
     const found = createReport(clip(document, EXPLAINED), { ...ROUNDED, advice })
     const { run: shown, outcome, headline, limits } = found
     const isLive = document.kind === 'live'
     const reportPath = `${linkOf(visit.params['run'] ?? '')}/report`
     return {
       title: isLive ? `Live comparison of ${document.partner}` : document.run,
-      json: { ...toJson(found), progress: unfinished?.progress },
+      json: toJson(found),
       body: (
         <>
           <Section title="Outcome">
-            {unfinished && <Progress run={unfinished} />}
             <div class={`notice ${outcomeTones[outcome]}`}>
               <p>{headline}</p>
-              {unfinished ? (
-                <p>The run is in progress, or its process was killed.</p>
-              ) : (
-                limits.map((limit) => <p>{limit}</p>)
-              )}
+              {limits.map((limit) => (
+                <p>{limit}</p>
+              ))}
             </div>
             <Facts
               of={[
                 ['Partner', shown.partner],
                 ['Records of', !isLive && daysOf(shown)],
                 ['Since (UTC)', <Time at={shown.startedAt} />],
-                [isLive || unfinished ? 'Last (UTC)' : 'Ended (UTC)', <Time at={shown.endedAt} />],
+                [isLive ? 'Last (UTC)' : 'Ended (UTC)', <Time at={shown.endedAt} />],
                 ['Compared', shown.compared],
                 ['Coverage', coverageOf(shown)],
                 ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),
@@ -210,7 +186,6 @@ const toJson = ({ run: shown, outcome, doubts, headline, classes }: Report): obj
 interface FoundRun {
   readonly document: RunDocument
   readonly advice?: StepAdvice
-  readonly unfinished?: UnfinishedRun
 }
 
 const LIVE = 'live:'
@@ -225,8 +200,6 @@ async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePo
     return found
   }
   if (actor.partners !== undefined || !isRunId(id)) throw notFound('comparison')
-  const unfinished = (await desk.unfinished()).find((one) => one.run === id)
-  if (unfinished !== undefined) return { document: unfinished.document, unfinished }
   if (!(await desk.runs()).some((one) => one.run === id)) throw notFound('comparison')
   return { document: { ...(await desk.run(id)), run: id } }
 }

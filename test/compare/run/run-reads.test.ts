@@ -1,11 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 import { expect, test } from 'vitest'
 
 import { systemClock } from '../../../src/clock.ts'
 import type { RunDocument } from '../../../src/compare/run-document.ts'
 import { runComparison, type RunResult } from '../../../src/compare/run/run-comparison.ts'
-import { type Checkpoint, openRunFiles } from '../../../src/compare/run/run-files.ts'
 import { createWindowSource } from '../../../src/compare/run/window-source.ts'
 import { DAY_MS } from '../../../src/compare/run/windows.ts'
 import { AdapterError } from '../../../src/errors.ts'
@@ -22,18 +21,16 @@ type Selection = Parameters<typeof createWindowSource>[0]
 interface Setup {
   readonly v2: FakeSide
   readonly v3: FakeSide
-  readonly out?: string
-  readonly resumed?: Checkpoint | undefined
   readonly selection?: Partial<Pick<Selection, 'toMs' | 'learners' | 'noise' | 'registrations'>>
   readonly rows?: NonNullable<Selection['rows']>
 }
 
-async function run({ v2, v3, out, resumed, selection, rows }: Setup): Promise<RunResult> {
+async function run({ v2, v3, selection, rows }: Setup): Promise<RunResult> {
   const { noise = false } = selection ?? {}
   const source = createWindowSource({
     sides: { marks: { v2, v3 }, registrations: { v2, v3 } },
     ...{ fromMs: JANUARY, toMs: JANUARY + 30 * DAY_MS, learners: undefined, registrations: false, noise },
-    ...{ rules: undefined, resumed, clock: systemClock, pauseMs: 0 },
+    ...{ rules: undefined, clock: systemClock, pauseMs: 0 },
     ...(rows === undefined ? {} : { rows }),
     ...selection,
   })
@@ -41,9 +38,8 @@ async function run({ v2, v3, out, resumed, selection, rows }: Setup): Promise<Ru
     {
       source,
       header: { kind: 'reads', partner: 'acme', from: '2026-01-01', to: '2026-01-30', noise },
-      files: openRunFiles(out ?? (await makeFolder())),
+      folder: await makeFolder(),
       clock: systemClock,
-      checkpoint: { options: 'digest', resumed },
       onProgress: () => undefined,
     },
     new AbortController().signal,
@@ -62,9 +58,6 @@ const schoolWith = (changes: readonly Mark[], options: Parameters<typeof fakeSid
     options,
   )
 const late = markOf(3, 5, { Comment: 'late bus' })
-
-const checkpointIn = (out: string): Promise<Checkpoint | undefined> =>
-  openRunFiles(out).readCheckpoint(undefined)
 
 const gone = (): never => {
   throw new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'The service is not available.')
@@ -168,49 +161,16 @@ test('a compare run over learners reads one list of learners after another', asy
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)
 })
 
-test('a compare run builds the same document if its process was killed between two windows and the run was resumed', async () => {
-  const differing = days
-    .filter((day) => day % 4 === 0)
-    .map((day) => markOf(day % 10, day, { Present: false, Absent: true }))
-  const sides = (): Pick<Setup, 'v2' | 'v3'> => ({ v2: schoolWith([]), v3: schoolWith(differing) })
-  const whole = await run(sides())
-  const out = await makeFolder()
-  // A killed process leaves the checkpoint of the first window and nothing later.
-  const killed = { ...sides(), out }
-  const crash = new Error('killed')
-  killed.v3 = schoolWith(differing, {
-    before: (_call, query) => {
-      if (query.includes('ge 2026-01-08T')) throw crash
-    },
-  })
-  await expect(run(killed)).rejects.toBe(crash)
-  const resumed = await checkpointIn(out)
-  expect(resumed).toMatchObject({
-    position: { kind: 'marks', list: 0, fromMs: JANUARY + 7 * DAY_MS, days: 14 },
-    failed: [],
-  })
-  const rest = { ...sides(), out, resumed }
-  const { document } = await run(rest)
-  expect(rest.v2.queries[0]).toContain('ge 2026-01-08T')
-  expect(contentOf(document)).toEqual(contentOf(whole.document))
-  expect(document).toMatchObject({ run: resumed?.run, verdicts: { same: 293, differs: 7 } })
-  expect(readdirSync(out)).toEqual([`${resumed?.run ?? ''}.json`])
-})
-
 test('a compare run counts the records of a window as unknown if one service fails, and compares the other windows', async () => {
   const v2 = schoolWith([])
   const v3 = schoolWith([], { before: goneOn('01') })
-  const out = await makeFolder()
-  const { document, failures } = await run({ v2, v3, out })
+  const { document, failures } = await run({ v2, v3 })
   expect(document).toMatchObject({
     complete: false,
     compared: 300,
     verdicts: { same: 230, unknown: 70, onlyV2: 0 },
   })
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
-  // A resumed run reads the failed window again.
-  const again = { v2, v3: schoolWith([]), out, resumed: await checkpointIn(out) }
-  expect((await run(again)).document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
 test('a compare run reads a failed window once more at its end', async () => {

@@ -17,8 +17,6 @@ export interface DrawnRun {
   readonly noise: boolean
   /** True if some records differ in two fields. */
   readonly combined: boolean
-  /** True to stop the run after each window and resume it from its checkpoint. */
-  readonly interrupted: boolean
   /** True if both services fail at times with 429, 503 or a broken connection. */
   readonly failing: boolean
 }
@@ -44,7 +42,6 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     // Short campaigns include each of these options too.
     noise: seed % 4 === 0,
     combined: seed % 5 < 2,
-    interrupted: seed % 7 === 0,
     failing: seed % 8 === 1,
   }
 }

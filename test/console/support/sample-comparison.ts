@@ -1,10 +1,9 @@
 import { outcomeOf, type RunDocument } from '../../../src/compare/run-document.ts'
 import type { ComparisonDesk, LiveResult } from '../../../src/console/ports.ts'
-import { liveRun, readyRun, stoppedRun, termRun } from '../../compare/report/sample-runs.ts'
+import { liveRun, readyRun, termRun } from '../../compare/report/sample-runs.ts'
 import { MARKUP, NOW_MS } from './sample-data.ts'
 
 export const RUN = 'run-20260327-160000-9f3c'
-export const RUNNING = 'run-20261126-090000-0001'
 
 const runs: readonly RunDocument[] = [
   {
@@ -34,12 +33,6 @@ export const sampleComparison: ComparisonDesk = {
       summary: { ...document, outcome: outcomeOf(document) },
     })),
     { run: 'notes', fault: `it is not valid JSON. ${MARKUP}` },
-  ],
-  unfinished: async () => [
-    {
-      ...{ run: RUNNING, progress: { done: 40, total: 80 }, lastStepMs: NOW_MS - 12_000 },
-      document: { ...stoppedRun(), run: RUNNING },
-    },
   ],
   run: async (id) => {
     const found = runs.find(({ run }) => run === id)
