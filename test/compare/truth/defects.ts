@@ -24,8 +24,8 @@ export const defects: Readonly<Record<string, Defect>> = {
   },
   'skips days between windows': {
     module: 'compare/run/windows.ts',
-    from: 'from = window.toMs\n',
-    to: 'from = window.toMs + DAY_MS\n',
+    from: 'from = until\n',
+    to: 'from = until + DAY_MS\n',
   },
   'counts a verdict twice': {
     module: 'compare/tally.ts',
