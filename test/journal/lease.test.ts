@@ -308,7 +308,7 @@ describe('isGone', () => {
       { ...own, boot: 'other', pid: 2 ** 30 },
       false,
     ],
-  ])('returns %3$s for a process that %1$s', (_what, process, gone) => {
+  ])('returns $2 for a process that %s', (_what, process, gone) => {
     expect(isGone(process, own)).toBe(gone)
   })
 
@@ -318,7 +318,7 @@ describe('isGone', () => {
     ['a zombie still has', { alive: true, started: '' }, true],
     ['another process has', { alive: true, started: '8' }, true],
     ['the process itself still has', { alive: true, started: '7' }, false],
-  ])('returns %3$s for a process whose id %1$s', (_who, sight, gone) => {
+  ])('returns $2 for a process whose id %s', (_who, sight, gone) => {
     expect(isGone({ ...own, started: '7' }, own, () => sight)).toBe(gone)
   })
 })

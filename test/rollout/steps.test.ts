@@ -37,7 +37,7 @@ describe('judgeStep', () => {
     ['the same lists in another order', { always: ['a', 'b'] }, { always: ['b', 'a'] }, 'none'],
     ['a lower percentage with a unit added to the always list', { percent: 10 }, { percent: 5, always: ['a'] }, 'forward'],
     ['a higher percentage with a unit added to the never list', { percent: 5 }, { percent: 10, never: ['a'] }, 'forward'],
-  ] as const)('returns the direction "%4$s" for %1$s at canary', (_name, from, to, direction) => {
+  ] as const)('returns the direction "$3" for %s at canary', (_name, from, to, direction) => {
     expect(judgeStep(at('canary', from), at('canary', to))).toEqual({ direction })
   }) // prettier-ignore
 

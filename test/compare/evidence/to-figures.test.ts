@@ -13,7 +13,7 @@ describe('upperBound', () => {
     [0, 59, 0.0495097],
     [1, 100, 0.0465605],
     [10, 100, 0.1637154],
-  ])('equals %3$s for %1$s differences in %2$s trials', (differing, trials, bound) => {
+  ])('equals $2 for %s differences in %s trials', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
 
@@ -39,7 +39,7 @@ describe('upperBound', () => {
     [3, 500_000, 0.95, 0.00001550723933956406],
     [2_500, 500_000, 0.95, 0.005167213728436158],
   ])(
-    'equals %4$s to seven digits for %1$s differences in %2$s trials at a confidence of %3$s',
+    'equals $3 to seven digits for %s differences in %s trials at a confidence of %s',
     (differing, trials, confidence, bound) => {
       expect(Math.abs(upperBound(differing, trials, confidence) / bound - 1)).toBeLessThan(1e-7)
     },
@@ -85,7 +85,7 @@ describe('upperBound', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('is below %2$s for %1$s differences from %3$s trials on', (differing, limit, trials) => {
+  ])('is below $1 for %s differences from $2 trials on', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
@@ -99,7 +99,7 @@ describe('cappedSum', () => {
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('counts %3$s pairs for %1$s', (_, pairs, counted) => {
+  ])('counts $2 pairs for %s', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 

@@ -160,7 +160,7 @@ describe('followMarks, if another instance wrote a newer mark', () => {
     ['a third mark arrives between the reads of both services', { other: [corrected], serving: [again] }, 'unknown'],
     ['the service may have stored the first mark as late as the time of the newer mark', { other: [corrected], serving: [corrected], storedWithinMs: 2_600 }, 'differs'],
     ['the newer mark cannot be a correction because V3 never receives the same content twice', { other: [corrected], serving: [corrected], isCorrection: false }, 'differs'],
-  ])('returns the verdict "%3$s" if %1$s', async (_case, { other, serving, ...choices }, expected) => {
+  ])('returns the verdict "$2" if %s', async (_case, { other, serving, ...choices }, expected) => {
     // The newer mark is visible only after it may have been recorded, which excludes the first reads.
     const answers = [shows(), shows(), shows(), ...other.map((mark) => shows(mark))]
     const { verdicts, result } = await follow([ann], answers, { ...choices, serving: serving.map((mark) => shows(mark)) })

@@ -89,7 +89,7 @@ describe('judge', () => {
     // A simpler test would raise an alarm here: a test without tolerated odds, or a test that counts each batch as a trial.
     ['schools that differ slightly but permanently', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
     ['a second without service while a school sends its registers', 4, (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 }), 3_000, 'ok'],
-  ])('returns the verdict "%5$s" for %1$s', (what, onV3, badShare, windows, kind) => {
+  ])('returns the verdict "$4" for %s', (what, onV3, badShare, windows, kind) => {
     const [batches, records] = what.startsWith('a second') ? [10, 1] : [0.5, 10]
     const { state } = runUntilAlarm(schoolsOf(20, onV3, batches, records), badShare, 5, { windows })
     expect(state.kind).toBe(kind)

@@ -46,7 +46,7 @@ it.each<[name: string, steps: readonly Seen[], clean: boolean]>([
   ['goes from a clean shadow to legacy', [['shadow', 0, 0], ['legacy', 1, 0]], true],
   ['may have been at V3 between two reads of the stages', [['shadow', 1, RESEND_WINDOW_MS], ['shadow', 3, 0]], false],
   ['is at shadow when the process starts', [['shadow', 4, 0]], false],
-])('isClean returns %3$s for a partner that %1$s', (_name, steps, clean) => {
+])('isClean returns $2 for a partner that %s', (_name, steps, clean) => {
   expect(isCleanAfter(steps)).toBe(clean)
 }) // prettier-ignore
 

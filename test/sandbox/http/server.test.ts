@@ -11,7 +11,7 @@ test.each([
   ['zstd', Buffer.from(mark), 415],
   ['gzip', Buffer.from(mark), 400],
 ])(
-  'the sandbox answers a body with Content-Encoding %1$s with %3$s (sample %#)',
+  'the sandbox answers a body with Content-Encoding %s with $2 (sample %#)',
   async (encoding, body, status) => {
     const { request } = await startSandbox({ maxBodyBytes: 1000 })
     const headers = { ...jsonBody, 'Content-Encoding': encoding }
