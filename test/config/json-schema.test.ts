@@ -72,7 +72,7 @@ describe('createConfigJsonSchema', () => {
 
   it.each<[what: string, input: object, path: string]>([
     ['an unknown key', { upstreams, listn: {} }, ''],
-    ['no address of V3', {}, ''],
+    ['a missing address of V3', {}, ''],
     ['an address with the scheme ftp', { upstreams: { v3: { baseUrl: 'ftp://x' } } }, '.upstreams.v3.baseUrl'],
     ['an invalid port', { upstreams, listen: { port: 70_000 } }, '.listen.port'],
     ['a text for a number', withPartner({ v3: { budgetMs: 'long' } }), '.partners[0].v3.budgetMs'],

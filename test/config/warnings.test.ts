@@ -26,7 +26,7 @@ describe('the warning about a missing journal key', () => {
     ['partners whose credentials the adapter has', shared, 1, [independent], 0],
     ['one partner whose credentials the adapter does not have', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
-  it.each(rows)('appears $4 times for %s', (_what, journal, workers, partners, warnings) => {
+  it.each(rows)('appears $4 time(s) for %s', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
     const found = warningsOf(config, workers, '2026-11-22')
