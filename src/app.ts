@@ -69,8 +69,7 @@ export interface AppOverrides {
   /** The nice value of the comparison thread, on Linux. Default: 19, which leaves the thread only spare processor time. */
   readonly backgroundNice?: number
   readonly onCompared?: OnCompared
-  /** Returns an observer of an exchange. A copy of the reply is made if the observer sets `copyBytes`. */
-  readonly observe?: ProxyContext['observe']
+  readonly recorder?: ProxyContext['recorder']
   /** The tracing of requests. The app closes it at the end. Default: none. */
   readonly tracing?: Tracing | undefined
   /** Renders the metrics of all processes that share a port. Default: the metrics of this process. */
@@ -247,7 +246,7 @@ function compose(config: Config, overrides: AppOverrides) {
       events,
       tracing,
     },
-    observe: overrides.observe,
+    recorder: overrides.recorder,
     traceWork: tracing?.work,
     recognise: createRecogniseClient(registry.find),
     authorise: createAuthorise(rateLimits),

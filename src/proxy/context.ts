@@ -13,7 +13,7 @@ import type { WholeReader } from '../upstream/index.ts'
 import type { BatchLimits } from '../v2/index.ts'
 import type { WriteContext } from '../writes/context.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import type { Exchange, ExchangeObserver, Received } from './exchange.ts'
+import type { Exchange, ExchangeResult, Received } from './exchange.ts'
 import type { Relays } from './forwarder.ts'
 import type { PassThrough } from './pass-through.ts'
 
@@ -29,8 +29,8 @@ export interface ProxyContext extends WriteContext {
   /** Records that V2 was sent a write of a partner that is not in the journal. */
   readonly noteUnrecorded: (partner: string) => void
   readonly comparison: LiveComparison
-  /** Returns an additional observer of an exchange. `undefined` if only the adapter's own observers are used. */
-  readonly observe?: ((exchange: Received) => Partial<ExchangeObserver>) | undefined
+  /** Returns what records an exchange once it is over, or `undefined` for an exchange that is not recorded. Default: records nothing. */
+  readonly recorder?: ((exchange: Received) => ExchangeRecorder | undefined) | undefined
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   readonly relays: Relays
   /** Reads marks from V2 with calls that are separate from the client's request. */
@@ -49,6 +49,12 @@ export interface ProxyContext extends WriteContext {
   readonly trustedProxies: AddressList
   /** The address that clients call, or `undefined` if the configuration does not set it. */
   readonly publicUrl: URL | undefined
+}
+
+interface ExchangeRecorder {
+  /** See `Exchange.copyBytes`. */
+  readonly copyBytes: number
+  record(result: ExchangeResult): void
 }
 
 /** Answers one exchange that V3 serves. Throws the error with which the whole request is refused. */

@@ -7,8 +7,7 @@ import type { Client } from '../partners/partner.ts'
 import type { StageEntry } from '../rollout/decide.ts'
 import type { RequestKind, Side } from '../rollout/stage.ts'
 import type { PartReply } from '../v2/index.ts'
-import type { Plan, PlannedRequest } from '../writes/plan.ts'
-import type { ReplyReading } from '../writes/relayed-reply.ts'
+import type { Plan } from '../writes/plan.ts'
 import type { Answered } from '../writes/reply.ts'
 import type { ForwardOutcome } from './forwarder.ts'
 
@@ -26,48 +25,38 @@ export interface Exchange {
   readonly unit: string
   /** Milliseconds since the epoch. */
   readonly receivedMs: number
-  readonly observer: ExchangeObserver
-}
-
-export type Received = Omit<Exchange, 'observer'>
-
-export type Replied =
-  /** A write that V3 answered, or that the journal answered with the stored reply. */
-  | { readonly kind: 'answered'; readonly planned: PlannedRequest; readonly answered: Answered }
-  | {
-      readonly kind: 'relayed'
-      /** The decompressed body, or `undefined` if the body cannot be read. */
-      readonly body: Buffer | undefined
-      readonly plan: Plan | undefined
-      readonly outcome: ForwardOutcome
-      readonly reading: ReplyReading
-    }
-  /** The reply of a read is `undefined` if no copy was made. */
-  | { readonly kind: 'read'; readonly reply: WireReply | undefined }
-
-/** Receives the events of an exchange and never changes the exchange. */
-export interface ExchangeObserver {
-  /** The maximum size of the copy of a reply, or 0. With a copy, the observer also receives the body of a write that V2 serves. */
+  /** The maximum size in bytes of the copy of the reply, or 0. With a copy, a write that V2 serves is read before it is forwarded. */
   readonly copyBytes: number
-  /** Called when a write has been read. `plan` is `undefined` if the write cannot be read and V2 serves it unchanged. */
-  decoded(plan: Plan | undefined): void
-  /** Called when a record of a write that V3 serves has its part of the reply. */
-  settled(position: number, part: PartReply): void
-  replied(reply: Replied): void | Promise<void>
-  /** Called when the exchange is over. `cause` is the error with which the whole request was refused, if it was. */
-  ended(cause: unknown): void
+  /** The handler of the request fills in the result. */
+  readonly result: ExchangeResult
 }
 
-export function observeAll(observers: readonly Partial<ExchangeObserver>[]): ExchangeObserver {
-  return {
-    copyBytes: Math.max(0, ...observers.map(({ copyBytes = 0 }) => copyBytes)),
-    decoded: (plan) => observers.forEach((one) => one.decoded?.(plan)),
-    settled: (position, part) => observers.forEach((one) => one.settled?.(position, part)),
-    replied: async (reply) => {
-      for (const one of observers) await one.replied?.(reply)
-    },
-    ended: (cause) => observers.forEach((one) => one.ended?.(cause)),
-  }
+export type Received = Omit<Exchange, 'copyBytes' | 'result'>
+
+/** The result of an exchange. The router hands it over once, when the exchange is over. */
+export interface ExchangeResult {
+  /** Absent until a write has been read. `undefined` if the write cannot be read and V2 serves it unchanged. */
+  plan?: Plan | undefined
+  /** The parts of the reply of a write that V3 serves, by position. They have no JSON if the reply is not copied. */
+  readonly parts: Map<number, PartReply>
+  /** The time of the latest of `parts`. */
+  settledMs?: number
+  /** Absent if the exchange failed, or if nobody needs its outcome. */
+  outcome?:
+    /** A write that V3 answered, or that the journal answered with the stored reply. */
+    | { readonly kind: 'answered'; readonly answered: Answered }
+    | {
+        readonly kind: 'relayed'
+        /** The decompressed body, or `undefined` if the body cannot be read. */
+        readonly body: Buffer | undefined
+        readonly outcome: ForwardOutcome
+        /** When V2's reply ended or its failure was known. */
+        readonly endedMs: number
+      }
+    /** The reply of a read is `undefined` if no copy was made. */
+    | { readonly kind: 'read'; readonly reply: WireReply | undefined }
+  /** The error with which the whole request was refused. */
+  cause?: unknown
 }
 
 /**

@@ -38,7 +38,7 @@ const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
 /** Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
 export async function handleLegacy(context: ProxyContext, exchange: Exchange): Promise<void> {
-  const { request, response, client, entry, kind, observer } = exchange
+  const { request, response, client, entry, kind, copyBytes, result } = exchange
   const { v2 } = client.partner
   if (v2 === undefined)
     throw new AdapterError(
@@ -46,15 +46,13 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
       'V2 serves this partner, but no address of V2 is configured. Nothing was sent. Tell the operator of the adapter.',
     )
   const call = toForwardCall(context, exchange)
-  if (isWriteKind(kind) && (entry.known !== 'nothing' || observer.copyBytes > 0)) {
+  if (isWriteKind(kind) && (entry.known !== 'nothing' || copyBytes > 0)) {
     await relayWrite(context, exchange, v2, call)
     return
   }
-  const outcome = await context.relays
-    .of(v2)
-    .forward(request, response, { ...call, captureBytes: observer.copyBytes })
+  const outcome = await context.relays.of(v2).forward(request, response, { ...call, captureBytes: copyBytes })
   if (outcome.kind === 'answered' && outcome.reply !== undefined)
-    await observer.replied({ kind: 'read', reply: outcome.reply })
+    result.outcome = { kind: 'read', reply: outcome.reply }
 }
 
 /** Builds the options for a call to V2. Next links carry V2's marker, so that V2 also serves the next page. */
@@ -89,7 +87,7 @@ async function relayWrite(
   v2: URL,
   call: ForwardCall,
 ): Promise<void> {
-  const { request, response, client, entry, receivedMs, observer } = exchange
+  const { request, response, client, entry, receivedMs, copyBytes, result } = exchange
   const slices = context.slicing.open()
   const held = context.byteBudget.open(context.accepted.queueKey(client))
   const onBytes = (count: number): void => held.take(count)
@@ -102,10 +100,10 @@ async function relayWrite(
     const plan =
       body &&
       (await planWrites(form, body, client.partner, receivedMs, limits, slices).catch(unlessUnreadable))
-    observer.decoded(plan)
+    result.plan = plan
     const reading = { slices, onBytes }
     const send: Send = async ({ expectLease, onReplyEnd } = {}) => {
-      const captureBytes = onReplyEnd === undefined ? observer.copyBytes : MAX_KEPT_BYTES
+      const captureBytes = onReplyEnd === undefined ? copyBytes : MAX_KEPT_BYTES
       const outcome = await context.relays.of(v2).forward(request, response, {
         ...call,
         body: sent,
@@ -117,7 +115,7 @@ async function relayWrite(
         keepGoing: captureBytes > 0,
         onReplyEnd,
       })
-      await observer.replied({ kind: 'relayed', body, plan, outcome, reading })
+      result.outcome = { kind: 'relayed', body, outcome, endedMs: context.nowMs() }
       return outcome
     }
     const planned = body && plan && { request: form, body, receivedMs, plan, slices }
@@ -184,7 +182,10 @@ async function relayKnown(
   while (begun.kind === 'sent') {
     const { batches } = begun
     const answered = await replayOnV2(context, { client, plan, batches, readMark, reading })
-    if (answered !== undefined) return endReply(context, exchange, planned, answered)
+    if (answered !== undefined) {
+      endReply(context, exchange, planned, answered)
+      return
+    }
     begun = await begin(batches[0])
   }
   if (begun.kind === 'known') return answerFromV3(context, exchange, planned, begun.batch)
@@ -307,8 +308,8 @@ async function answerFromV3(
 ): Promise<void> {
   const authorisation = await context.authorise(exchange.request, exchange.client)
   countReply(context, exchange, replyBytes(planned.request, planned.plan))
-  const reply = openReply(exchange, planned.plan)
+  const reply = openReply(context, exchange, planned.plan)
   const answered = await replayBatch(context, authorisation, batch, reply, planned.slices)
   if (answered === undefined) throw resultLost()
-  await endReply(context, exchange, planned, answered)
+  endReply(context, exchange, planned, answered)
 }

@@ -49,7 +49,7 @@ const CLIENT_GONE = 499
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   return async (context, exchange, authorisation) => {
     const { reads, byteBudget, accepted, events, nowMs } = context
-    const { response, receivedMs, observer } = exchange
+    const { response, receivedMs, copyBytes, result } = exchange
     const { partner, credentials, renew, rateLimit } = authorisation
     const { reader, clock } = reads
     const queueKey = accepted.queueKey(authorisation)
@@ -86,8 +86,7 @@ function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
       held.take(lengthOf(body))
       finish(contentType === undefined ? 204 : 200, rows)
       sendRead(response, body, contentType)
-      if (observer.copyBytes > 0)
-        await observer.replied({ kind: 'read', reply: toCopy(body, contentType, observer.copyBytes) })
+      if (copyBytes > 0) result.outcome = { kind: 'read', reply: toCopy(body, contentType, copyBytes) }
     } catch (cause) {
       const status = cause instanceof AdapterError ? cause.status : 500
       finish(signal.aborted ? CLIENT_GONE : status, 0)
@@ -167,7 +166,7 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
  * path. Links in the reply lead back to the client's own path.
  */
 export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
-  const { request, response, target, observer } = exchange
+  const { request, response, target, result } = exchange
   const query = toV3RegistrationQuery(target.query.slice(1))
   const { path, rawPath } = target
   const segments = path.replace(/\/$/, '').split('/')
@@ -184,7 +183,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
   ]
   request.url = `${resource}${query === '' ? '' : `?${query}`}`
   await passThrough.handle(request, response, authorisation, links, true)
-  await observer.replied({ kind: 'read', reply: undefined })
+  result.outcome = { kind: 'read', reply: undefined }
 }
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i

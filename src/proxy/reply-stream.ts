@@ -3,9 +3,6 @@ import type { ServerResponse } from 'node:http'
 import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '../v2/index.ts'
 import type { Plan } from '../writes/plan.ts'
 import type { Reply } from '../writes/reply.ts'
-import type { ExchangeObserver } from './exchange.ts'
-
-type Observer = Pick<ExchangeObserver, 'settled'>
 
 /** How long a finished part waits for others. A separate write wakes the client and costs more than posting a record. */
 const COALESCE_MS = 25
@@ -23,7 +20,6 @@ export function createBatchReply(
   encoder: BatchEncoder,
   { records, changesets }: Pick<Plan, 'records' | 'changesets'>,
   timing: () => string | undefined,
-  observer: Observer,
 ): Reply {
   const parts = new Array<PartReply | undefined>(records.length).fill(undefined)
   let next = 0
@@ -79,7 +75,6 @@ export function createBatchReply(
     setPart: (index, part) => {
       if (index < next || parts[index] !== undefined) return
       parts[index] = part
-      observer.settled(index, part)
       if (hasBegun) schedule()
     },
     // The end is not awaited, because the client may read the rest slowly.
@@ -93,13 +88,9 @@ export function createBatchReply(
 }
 
 /** Creates the reply to a batch whose ids differ: a single 200, whatever the outcomes of its records (batch-wire 3). */
-export function createMismatchReply(
-  response: ServerResponse,
-  newId: () => string,
-  observer: Observer,
-): Reply {
+export function createMismatchReply(response: ServerResponse, newId: () => string): Reply {
   return {
-    setPart: (index, reply) => observer.settled(index, reply),
+    setPart: () => undefined,
     begin: () => undefined,
     isStatusSent: () => false,
     end: () => {
@@ -117,12 +108,9 @@ export function createRecordReply(
   response: ServerResponse,
   recordsUrl: string | undefined,
   timing: () => string | undefined,
-  observer: Observer,
 ): Reply {
   return {
-    setPart: (index, part) => {
-      const { status, json } = part
-      observer.settled(index, part)
+    setPart: (_index, { status, json }) => {
       if (response.headersSent || response.destroyed) return
       response.statusCode = status
       if (status < 300) response.setHeader('OData-Version', '4.0')

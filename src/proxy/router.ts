@@ -12,9 +12,10 @@ import type { StageEntry } from '../rollout/decide.ts'
 import type { RequestKind, Side } from '../rollout/stage.ts'
 import { batchPath } from '../v2/index.ts'
 import { readMethods, refuseMethod } from './allowed-paths.ts'
+import { openExchange } from './after-exchange.ts'
 import type { Handle, ProxyContext } from './context.ts'
 import { sendError } from './error-reply.ts'
-import { type Exchange, observeAll, type Received } from './exchange.ts'
+import type { Received } from './exchange.ts'
 import { checkConnectionOptions, replaceForwarding } from './forwarded-fields.ts'
 import { handleLegacy } from './handle-legacy.ts'
 import {
@@ -26,7 +27,6 @@ import {
   handleReadRegistrations,
   handleReadServiceDocument,
 } from './handle-read.ts'
-import { beginTrial, logWrite, countWrite, offerExchange } from './observers.ts'
 import { createOperations, type MetricsPage, type Readiness, findMisspelt } from './operations.ts'
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
@@ -195,7 +195,7 @@ export function createProxyApp(
       tracing?.describe({ kind, partner: client.partner.id, stage: entry.stage, side })
       const prefix = pathBefore(target.rawPath, route?.segments ?? 0)
       const received = { request, response, target, prefix, client, entry, side, kind, unit, receivedMs }
-      await serveObserved(context, received, route)
+      await serveOnSide(context, received, route)
     } finally {
       entry.release()
     }
@@ -230,24 +230,14 @@ function sideOf(
 }
 
 /** Serves a request on its side. V3 gets the request unchanged if no route translates the path. */
-async function serveObserved(
+async function serveOnSide(
   context: ProxyContext,
   received: Received,
   route: Route | undefined,
 ): Promise<void> {
   const { request, response, client } = received
-  const queueKey = context.accepted.queueKey(client)
-  const isAccepted = (): boolean => queueKey.isAccepted()
-  const observer = observeAll([
-    beginTrial(context, received, isAccepted()),
-    countWrite(context, received, isAccepted),
-    logWrite(context, client.partner.id),
-    offerExchange(context, received, isAccepted),
-    context.observe?.(received) ?? {},
-  ])
-  const exchange: Exchange = { ...received, observer }
+  const { exchange, after } = openExchange(context, received)
   const handle = route && handlerOf(route, request)
-  let failure: unknown
   try {
     if (exchange.side === 'v2') await handleLegacy(context, exchange)
     else {
@@ -256,10 +246,10 @@ async function serveObserved(
       else await handle(context, exchange, authorisation)
     }
   } catch (cause) {
-    failure = cause
+    exchange.result.cause = cause
     throw cause
   } finally {
-    observer.ended(failure)
+    await after()
   }
 }
 

@@ -19,7 +19,7 @@ import { addressOf, serviceRoot } from './requested-address.ts'
  * error array that its part in a batch would have.
  */
 export const handleWrite: Handle = async (context, exchange, authorisation) => {
-  const { request, response, entry, kind, receivedMs, observer } = exchange
+  const { request, response, entry, kind, receivedMs, result } = exchange
   const { partner } = authorisation
   const slices = context.slicing.open()
   const limits = context.limits()
@@ -34,13 +34,13 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
     })
     const form = writeRequestOf(exchange)
     const plan = await planWrites(form, body, partner, receivedMs, limits, slices)
-    observer.decoded(plan)
+    result.plan = plan
     held.take(replyBytes(form, plan))
     const planned = { request: form, body, receivedMs, plan, slices }
-    const reply = openReply(exchange, plan)
+    const reply = openReply(context, exchange, plan)
     const mayBegin = (): void => expectCurrent(entry)
     const answered = await answerWrites(context, authorisation, planned, reply, mayBegin)
-    await endReply(context, exchange, planned, answered)
+    endReply(context, exchange, planned, answered)
   } finally {
     releaseAfterReply(held, response)
   }
@@ -68,12 +68,28 @@ export function writeRequestOf({ request, kind: asked, prefix, client }: Exchang
   })
 }
 
-export function openReply({ response, observer }: Exchange, plan: Plan): OpenReply {
-  return ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
-    if (plan.ids === undefined) return createRecordReply(response, recordsUrl, timing, observer)
-    if (!plan.outcomesShown) return createMismatchReply(response, newId, observer)
+export function openReply(
+  { nowMs }: ProxyContext,
+  { response, copyBytes, result }: Exchange,
+  plan: Plan,
+): OpenReply {
+  const { parts } = result
+  const open: OpenReply = ({ layout, msgtypeResponse, recordsUrl }, newId, timing) => {
+    if (plan.ids === undefined) return createRecordReply(response, recordsUrl, timing)
+    if (!plan.outcomesShown) return createMismatchReply(response, newId)
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
-    return createBatchReply(response, encoder, plan, timing, observer)
+    return createBatchReply(response, encoder, plan, timing)
+  }
+  return (...form) => {
+    const reply = open(...form)
+    const setPart: typeof reply.setPart = (index, part) => {
+      if (!parts.has(index)) {
+        parts.set(index, copyBytes > 0 ? part : { ...part, json: undefined })
+        result.settledMs = nowMs()
+      }
+      reply.setPart(index, part)
+    }
+    return { ...reply, setPart }
   }
 }
 
@@ -84,14 +100,14 @@ export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exc
   releaseAfterReply(held, exchange.response)
 }
 
-/** Sends the stored reply of V2 if that is the answer, and reports the answered write to the journal and the observer. */
-export async function endReply(
+/** Sends the stored reply of V2 if that is the answer, and tells the journal once the client has its reply. */
+export function endReply(
   context: ProxyContext,
   exchange: Exchange,
   planned: PlannedRequest,
   answered: Answered,
-): Promise<void> {
-  const { response, observer } = exchange
+): void {
+  const { response, result } = exchange
   const { batch, storedReply } = answered
   // A single record has no ids that another request could reuse.
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
@@ -99,7 +115,7 @@ export async function endReply(
     countReply(context, exchange, storedReply.body.length)
     sendStored(response, storedReply)
   }
-  await observer.replied({ kind: 'answered', planned, answered })
+  result.outcome = { kind: 'answered', answered }
 }
 
 /** Calls `onWritten` when the reply was written completely, and never if the client disconnected earlier. */

@@ -76,7 +76,7 @@ export function percentOnV3({ stage, percent }: Pick<StageSetting, 'stage' | 'pe
   return isServedByV2(stage) ? 0 : 100
 }
 
-export function isWriteKind(kind: RequestKind): boolean {
+export function isWriteKind(kind: RequestKind): kind is 'batch' | 'record' {
   return kind === 'batch' || kind === 'record'
 }
 

@@ -33,7 +33,6 @@ async function openReply(records: number) {
     createBatchEncoder('flat', () => crypto.randomUUID()),
     { records: Array.from({ length: records }, (_, n) => plannedRecord(n)), changesets: 0 },
     () => undefined,
-    { settled: () => undefined },
   )
   return { client, response, reply }
 }

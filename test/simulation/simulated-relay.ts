@@ -8,7 +8,6 @@ import { readTarget } from '../../src/http/request-target.ts'
 import type { Client } from '../../src/partners/partner.ts'
 import { createByteBudget } from '../../src/proxy/byte-budget.ts'
 import type { ProxyContext } from '../../src/proxy/context.ts'
-import { observeAll } from '../../src/proxy/exchange.ts'
 import { createRelays, type Relays } from '../../src/proxy/forwarder.ts'
 import { handleLegacy } from '../../src/proxy/handle-legacy.ts'
 import type { StageEntry } from '../../src/rollout/decide.ts'
@@ -91,7 +90,7 @@ export function createSimulatedRelay({
         target: readTarget(message.url ?? ''),
         ...{ prefix: '', client, entry, receivedMs },
         ...({ side: 'v2', kind: request.kind, unit: request.unit } as const),
-        observer: observeAll([]),
+        ...{ copyBytes: 0, result: { parts: new Map() } },
       }
       try {
         await handleLegacy({ ...proxy, journal, noteUnrecorded } as unknown as ProxyContext, exchange)

@@ -116,7 +116,7 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
       },
     ],
   })
-  const app = createApp(config, { logLevel: 'error', observe: observeWith(recorder) })
+  const app = createApp(config, { logLevel: 'error', recorder: recordWith(recorder) })
   const stopping = untilSignal()
   const ends = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
   try {
@@ -133,13 +133,13 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
 /** Hands each exchange of marks or registrations to the recorder once V2 has replied completely. */
-const observeWith =
-  ({ offer }: Recorder): NonNullable<AppOverrides['observe']> =>
+const recordWith =
+  ({ offer }: Recorder): NonNullable<AppOverrides['recorder']> =>
   ({ request, target, kind: asked, receivedMs }) => {
     const kind = exchangeKinds.find((one) => one === asked)
     const { rawPath, query } = target
     const from = rawPath.search(ROUTE)
-    if (kind === undefined || request.method === 'HEAD' || from === -1) return {}
+    if (kind === undefined || request.method === 'HEAD' || from === -1) return undefined
     const give = (body: Buffer | undefined, reply: WireExchange['reply'] | undefined): void => {
       if (reply === undefined) return
       const durationMs = Date.now() - receivedMs
@@ -150,10 +150,10 @@ const observeWith =
     }
     return {
       copyBytes: MAX_EXCHANGE_BYTES,
-      replied: (replied) => {
-        if (replied.kind === 'read') give(Buffer.alloc(0), replied.reply)
-        else if (replied.kind === 'relayed' && replied.outcome.kind === 'answered')
-          give(replied.body, replied.outcome.reply)
+      record: ({ outcome }) => {
+        if (outcome?.kind === 'read') give(Buffer.alloc(0), outcome.reply)
+        else if (outcome?.kind === 'relayed' && outcome.outcome.kind === 'answered')
+          give(outcome.body, outcome.outcome.reply)
       },
     }
   }
