@@ -104,5 +104,5 @@ export function createKeptBytes(
 export const tooMuchKept = (): AdapterError =>
   new AdapterError(
     'ADP_OVERLOADED',
-    'The limit of stored requests is reached, for this client or for all clients whose credentials were never accepted. Nothing was sent. Try again later.',
+    'The limit of stored requests is reached, for this client or for all clients whose credentials were never accepted. This copy was not sent. Send the same batch again later.',
   )

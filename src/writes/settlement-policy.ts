@@ -49,7 +49,10 @@ export function isDenial(error: UpstreamError): boolean {
 /** Returns the error of a request whose credentials V3 denied before it accepted any record, with V3's message. */
 export function toDenialError(denial: UpstreamError): AdapterError {
   const text = denial.entries[0]?.message ?? ''
-  const message = text === '' ? `The service denied the credentials (${denial.status}).` : text
+  const message =
+    text === ''
+      ? `The service denied the credentials (${denial.status}). This copy was not applied. Send the same request again with valid credentials.`
+      : text
   return new AdapterError(denial.status === 401 ? 'ADP_TOKEN' : 'ADP_FORBIDDEN', message)
 }
 

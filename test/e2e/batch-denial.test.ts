@@ -56,7 +56,8 @@ describe('a batch whose credentials V3 denies', () => {
       const reply = await postBatch(adapter, batchOf(flatRecords(1)))
       expect(JSON.parse(reply.text)).toEqual({
         statusCode: 401,
-        message: 'The service denied the credentials (401).',
+        message:
+          'The service denied the credentials (401). This copy was not applied. Send the same request again with valid credentials.',
       })
     },
   )
