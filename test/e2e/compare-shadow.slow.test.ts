@@ -72,7 +72,7 @@ describe('a write at shadow', () => {
     expect(await faces()).toEqual(['V2', 'V2', 'V2'])
   })
 
-  it('is compared in the same way when it is a single record', async () => {
+  it("is also compared with the adapter's reply if it is a single record without a batch", async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, quick)
     const headers = { ...sandboxHeaders, 'Content-Type': 'application/json' }

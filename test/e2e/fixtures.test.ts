@@ -126,7 +126,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
   if (fixture.reject === undefined)
     it('is rejected by the decoder wherever it is cut off (batch-wire F8)', cutOff)
 
-  describe('sent through the adapter', () => {
+  describe('when it is sent through the adapter', () => {
     throughAdapter(fixture)
   })
 })

@@ -9,10 +9,10 @@ const tokenOf = (claims: object): string =>
   `Bearer e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
 
 it.each([
-  ['its azp claim', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
-  ['its jti claim alone', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
+  ['the azp claim', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
+  ['the jti claim alone', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
 ])(
-  'the adapter never finishes a write, interrupted by a kill, with the token of another client that differs in %s',
+  'the adapter never finishes a write that a kill interrupted with the token of another client, if the tokens differ in %s',
   async (_what, one, other) => {
     const [own, foreign, third] = [one, other, { iss: 'idp', client_id: 'third' }].map(tokenOf) as [
       string,

@@ -112,7 +112,7 @@ describe('the log', () => {
 
 describe('an encrypted journal', () => {
   it.each(answers)(
-    'holds no value in its files or their names, nor do the metrics, when the answer of V3 is %s',
+    'holds no value of a request in its files or file names, and neither do the metrics, when the answer of V3 is %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

@@ -140,7 +140,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delay newer records until V3 answers them if they were posted', async () => {
+  it('delay newer records of their learner and event until V3 has answered them, if they were posted', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

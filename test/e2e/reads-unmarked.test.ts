@@ -160,19 +160,22 @@ describe('a code lookup for reads.unmarkedCodes', () => {
     ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'no' } }), 404],
     ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
     ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
-  ])('turns the configured letters off, and logs this once, when it %s', async (_name, answer, status) => {
-    const { upstream, adapter } = await startWithV3((seen, response) =>
-      (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
-    )
-    for (let times = 0; times < 2; times += 1) {
-      const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
-      expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
-    }
-    expect(upstream.seen.filter(({ url }) => url.includes('Lookups'))).toHaveLength(1)
-    expect(adapter.events().filter(({ msg }) => String(msg).includes('unmarkedCodes'))).toMatchObject([
-      { partner: expect.any(String) as unknown, status },
-    ])
-  })
+  ])(
+    'disables the configured code letters, and logs this once, when it %s',
+    async (_name, answer, status) => {
+      const { upstream, adapter } = await startWithV3((seen, response) =>
+        (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),
+      )
+      for (let times = 0; times < 2; times += 1) {
+        const reply = await adapter.request('GET', `${RECORDS}?$filter=true`)
+        expect([reply.status, (JSON.parse(reply.text) as Body).value.length]).toEqual([200, 1])
+      }
+      expect(upstream.seen.filter(({ url }) => url.includes('Lookups'))).toHaveLength(1)
+      expect(adapter.events().filter(({ msg }) => String(msg).includes('unmarkedCodes'))).toMatchObject([
+        { partner: expect.any(String) as unknown, status },
+      ])
+    },
+  )
 
   it('is not needed for a read that finds no mark', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) =>

@@ -325,7 +325,7 @@ describe('a V2 read in an unusual notation', () => {
     '$format=xml',
     '$format=atom',
     '$format=',
-  ])('treats the query %j with a key as it does in a collection', async (query) => {
+  ])('treats the query %j in a read by key as in a read of the collection', async (query) => {
     const { read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)

@@ -40,7 +40,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('is answered as superseded by a resend to V3 if it was lost at shadow, rejected as a whole at canary, and a newer mark followed', async () => {
+  it('is reported as superseded to a resend at v3, if its reply was lost at shadow, V2 rejected a resend at canary, and a newer mark followed', async () => {
     const { faces, adapter, batch } = await startRelayed({ stage: 'shadow', known: 'identity' })
     await faces.setFaults({ ...onV2, kind: 'reset', apply: true })
     expect((await faces.post(adapter, batch)).status).toBe(504)

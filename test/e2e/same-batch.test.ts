@@ -90,7 +90,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('takes the batch for a new one, on any instance, if the client reused the ids after it had the reply', async () => {
+  it('takes the batch for a new batch, on any instance, if the client reuses the ids after it has the reply', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })

@@ -81,7 +81,7 @@ describe('the throttle', () => {
   })
 })
 
-describe('a record that V3 did not apply', () => {
+describe('a record whose post fails', () => {
   const rows: [name: string, answer: Answer, callsPerSecond: number | 'none'][] = [
     ['a 429 without a throttle', replyWith(429, tooMany), 'none'],
     ['a 429 with a throttle', replyWith(429, tooMany), 5],

@@ -6,13 +6,13 @@ const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resol
 const never = (): Promise<never> => new Promise(() => undefined)
 
 describe('a failure scope', () => {
-  it('resolves or rejects as the work does', async () => {
+  it('resolves or rejects with the result of its work', async () => {
     const scope = createFailureScope()
     expect(await scope.run(() => Promise.resolve(1))).toBe(1)
     await expect(scope.run(() => Promise.reject(new Error('own')))).rejects.toThrow('own')
   })
 
-  it('rejects the work whose code is running, and no other work beside or around that work', async () => {
+  it('rejects only the work whose code reported the failure, and no concurrent or enclosing work', async () => {
     const scope = createFailureScope()
     const other = scope.run(async () => {
       await turn()

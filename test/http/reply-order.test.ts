@@ -75,7 +75,7 @@ describe('a request body that breaks off', () => {
     expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
   })
 
-  it('gets the reply of the hook if the server has one', async () => {
+  it('gets the reply of the error hook in place of the error, if the server has an error hook', async () => {
     const first = held()
     const { port, faults } = await start(
       { '/first': first.handler, '/upload': readsBody },
@@ -132,22 +132,25 @@ describe('the disconnection of a client', () => {
   it.each([
     ['requests', ''],
     ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ])('closes each of its replies after %s, including replies that wait', async (_name, tail) => {
-    const replies = [held(), held(), held()]
-    const ended: Handler = (request, response) => {
-      replies[2]?.handler(request, response)
-      response.end('ended')
-    }
-    const { port, asked } = await start({
-      '/0': replies[0]?.handler ?? ended,
-      '/1': replies[1]?.handler ?? ended,
-      '/2': ended,
-    })
-    const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
-    await expect.poll(() => asked).toHaveLength(3)
-    client.socket.resetAndDestroy()
-    await Promise.all(replies.map(({ closed }) => closed))
-  })
+  ])(
+    'closes the reply to each of its requests after %s, including replies that still wait',
+    async (_name, tail) => {
+      const replies = [held(), held(), held()]
+      const ended: Handler = (request, response) => {
+        replies[2]?.handler(request, response)
+        response.end('ended')
+      }
+      const { port, asked } = await start({
+        '/0': replies[0]?.handler ?? ended,
+        '/1': replies[1]?.handler ?? ended,
+        '/2': ended,
+      })
+      const client = await RawClient.open(port, get('/0') + get('/1') + get('/2') + tail)
+      await expect.poll(() => asked).toHaveLength(3)
+      client.socket.resetAndDestroy()
+      await Promise.all(replies.map(({ closed }) => closed))
+    },
+  )
 
   it.each([
     ['bytes that are not HTTP', '\0'],

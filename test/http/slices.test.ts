@@ -24,7 +24,7 @@ describe('createSlicing', () => {
     expect(trace).toEqual(['1 one', '2 other', '3 later'])
   })
 
-  it('begins the next slice of a request with the full amount of work', async () => {
+  it('allows the full amount of work in each slice of a request', async () => {
     const slices = createSlicing().open()
     expect(slices.spend(SLICE_WORK - 1)).toBe(false)
     expect(slices.spend(1)).toBe(true)

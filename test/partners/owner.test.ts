@@ -44,7 +44,7 @@ describe('the owner of a batch', () => {
     ['an opaque token', ownerOf('bearer opaque')],
     ['another type of a claim', ownerOf(jwt({ ...claims, organisation: ['school-1'] }))],
   ]
-  it.each(other)('is another owner for %s', (_what, owner) => {
+  it.each(other)('differs for %s', (_what, owner) => {
     expect(owner).not.toBe(own)
     expect(owner).toMatch(/^[\w-]{43}$/)
   })
@@ -54,7 +54,7 @@ describe('the owner of a batch', () => {
     expect(ownerOf('bearer x', 'old', listed)).not.toBe(ownerOf(jwt(claims), 'old', listed))
   })
 
-  it('is the partner alone if the adapter has its own tokens for the partner', () => {
+  it('depends only on the partner if the adapter has its own tokens for the partner', () => {
     const tokens = { token: () => Promise.resolve('t'), renew: () => Promise.resolve('t') }
     const withTokens = { ...acme, tokens }
     const owners = [jwt(claims), 'bearer x'].flatMap((bearer) =>
@@ -79,7 +79,7 @@ describe('the owner of a batch', () => {
     ['lists of objects', '[{"id":"a"}]', '[{"id":"b"}]'],
     ['a list and its text', '["a"]', JSON.stringify('["a"]')],
   ]
-  it.each(texts)('is another owner if the claims of the tokens differ in %s', (_what, one, other) => {
+  it.each(texts)('differs if the claims of two tokens are %s', (_what, one, other) => {
     for (const name of ['organisation', 'client_id']) {
       const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","azp":"app","${name}":${text}}`))
       expect(of(one)).not.toBe(of(other))
@@ -92,17 +92,14 @@ describe('the owner of a batch', () => {
   })
 
   const first = ['client_id', 'azp', 'appid', 'sub']
-  it.each(first)(
-    'is another owner for another %s if the token has no other claim that names the client',
-    (name) => {
-      const of = (value: string) =>
-        identify(acme, { authorization: jwt({ iss: 'idp', [name]: value }), subscriptionKey: 'key' })
-      expect(of('app-A').owner).not.toBe(of('app-B').owner)
-      expect(of('app-A').isNamed).toBe(true)
-    },
-  )
+  it.each(first)('differs for another %s if the token has no other claim that names the client', (name) => {
+    const of = (value: string) =>
+      identify(acme, { authorization: jwt({ iss: 'idp', [name]: value }), subscriptionKey: 'key' })
+    expect(of('app-A').owner).not.toBe(of('app-B').owner)
+    expect(of('app-A').isNamed).toBe(true)
+  })
 
-  it('is another owner for another application of the same organisation, by every claim that can name the application', () => {
+  it('differs for another application of the same organisation, whichever claim names the application', () => {
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', organisation: 'school-1', ...more }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).not.toBe(of({ azp: 'app-B', sub: 'teacher' }))
     expect(of({ azp: 'app-A', sub: 'teacher' })).toBe(of({ azp: 'app-A', sub: 'head' }))

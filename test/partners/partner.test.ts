@@ -99,7 +99,7 @@ describe('authoriseWithout', () => {
     ['no credentials if neither the partner nor the client has a key', own(undefined, true), undefined, 'credentials'],
     ['no credentials if neither the partner nor the client has a token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
-  it.each(rows)('uses %s', async (_what, who, client, expected) => {
+  it.each(rows)('authorises calls to V3 with %s', async (_what, who, client, expected) => {
     const authorised = authoriseWithout(who, rateLimits, client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })

@@ -52,7 +52,7 @@ describe('a client that disconnects from the relay', () => {
   it.each([
     ['a read', get],
     ['a write', post],
-  ])('ends the call to V2 of %s', async (_name, request) => {
+  ])('makes the relay end the call to V2 for %s', async (_name, request) => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -66,7 +66,7 @@ describe('a client that disconnects from the relay', () => {
     expect(relay.log).toEqual([])
   })
 
-  it('does not end the call to V2 of a write with the option keepGoing', async () => {
+  it('does not make the relay end the call to V2 for a write with the option keepGoing', async () => {
     const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
@@ -113,7 +113,7 @@ describe('a client that disconnects from the relay', () => {
     },
   )
 
-  it('ends the call to V2 if it disconnects during the upload, even with the option keepGoing', async () => {
+  it('makes the relay end the call to V2 during the upload, even with the option keepGoing', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -127,7 +127,7 @@ describe('a client that disconnects from the relay', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
   })
 
-  it('causes no call to V2 if its request was still queued', async () => {
+  it('makes the relay drop its request if the request was still queued', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
     await RawClient.open(relay.port, get)

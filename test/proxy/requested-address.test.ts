@@ -53,7 +53,7 @@ describe('takeSideMarker', () => {
     ['http://h?/~v2/x', undefined, 'http://h?/~v2/x'],
     ['*', undefined, '*'],
     ['', undefined, ''],
-  ])('finds the marker of the target %j', (url, side, rest) => {
+  ])('finds the marker /~v2 or /~v3 at the start of the target %j, if there is one', (url, side, rest) => {
     const request = incomingMessage({ url })
     expect([takeSideMarker(request)?.side, request.url]).toEqual([side, rest])
   })

@@ -129,7 +129,7 @@ describe('the rows that a client has already received', () => {
     expect(readGivenRows('')(mark(guidOf(1)))).toBe(false)
   })
 
-  it('include a row only once that V3 shows twice', () => {
+  it('include a row only once even if V3 shows it twice', () => {
     const isGiven = readGivenRows(writeGivenRows([mark('a')], [mark('a'), mark('b')]))
     expect([mark('A'), mark('b')].map(isGiven)).toEqual([true, false])
   })

@@ -101,7 +101,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('recognises a mark whose comment was cut if the profile has the length, and otherwise never calls the mark absent', () => {
+  it('recognises a mark whose comment was cut if the profile has the length, and otherwise never decides "absent"', () => {
     const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
     const text = long.map((tail) => `w${tail}z`)
     fc.assert(
@@ -222,7 +222,7 @@ describe('decideReadBack', () => {
       return { kind: decideReadBack(newer, readMarks(newer, { value: marks }) ?? [], facts).kind, isSame }
     }
 
-    it('never calls an applied mark absent, so that the adapter does not post it again', () => {
+    it('never decides "absent" for a mark that was applied, so that the adapter does not post it again', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
           expect(['applied', 'unclear']).toContain(play(drawn, ruled, true).kind)
@@ -231,7 +231,7 @@ describe('decideReadBack', () => {
       )
     })
 
-    it('never calls a mark applied that was not applied, unless the older mark has the same values', () => {
+    it('never decides "applied" for a mark that was not applied, unless the older mark has the same values', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
           // A service with its own clock whose replies repeat the posted values may show the posted time by chance.

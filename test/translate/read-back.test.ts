@@ -165,13 +165,13 @@ describe('decideReadBack', () => {
     })
   })
 
-  it('has a case for each outcome, and a last rule that leaves all other cases unclear', () => {
+  it('has a rule for each outcome, and a last rule that decides "unclear" in all other cases', () => {
     expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
     const kinds = new Set(cells.flatMap(([, own]) => own.map(([kind]) => kind)))
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
   })
 
-  it('takes a mark with the posted values for applied, whatever its time, so that the adapter never posts because of a time alone', () => {
+  it('decides "applied" for a mark with the posted values, whatever its time, so that the adapter never posts because of a time alone', () => {
     for (const time of [daysBefore, minuteBefore, whileSent, minuteAfter, withoutTime])
       for (const newer of ['none', 'open', 'confirmed'] as const)
         for (const own of [{}, known(minuteBefore)])
@@ -221,7 +221,7 @@ describe('decideReadBack, when a read returns several marks', () => {
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
   ])(
-    'says whether an equal mark is certain without a later read, for a mark %s',
+    'says whether a mark with the posted values is certain without a later read, for a mark %s',
     (_what, mark, own, certain) => {
       expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
     },
@@ -267,7 +267,7 @@ describe('decideReadBack, for a mark with null members', () => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 
-  it('takes a mark without author and time for applied if its minutes and comment are shown', () => {
+  it('decides "applied" for a mark without author and time if V3 shows the posted minutes and comment', () => {
     expect(decideFull({ ...nulls, RecordedOn: null, Qualifier: full.Qualifier }).kind).toBe('applied')
   })
 

@@ -77,7 +77,7 @@ describe('a fair queue', () => {
     expect(queue.size).toBe(1)
   })
 
-  it('keeps the order of many calls while calls are added and served', () => {
+  it('keeps the order of many calls of one owner while calls are added and served', () => {
     const { enter, serve } = start()
     const [entered, served]: [string[], string[]] = [[], []]
     for (let index = 0; index < 1_000; index += 1) {

@@ -60,7 +60,7 @@ function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => P
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
 describe('recovery', () => {
-  it('finishes a batch that has credentials, even behind many batches that wait for credentials', async () => {
+  it('finishes a batch that has credentials, even if many batches before it wait for credentials', async () => {
     let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
@@ -80,7 +80,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('reaches a due record even behind more records without credentials than one search returns', async () => {
+  it('finds a due record even if more records without credentials come first than one search returns', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
     const { clock } = startRecovery({

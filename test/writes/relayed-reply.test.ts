@@ -39,7 +39,7 @@ function spentMs(): number {
   return (user + system) / 1_000
 }
 
-describe('outcomesOf a request to V2', () => {
+describe('outcomesOf, for a request to V2', () => {
   it.each([
     [
       'a reply with a part for each record',

@@ -125,7 +125,7 @@ describe('createResolveUnknown', () => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads a record that can no longer arrive at V3 once, and its own later post after every pause', async () => {
+  it('reads once after an earlier post that can no longer arrive at V3, and reads after every pause after its own post', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
@@ -227,7 +227,7 @@ describe('createResolveUnknown', () => {
   describe('for a record that was sent in a $batch of three records', () => {
     const together = 3
 
-    it('reads until no record has appeared for a time that grows with the batch, then posts', async () => {
+    it('reads until no mark of the batch has appeared for a time that grows with the batch, and then posts', async () => {
       const done = [...look, 'wait 20', 'read', 'wait 20', 'read', 'wait 5', 'read', 'post']
       expect(await find([absent], [accepted], { together })).toEqual({ done, outcome: accepted })
     })
@@ -238,20 +238,20 @@ describe('createResolveUnknown', () => {
       expect(done).not.toContain('post')
     })
 
-    it('does not decide by another mark before the batch is over', async () => {
+    it('does not decide by a mark of another client before V3 has finished the batch', async () => {
       const { done, outcome } = await find([newer], [accepted], { together })
       expect(done.filter((step) => step === 'read').length).toBe(5)
       expect(outcome).toEqual({ kind: 'unknown', reason: 'overwritten' })
     })
 
-    it('leaves the record open with the time of the loss when the budget ends', async () => {
+    it('leaves the record open and remembers the time of the lost reply when the budget ends', async () => {
       expect(await find([absent], [accepted], { together, leftMs: () => 15 })).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 100 },
       })
     })
 
-    it('reads the record once in the background and leaves it open if the batch is not over within the budget', async () => {
+    it('reads once in the background, and leaves the record open if V3 has not finished the batch within the budget', async () => {
       const short = { together, clientWaits: false, leftMs: () => 20 }
       expect(await find([absent], [accepted], short, 60)).toEqual({
         done: ['wait 10', 'read'],
@@ -259,12 +259,12 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('reads in the background until the batch is over, then posts, if the budget is long enough', async () => {
+    it('reads in the background until V3 has finished the batch, and then posts, if the budget is long enough', async () => {
       const { done, outcome } = await find([absent], [accepted], { together, clientWaits: false }, 60)
       expect([done.at(-2), done.at(-1), outcome]).toEqual(['read', 'post', accepted])
     })
 
-    it('decides by one background read once the batch is over', async () => {
+    it('decides by a single read in the background once V3 has finished the batch', async () => {
       const done = ['wait 0', 'read', 'post']
       expect(await find([absent], [accepted], { together, clientWaits: false }, 20)).toEqual({
         done,
@@ -272,7 +272,7 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('waits for the end of the batch if no journal keeps the record open', async () => {
+    it('waits until V3 has finished the batch if no journal can keep the record open', async () => {
       const lostFor = { together, durable: false, leftMs: () => 5 }
       expect((await find([absent], [accepted], lostFor)).done).toEqual(['wait 1', 'wait 74'])
     })

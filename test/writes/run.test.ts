@@ -104,17 +104,20 @@ describe('a denial after the status line of the reply was sent', () => {
   it.each([
     ['only a resend can post', false, 503, { state: 'notApplied', retry: 'resend' }],
     ['recovery may still post', true, 504, { state: 'parked' }],
-  ])('is reported in the part of its record, which %s', async (_what, wasParked, status, settlement) => {
-    const started = startRun({
-      records: [plannedRecord(1)],
-      post: () => ({ kind: 'refused', error: denied(403) }),
-      run: { isNew: false, wasParked: () => wasParked },
-      isStatusSent: true,
-    })
-    const { parts, settled } = await started.end()
-    expect(parts).toEqual([[0, status]])
-    expect(settled).toMatchObject([settlement])
-  })
+  ])(
+    'is reported in the part of the denied record, which %s',
+    async (_what, wasParked, status, settlement) => {
+      const started = startRun({
+        records: [plannedRecord(1)],
+        post: () => ({ kind: 'refused', error: denied(403) }),
+        run: { isNew: false, wasParked: () => wasParked },
+        isStatusSent: true,
+      })
+      const { parts, settled } = await started.end()
+      expect(parts).toEqual([[0, status]])
+      expect(settled).toMatchObject([settlement])
+    },
+  )
 })
 
 describe('a run with an unexpected failure', () => {
@@ -269,7 +272,7 @@ describe('the outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leave a record open while V3 may still be executing its batch, so that no later record of its key is posted', async () => {
+  it('leave a record open while V3 may still be executing its batch, and no later record of its key is posted', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),

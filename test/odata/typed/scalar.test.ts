@@ -73,9 +73,12 @@ test.each([
   [parseDuration, 'PT', undefined],
   [parseDuration, 'P1Y', undefined],
   [parseDuration, '1H', undefined],
-])('%o turns %s into milliseconds, or into undefined if the text is malformed', (parse, text, ms) => {
-  expect(parse(text)).toBe(ms)
-})
+])(
+  'the scalar parser %o turns %s into milliseconds, or into undefined if the text is malformed',
+  (parse, text, ms) => {
+    expect(parse(text)).toBe(ms)
+  },
+)
 
 test.each([
   ['0123abcd-89EF-4a5b-8c7d-00ff11ee22dd', true],

@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('allows further batches without a trial batch once a batch has worked', async () => {
+  it('allows further batches at once after a failure as soon as one trial batch has worked', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()

@@ -119,7 +119,7 @@ describe("the end of a batch's budget in the V3 client", () => {
     })
   })
 
-  it('takes no connection from other batches', async () => {
+  it('does not cost other batches a connection', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.index < 2) held.push(() => void echoRecord(seen, response))

@@ -83,7 +83,7 @@ describe('runBounded', () => {
     )
   })
 
-  it('runs as many tasks at the same time as allowed', async () => {
+  it('runs as many tasks at the same time as the concurrency allows', async () => {
     const distinct = Array.from({ length: 30 }, (_, index) => String(index))
     expect((await run(distinct, 4, [0])).most).toBe(4)
     expect((await run(distinct, 100, [3])).most).toBe(30)
@@ -140,7 +140,7 @@ describe('runBounded', () => {
   })
 
   it.each([['waitOf'], ['pause']] as const)(
-    'rejects, and does not wait forever, if %s rejects',
+    'rejects, and does not wait forever, if the callback %s rejects',
     async (what) => {
       const started: number[] = []
       const whole = runBounded({
