@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -44,8 +42,6 @@ const SCHOOL_HEADER = 'X-School'
 /** Enough schools that a share of 20 % selects some of them. */
 const SCHOOLS = 20
 
-const MAX_PORT = 65_535
-
 export function addDemo(command: Command): void {
   command
     .option('--port <n>', 'port of the adapter', readPort, 8080)
@@ -77,55 +73,28 @@ interface DemoOptions {
 async function runDemo(options: DemoOptions): Promise<void> {
   if (options.percent !== undefined && options.stage !== 'canary')
     throw new AdapterError('ADP_USAGE', '--percent applies to stage canary only. Add --stage canary.')
-  await expectFreePorts(options)
-  await runUntilStopped((onClose) => startDemo(options, onClose))
+  await runUntilStopped((onClose) =>
+    startDemo(options, onClose).catch((error: unknown) => {
+      throw withFreePorts(error)
+    }),
+  )
 }
 
-/** Throws `ADP_CONFIGURATION` if a port is in use. The message contains the command with free ports. */
-async function expectFreePorts(options: DemoOptions): Promise<void> {
-  const { port, sandboxPort, stage, percent, journal } = options
-  const wanted = { port, 'sandbox-port': sandboxPort, console: consolePortOf(options) }
-  const free: Record<string, number> = {}
-  for (const [name, own] of Object.entries(wanted)) {
-    const others = [...Object.values(wanted), ...Object.values(free)].filter((other) => other !== own)
-    free[name] = own === undefined ? 0 : await findFreePort(own, others)
-  }
-  const taken = Object.entries(wanted).flatMap(([name, own]) =>
-    own === undefined || own === free[name] ? [] : [own],
-  )
-  if (taken.length === 0) return
-  const flags = { ...free, stage, percent, journal }
-  const given = Object.entries(flags).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name} ${value}`],
-  )
-  const what =
-    taken.length === 1
-      ? `Port ${taken[0] ?? ''} is`
-      : `Ports ${taken.slice(0, -1).join(', ')} and ${taken.at(-1) ?? ''} are`
-  throw new AdapterError(
+/** Returns the error with a command that works, if the cause is a port in use. */
+function withFreePorts(error: unknown): unknown {
+  const cause = error instanceof AdapterError ? error.cause : undefined
+  if (errorCodeOf(cause) !== 'EADDRINUSE') return error
+  const port = z.object({ port: z.number() }).safeParse(cause).data?.port
+  return new AdapterError(
     'ADP_CONFIGURATION',
-    `${what} in use, perhaps by another demo. To use free ports, run: ${ownCommand()} demo ${given.join(' ')}`,
+    `Port ${port ?? ''} is in use, perhaps by another demo. To use free ports, run: ${ownCommand()} demo --port 0 --sandbox-port 0 --console 0`,
+    { cause },
   )
 }
 
 /** Returns `undefined` without a journal, since the console shows the journal. If the adapter gets any free port, so does the console. */
 const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
-
-/** Returns the port, or the next free port above it that is not among `others`. */
-async function findFreePort(port: number, others: readonly (number | undefined)[]): Promise<number> {
-  if (port !== 0 && port < MAX_PORT && others.includes(port)) return findFreePort(port + 1, others)
-  const server = createServer().listen(port, '127.0.0.1')
-  try {
-    await once(server, 'listening')
-    return port
-  } catch (cause) {
-    if (port === MAX_PORT || errorCodeOf(cause) !== 'EADDRINUSE') return port
-    return await findFreePort(port + 1, others)
-  } finally {
-    server.close()
-  }
-}
 
 async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {
   const { stage, percent = 20 } = options
