@@ -1,5 +1,4 @@
 import type { CountedGroup } from '../../run-document.ts'
-import { addVerdicts } from '../../tally.ts'
 import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
@@ -53,47 +52,20 @@ export const swatch = (verdict: Verdict): Markup =>
     <rect class="f-${verdict}" width="100%" height="100%" />
   </svg>`
 
-const MOST_COLUMNS = 75
-
-/** Returns days unchanged, or adds them up by week (from Monday) or month (from its first day) if a chart cannot show so many. */
-export function toColumns(days: readonly CountedGroup[]): {
-  readonly unit: 'day' | 'week' | 'month'
-  readonly groups: readonly CountedGroup[]
-} {
-  if (days.length <= MOST_COLUMNS) return { unit: 'day', groups: days }
-  const weeks = merge(days, mondayOf)
-  if (weeks.length <= MOST_COLUMNS) return { unit: 'week', groups: weeks }
-  return { unit: 'month', groups: merge(days, (day) => `${day.slice(0, 7)}-01`).slice(-MOST_COLUMNS) }
-}
-
-function merge(days: readonly CountedGroup[], nameOf: (day: string) => string): readonly CountedGroup[] {
-  return [...Map.groupBy(days, ({ name }) => nameOf(name))].map(([name, group]) => ({
-    name,
-    verdicts: addVerdicts(group.map((day) => day.verdicts)),
-  }))
-}
-
-function mondayOf(day: string): string {
-  const time = Date.parse(`${day}T00:00:00Z`)
-  // A name may also be something other than a day.
-  if (Number.isNaN(time)) return day
-  return new Date(time - ((new Date(time).getUTCDay() + 6) % 7) * 86_400_000).toISOString().slice(0, 10)
-}
-
 /** The height of the columns as a percentage of the chart. The rest is for the labels of the axis. */
 const HEIGHT = 88
 const BASE = 99.5
 
-/** Draws the records that need attention as columns over time, and describes the highest column in words. */
-export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
+/** Draws the records that need attention as one column for each day, and describes the highest column in words. */
+export function columnChart(groups: readonly CountedGroup[]): {
   readonly summary: string
   readonly chart: Content
 } {
   const totals = groups.map((group) => lengthOf(attentionOf(group)))
   const highest = Math.max(...totals)
-  if (highest === 0) return { summary: `None in ${groups.length} ${unit}s.`, chart: undefined }
+  if (highest === 0) return { summary: `None on ${groups.length} days.`, chart: undefined }
   const worst = formatLongDay(groups[totals.indexOf(highest)]?.name ?? '')
-  const summary = `Highest: ${formatCount(highest)} ${unit === 'day' ? 'on' : `in the ${unit} of`} ${worst}.`
+  const summary = `Highest: ${formatCount(highest)} on ${worst}.`
   const [first, last] = [groups[0], groups.at(-1)].map((group) => formatLongDay(group?.name ?? ''))
   const top = niceTop(highest)
   const grid = [0, 0.5, 1].map((share) => {
@@ -110,7 +82,7 @@ export function columnChart({ unit, groups }: ReturnType<typeof toColumns>): {
       return height > 0 && rectangle(name, 6 + step * (index + 0.1), y, step * 0.8, height)
     })
   })
-  const label = `Records that need attention by ${unit}, ${first} to ${last}. ${summary}`
+  const label = `Records that need attention by day, ${first} to ${last}. ${summary}`
   const chart = html`${legendOf(groups)}
     <svg class="columns" role="img" aria-label="${label}" focusable="false">${grid} ${columns}</svg>
     <p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p>`

@@ -3,7 +3,7 @@ import { verdicts, verdictTexts } from '../../verdict.ts'
 import { explainRule, gravityTexts } from '../explanations.ts'
 import { formatBound, formatCount, formatLongDay, formatShare } from '../format.ts'
 import type { Report, ReportedClass } from '../report.ts'
-import { attentionOf, bar, columnChart, legendOf, lengthOf, sumOf, swatch, toColumns } from './charts.ts'
+import { attentionOf, bar, columnChart, legendOf, lengthOf, sumOf, swatch } from './charts.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
 type Run = RunDocument
@@ -244,14 +244,11 @@ export function chartSection({ run, classes }: Report): Content {
 
 function dayChart({ kind, days }: Run): Content {
   if (days.length === 0) return false
-  const columns = toColumns(days)
-  const { unit, groups } = columns
-  const { summary, chart } = columnChart(columns)
+  const { summary, chart } = columnChart(days)
   const of = kind === 'live' ? 'comparison' : 'session'
-  const heading = unit === 'day' ? 'Day' : `${unit === 'week' ? 'Week' : 'Month'} of`
-  return figure('Over time', `Records that need attention, by ${unit} of the ${of}. ${summary}`, [
+  return figure('Over time', `Records that need attention, by day of the ${of}. ${summary}`, [
     chart,
-    folded(`verdicts by ${unit}`, groupTable(heading, groups, formatLongDay)),
+    folded('verdicts by day', groupTable('Day', days, formatLongDay)),
   ])
 }
 
