@@ -1,6 +1,7 @@
 import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
+import { parseJson } from '../upstream/index.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
 /** The limit has room for about 100,000 classes of differences. */
@@ -124,15 +125,6 @@ export function readRunDocument(content: string, name: string): RunDocument {
   if (verdicts.reduce((sum, verdict) => sum + counts[verdict], 0) !== compared)
     throw refuse('the six verdicts do not add up to "compared".')
   return read.data
-}
-
-/** Returns `undefined` if the text is invalid. The message of the built-in parser would quote the text. */
-function parseJson(content: string): unknown {
-  try {
-    return JSON.parse(content)
-  } catch {
-    return undefined
-  }
 }
 
 /** `ready`: every record is the same or equivalent. `differs`: at least one record is not. `inconclusive`: the run cannot tell. */
