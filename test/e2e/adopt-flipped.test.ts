@@ -17,7 +17,11 @@ const setMeta = (name: string, value: string): string =>
   `update journal_meta set value = ${value} where name = '${name}'`
 const renameMeta = (name: string): string =>
   `update journal_meta set name = '${name.slice(0, -1)}~' where name = '${name}'`
-const change = (text: string): string => `replace(${text}, substr(${text}, -30, 1), 'z')`
+/** Returns SQL for `text` with other characters at some places. The value is random, so it may already have the new character there. */
+const change = (text: string): string => {
+  const old = `substr(${text}, -30, 1)`
+  return `replace(${text}, ${old}, case ${old} when 'z' then 'y' else 'z' end)`
+}
 
 /** The two possible replies to a batch that was posted before the damage: the stored outcomes, or an unknown outcome. */
 const kept = created(3)
