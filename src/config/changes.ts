@@ -3,7 +3,7 @@ import { journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 import { Secret } from './secret.ts'
 
-/** Returns the paths of the values that differ between two values of one schema, such as `listen.port`. The paths contain no value. */
+/** Returns the paths, such as `listen.port`, at which two values of one schema differ. */
 export function changedPaths(before: unknown, after: unknown, path = ''): readonly string[] {
   if (Array.isArray(before) && Array.isArray(after)) {
     const longer = before.length > after.length ? before : after
@@ -38,18 +38,19 @@ export interface ConfigChanges {
   readonly needsRestart: readonly string[]
 }
 
-/** The sections that a reload leaves unchanged. */
+/** The sections that a reload does not apply, except for the keys that `commandKeys` matches. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
 /**
- * Matches keys that need no restart, because only the console and the `rollout` commands use them. The commands read the file each time.
+ * Matches keys of these sections that need no restart, because only the console and the `rollout` commands use them. Each command reads the
+ * file again.
  */
 const commandKeys = /^rollout\.operators\b/
 
 /**
- * Returns the configuration that takes effect on a reload: the new one, but with the running values of the sections that need a
- * restart. Throws `ADP_CONFIGURATION` if the base address of V3 differs, since the keys and tokens of the new partners are meant for
- * the service at the new address, or if a partner's stage moves forward.
+ * Returns the configuration that takes effect on a reload: the new configuration, but with the running values of the sections that need a
+ * restart. Throws `ADP_CONFIGURATION` if the base URL of V3 differs, because the new keys and tokens are meant for the new URL, or if the
+ * stage of a partner moves forward.
  */
 export function planReload(running: Config, next: Config): { config: Config; changes: ConfigChanges } {
   const needsRestart = restartSections.flatMap((section) =>
@@ -73,8 +74,8 @@ export function planReload(running: Config, next: Config): { config: Config; cha
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
 /**
- * Finds partners whose stage moves forward. Such a step must drain requests first, which only the command does. Without a journal the
- * file alone sets the stages, so every step is allowed.
+ * Finds partners whose stage moves forward. A step forward must drain requests first, which only `markbridge rollout set` does. Without a
+ * journal the file alone sets the stages, so every step is allowed.
  */
 function raisedStages(
   running: Config,
@@ -117,7 +118,7 @@ function comparePartners(running: Config, next: Config): Omit<ConfigChanges, 'ne
   }
 }
 
-/** A change that would separate a partner from the records that it sent earlier. */
+/** A change after which a partner would no longer own the records that it sent earlier. */
 interface OwnershipChange {
   /** The id of the partner in the running configuration. */
   readonly partner: string
@@ -127,9 +128,9 @@ interface OwnershipChange {
 }
 
 /**
- * Finds the partners whose stored records would lose their owner or get another one. This happens if a partner is removed or renamed,
- * if it is matched in another way, or if its rules for the owner of a batch change. Adding or removing keys of a list is allowed if at
- * least one key stays and none moves to another partner.
+ * Finds the partners whose stored records would lose their owner or get another owner. This happens if a partner is removed or renamed, if
+ * its `match` changes, or if its rules for the owner of a batch change. Adding or removing subscription keys is allowed if at least one key
+ * stays and no key moves to another partner.
  */
 export function ownershipChanges(running: Config, next: Config): readonly OwnershipChange[] {
   const after = new Map(next.partners.map((partner, index) => [partner.id, { partner, index }]))

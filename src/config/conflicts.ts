@@ -5,8 +5,8 @@ import { Secret } from './secret.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * Finds conflicts between values, such as duplicate ids, credentials that a path exposes, and partners that no request can reach. Reads
- * the configuration as written, so that conflicts are found even if another part is faulty.
+ * Finds conflicts between values, such as duplicate ids, credentials that a path exposes, and partners that no request can reach. Reads the
+ * input before validation, so that conflicts are found even if another part of the configuration is faulty.
  */
 export function findConflicts(input: unknown): ErrorDetail[] {
   const config = membersOf(input)
@@ -19,7 +19,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
   return [
     ...findRepeated(listOf(journal['keys']).map((key) => membersOf(key)['id']), 'id', 'journal.keys'),
     ...findTooFewOperators(rollout['approval'], operators, hasJournal),
-    // Names that differ only in case would be two people in the audit trail but look like one person to its reader.
+    // Names that differ only in case are refused, because a reader of the audit trail would take two people for one person.
     ...findRepeated(operators.map(({ name }) => lowerCase(name)), 'name', 'rollout.operators'),
     ...findRepeated(operators.map(({ tokenSha256 }) => lowerCase(tokenSha256)), 'token', 'rollout.operators', 'tokenSha256'),
     ...findRepeated(partners.map(({ id }) => id), 'id', 'partners'),
@@ -35,7 +35,7 @@ export function findConflicts(input: unknown): ErrorDetail[] {
 
 const fault = (target: string, message: string): ErrorDetail => ({ code: 'conflict', message, target })
 
-/** Finds entries of the list `path` whose value an earlier entry already has. */
+/** Finds entries of the list at `path` whose value an earlier entry already has. */
 function findRepeated(values: readonly unknown[], word: string, path: string, member = word): ErrorDetail[] {
   const firsts = new Map<string, number>()
   return values.flatMap((value, index) => {
@@ -68,7 +68,10 @@ function findTooFewOperators(
   return found
 }
 
-/** Finds faults in the access to the console. Without a list of operators, the only way in is a link on the terminal of the adapter. */
+/**
+ * Finds faults in the access to the console. Without a list of operators, the console accepts only the link that the adapter prints on its
+ * terminal.
+ */
 function findOpenConsole(given: unknown, operators: readonly Members[], hasJournal: boolean): ErrorDetail[] {
   if (given === undefined) return []
   const { host, identity, trustedProxies } = membersOf(given)
@@ -89,10 +92,7 @@ function findOpenConsole(given: unknown, operators: readonly Members[], hasJourn
   ]
 }
 
-/**
- * Finds partners that lend a credential to every caller. A path does not identify a client, so every caller could use a credential that
- * depends on the path.
- */
+/** Finds partners whose key or token every caller could use, because `any` and `pathPrefix` do not identify the caller. */
 function findLentCredentials({ match, clients, v3 }: Members, path: string): ErrorDetail[] {
   const way = membersOf(match)
   const { subscriptionKey, auth } = membersOf(v3)
@@ -104,7 +104,7 @@ function findLentCredentials({ match, clients, v3 }: Members, path: string): Err
   return [fault(`${path}.match`, message)]
 }
 
-/** The stages at which V2 serves, and the stages at which the journal records what V2 served. */
+/** The stages at which V2 serves requests, and the stages at which the journal records the writes that V2 serves. */
 const servedByV2: readonly unknown[] = ['legacy', 'shadow', 'canary']
 const journaled: readonly unknown[] = ['shadow', 'canary']
 
@@ -141,7 +141,7 @@ function findIncomplete(auth: Members, path: string): ErrorDetail[] {
     .map((member) => fault(`${path}.${member}`, message))
 }
 
-/** Finds partners whose requests an earlier partner receives, since the first partner that matches a request serves it. */
+/** Finds partners that never receive some of their requests, because a request belongs to the first partner that matches it. */
 function findUnreachable(matches: readonly Members[]): ErrorDetail[] {
   const all = matches.map(waysOf)
   return all.flatMap((ways, index) => {
@@ -157,8 +157,8 @@ function findUnreachable(matches: readonly Members[]): ErrorDetail[] {
 const EVERY_PATH = 'path /'
 
 /**
- * Returns the ways in which a partner matches requests, as far as the configuration can be read. A path ends with a slash, so that
- * whole segments are compared.
+ * Returns the ways in which a partner matches requests, as texts that can be compared. Leaves out values of a wrong type. A path ends with
+ * a slash, so that only whole segments match.
  */
 function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): readonly string[] {
   if (any === true) return [EVERY_PATH]
@@ -173,7 +173,7 @@ function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): re
     .map((hash) => `hash ${hash.toLowerCase()}`)
 }
 
-/** Returns true if a way matches every request that the other way matches. */
+/** Returns true if `way` matches every request that `other` matches. */
 const covers = (way: string, other: string): boolean =>
   way === EVERY_PATH || way === other || (way.startsWith('path ') && other.startsWith(way))
 

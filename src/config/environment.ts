@@ -4,22 +4,25 @@ import { existsSync } from 'node:fs'
 export const CONFIG_FILE = 'markbridge.yaml'
 
 /**
- * Returns the path of the configuration for a command without `--config`: `MARKBRIDGE_CONFIG`, or else the file in the current folder.
- * Returns `undefined` if there is neither.
+ * Returns the path of the configuration file for a command without `--config`: the value of `MARKBRIDGE_CONFIG`, or else `markbridge.yaml`
+ * if the current folder contains this file. Returns `undefined` if there is no such file either.
  */
 export function foundConfig(): string | undefined {
   return readEnvironment().config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined)
 }
 
-/** Returns the value of an environment variable that a file names as the source of a secret, or `undefined` if the variable is not set. */
+/**
+ * Returns the value of an environment variable that the configuration file names as the source of a secret, or `undefined` if the variable
+ * is not set.
+ */
 export function readVariable(name: string): string | undefined {
   return process.env[name]
 }
 
-/** The environment variables of the program, except for secrets that a file refers to. */
+/** The environment variables that Markbridge reads, except for the secrets that the configuration file refers to. */
 export type Environment = ReturnType<typeof readEnvironment>
 
-/** Reads the environment variables of the program. An empty variable counts as unset. */
+/** Reads the environment variables of Markbridge. An empty variable counts as unset. */
 export function readEnvironment() {
   const read = (name: string): string | undefined =>
     process.env[name] === '' ? undefined : process.env[name]
@@ -27,14 +30,16 @@ export function readEnvironment() {
     config: read('MARKBRIDGE_CONFIG'),
     /** The name of the package.json script that is running. */
     npmScript: read('npm_lifecycle_event'),
-    /** The log level. The logger validates it. */
+    /** The log level. The logger validates the value. */
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
-    /** The endpoint of traces. Tracing is on if it is set. OpenTelemetry reads this variable and its other standard variables itself. */
+    /**
+     * The URL of the trace collector. Tracing is on if the URL is set. OpenTelemetry reads this variable and its other variables itself.
+     */
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
     /** The credentials that `send` and `compare run` use. */
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),
-    /** The credentials that `compare run` uses for V3 instead. */
+    /** The credentials that `compare run` uses for V3, in place of the credentials above. */
     v3SubscriptionKey: read('MARKBRIDGE_V3_SUBSCRIPTION_KEY'),
     v3Token: read('MARKBRIDGE_V3_TOKEN'),
     /** The secret token of the operator who changes stages. */

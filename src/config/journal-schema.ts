@@ -4,7 +4,7 @@ import { isPostgresAddress, JOURNAL_ADDRESS } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 import { key, keySecret, timeWithin } from './values.ts'
 
-/** A pattern for editors, which cannot check more of an address. `isAddress` makes the actual decision. */
+/** A pattern that editors check. `isAddress` checks the rest of the address. */
 const URL_PATTERN = '^(none|sqlite:(?!:memory:$).+|postgres(ql)?://.+)$'
 const url = z
   .union(
@@ -12,7 +12,7 @@ const url = z
     'must be sqlite:<file>, postgres://… or none, or { env: NAME } or { file: path } with such an address',
   )
   .refine(isAddress, JOURNAL_ADDRESS)
-  // A password in the address becomes a secret, so that printing the configuration never shows it.
+  // An address with a password becomes a secret, so that printing the configuration never shows the password.
   .transform((address) =>
     typeof address === 'string' && hasPassword(address) ? new Secret(address) : address,
   )
@@ -20,7 +20,7 @@ const url = z
 const TEN_YEARS_MS = 3_660 * 86_400_000
 const span = timeWithin(1, TEN_YEARS_MS)
 
-/** The id of the entry without a key, which reads rows that are not encrypted. */
+/** The id of the entry of `keys` that has no key, and that allows rows that are not encrypted. */
 const PLAINTEXT = 'plaintext'
 
 const encryptionKey = z.strictObject({
@@ -34,7 +34,7 @@ const encryptionKey = z.strictObject({
   ),
 })
 
-/** The configuration of the journal: where writes are stored before they are sent, and for how long. */
+/** The section `journal` of the configuration. */
 export const journalSchema = z
   .strictObject({
     url: key(
@@ -71,7 +71,7 @@ export const journalSchema = z
 
 export type JournalConfig = z.infer<typeof journalSchema>
 
-/** Returns the address of the journal, whether or not it is a secret. */
+/** Returns the address of the journal in plain text, even if the address is a secret. */
 export function journalUrlOf({ url: address }: Pick<JournalConfig, 'url'>): string {
   return address instanceof Secret ? address.reveal() : address
 }
@@ -85,15 +85,12 @@ export function journalKeysOf({
   })
 }
 
-/** Returns true if unencrypted rows are accepted although there are keys. */
+/** Returns true if `keys` contains the entry `plaintext`, which allows unencrypted rows. */
 export function acceptsPlaintext({ keys }: Pick<JournalConfig, 'keys'>): boolean {
   return keys.some(({ id, key: own }) => id === PLAINTEXT && own === undefined)
 }
 
-/**
- * Returns true if a value is the address of a journal. An empty secret passes, because its fault was already reported when the secret
- * was resolved.
- */
+/** Returns true if a value is the address of a journal. An empty secret passes, because `resolveSecrets` has already reported its fault. */
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
   if (address instanceof Secret && text === '') return true

@@ -9,13 +9,13 @@ import type { Config } from './schema.ts'
 import { resolveSecrets, Secret, type SecretSources } from './secret.ts'
 import type { YamlFile } from './yaml.ts'
 
-/** The values of the command line, which override the file. */
+/** Values from the command line, which override the values of the configuration file. */
 interface ConfigFlags {
   readonly v3?: string | undefined
   readonly v2?: string | undefined
   readonly port?: number | undefined
   readonly host?: string | undefined
-  /** The address of the journal. It is never printed, since it may contain a password. */
+  /** The address of the journal. The address is never printed, because it may contain a password. */
   readonly journal?: string | undefined
   readonly console?: number | undefined
 }
@@ -26,7 +26,7 @@ interface LoadOptions {
   readonly secretsOf?: readonly string[]
 }
 
-/** Called with the path of each file and its text, which is `undefined` if the file cannot be read. */
+/** A callback that receives the path and the text of each file. The text is `undefined` if the file cannot be read. */
 export type OnRead = (path: string, text: string | undefined) => void
 
 /**
@@ -49,8 +49,8 @@ export async function loadConfig(
 }
 
 /**
- * Loads a file of another schema by the same rules, but without defaults. References to secrets become plain text. Throws
- * `ADP_CONFIGURATION` like `loadConfig`.
+ * Loads a YAML file of any schema, without defaults. References to secrets become plain text. Throws `ADP_CONFIGURATION` with every fault
+ * of the file.
  */
 export async function loadValues<Schema extends z.ZodType>(
   path: string,
@@ -75,7 +75,7 @@ const secretSources = (onRead?: OnRead): SecretSources => ({
 
 const noFile: YamlFile = { value: {}, faults: [], positionOf: () => undefined }
 
-/** Reads a file. The YAML parser is loaded here, because loading it takes longer than most commands without a file run. */
+/** Reads a YAML file. Loads the YAML parser on demand, because loading the parser takes longer than most commands without a file. */
 async function readFileAt(path: string, onRead?: OnRead): Promise<YamlFile> {
   const text = await readText(path, onRead)
   const { readYaml } = await import('./yaml.ts')
@@ -114,7 +114,7 @@ function withFlags(input: unknown, flags: ConfigFlags): unknown {
   }
 }
 
-/** Merges the given values into a section. A section that is not a mapping stays as it is, for validation to reject. */
+/** Merges the given values into a section. A section that is not a mapping stays unchanged, so that validation rejects the section. */
 function over(section: unknown, values: Record<string, unknown>): unknown {
   if (!isObject(section) && section !== undefined && section !== null) return section
   const given = Object.entries(values).filter(([, value]) => value !== undefined)
@@ -125,22 +125,22 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A validated configuration as plain values, including its secrets. Only another process of the adapter may receive it. */
+/** A validated configuration as plain values, including its secrets. Only processes and threads of the adapter may receive these values. */
 export interface PackedConfig {
   readonly packed: unknown
 }
 
-/** Packs a configuration for a channel that copies plain values. */
+/** Packs a configuration for a message to another process or thread, because such messages contain only plain values. */
 export function packConfig(config: Config): PackedConfig {
   return { packed: mapValues(config, packValue) }
 }
 
-/** Returns the configuration that the same version of the program packed. */
+/** Unpacks a configuration that the same version of Markbridge packed. */
 export function unpackConfig({ packed }: PackedConfig): Config {
   return mapValues(packed, unpackValue) as Config
 }
 
-/** Returns the replacement of a value, or `undefined` if the members of the value are mapped instead. */
+/** Returns the replacement of a value, or `undefined` if `mapValues` should map the members of the value. */
 type Replace = (value: object) => unknown
 
 const packValue: Replace = (value) => {

@@ -6,9 +6,9 @@ import { type Config, configSchema } from './schema.ts'
 import type { FileFault, FilePosition } from './yaml.ts'
 
 /**
- * Validates a configuration and fills in defaults. Throws `ADP_CONFIGURATION` with all faults, including `earlier`, each with its path.
- * The fault of an unknown key suggests the nearest known key. No fault repeats a value, because the value could be a misplaced secret.
- * `place` describes the file, if there is one.
+ * Validates a configuration and fills in defaults. Throws `ADP_CONFIGURATION` with the path of each fault, including the `earlier` faults.
+ * The message for an unknown key suggests the nearest known key. No message repeats a value, because the value could be a misplaced secret.
+ * `place` describes the source file, if there is a file.
  */
 export function parseConfig(
   input: unknown,
@@ -18,7 +18,7 @@ export function parseConfig(
   return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
-/** The source file of the values, and the positions of its keys. */
+/** The path of the source file, and a function that returns the positions of its keys. */
 interface FilePlace {
   readonly path?: string | undefined
   readonly positionOf?: (target: string) => FilePosition | undefined
@@ -32,14 +32,17 @@ export function readValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
 ): { readonly value: z.output<Schema> | undefined; readonly faults: readonly ErrorDetail[] } {
-  // The input is used only for hints. No message repeats it.
+  // The error callback uses the input only for hints. No message repeats the input.
   const result = schema.safeParse(input, { error: describeIssue, reportInput: true })
   return result.success
     ? { value: result.data, faults: [] }
     : { value: undefined, faults: result.error.issues.flatMap(toDetails) }
 }
 
-/** Returns the values of any schema, or throws `ADP_CONFIGURATION` with their faults, including `earlier` and `later`. */
+/**
+ * Validates values against any schema and fills in defaults. Throws `ADP_CONFIGURATION` with all faults, including the `earlier` and
+ * `later` faults.
+ */
 export function checkValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -48,7 +51,7 @@ export function checkValues<Schema extends z.ZodType>(
   later: readonly FileFault[] = [],
 ): z.output<Schema> {
   const { value, faults: issues } = readValues(schema, input)
-  // The placeholder of a missing secret gets no second fault.
+  // A missing secret has an earlier fault, so a fault of its placeholder is left out.
   const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
   const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
   if (value !== undefined && faults.length === 0) return value
@@ -65,7 +68,7 @@ function inOrder(faults: readonly FileFault[]): FileFault[] {
   )
 }
 
-/** Returns the error for a configuration with these faults. `path` is its file, if there is one. */
+/** Returns the error for a configuration with these faults. `path` is the path of the configuration file, if there is a file. */
 export function refuseConfig(found: readonly FileFault[], path?: string): AdapterError {
   const faults = inOrder(found)
   const count = `${faults.length} fault${faults.length === 1 ? '' : 's'}`
@@ -77,7 +80,8 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
 }
 
 /**
- * Lists the first `maxShown` faults, one per line, with place and cause. `whole` names the place of a fault without a path or a position.
+ * Formats the first `maxShown` faults as lines with place and cause. `whole` is the place of a fault that has neither a path nor a
+ * position.
  */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
@@ -105,7 +109,7 @@ function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
   })
 }
 
-/** Returns a hint with the nearest of the names that a schema lists in `params.known`, or an empty text. */
+/** Returns a hint with the known name that is most like the input, or an empty text. A schema lists its known names in `params.known`. */
 function hintOf(issue: z.core.$ZodIssue): string {
   const known: unknown = issue.code === 'custom' ? issue.params?.['known'] : undefined
   if (!Array.isArray(known) || typeof issue.input !== 'string') return ''
@@ -124,9 +128,9 @@ function formatPath(path: readonly PropertyKey[]): string {
   }, '')
 }
 
-/** Returns the message of an issue, or `undefined` if zod's or the schema's own message applies. No message contains the value. */
+/** Returns the message of an issue, or `undefined` if the message of zod or of the schema applies. No message contains the value. */
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
-  // `toDetails` uses this list to write a message for each unknown key.
+  // This message is only a list of the known keys. `toDetails` then writes one message for each unknown key.
   if (issue.code === 'unrecognized_keys')
     return issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape).join(' ') : ''
   return issue.input === undefined && issue.code === 'invalid_type' ? 'is required' : undefined
@@ -142,7 +146,10 @@ function nearest(key: string, known: readonly string[]): string | undefined {
   return best !== undefined && best.distance <= slipsIn(best.name) ? best.name : undefined
 }
 
-/** Returns the largest edit distance for a hint. Texts whose lengths differ by more are not compared, since a key may be very long. */
+/**
+ * Returns the largest edit distance for a hint. Texts whose lengths differ by more than this distance are not compared, because a key may
+ * be very long.
+ */
 const slipsIn = (name: string): number => Math.max(2, name.length / 3)
 
 function editDistance(one: string, other: string): number {

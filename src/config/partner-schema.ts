@@ -5,7 +5,7 @@ import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
 import { fieldSecret, httpUrl, key, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
 
-/** One hash, or the hashes of several keys that one client alternates between. */
+/** The hash of a subscription key, or a list of hashes if a client alternates between several keys. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
 const keyHashes = z
   .union([keyHash, z.array(keyHash).min(1).max(32)])
@@ -15,13 +15,16 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
-/** A header value is a credential: every caller that knows it writes as the partner, so it is never printed. */
+/**
+ * The value of the header that identifies a partner. Every caller that knows the value can write as the partner, so the value is never
+ * printed.
+ */
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =
   'must be a decoded path without escapes, dot segments, empty segments, parameters or trailing blanks'
 
-/** Returns true if a request path can have this prefix. Requests with any other form of path are refused. */
+/** Returns true if the path of an accepted request can begin with this prefix. Other prefixes would never match. */
 function isPlainPath(prefix: string): boolean {
   try {
     const { query, authority } = readTarget(encodeURI(prefix))
@@ -124,7 +127,10 @@ const partnerV3 = z.strictObject({
   auth: key('The bearer token that the adapter sends to V3.', auth.prefault({})),
 })
 
-/** Codes have up to three characters (service-facts 7). A guid that lost a digit must not pass as a code. */
+/**
+ * An attendance code or the guid of a code. Codes have up to three characters (service-facts 7). The limit of 10 characters keeps a guid
+ * that lost a digit from passing as a code.
+ */
 const codeOrGuid = z
   .string()
   .regex(
@@ -150,7 +156,7 @@ const reads = z.strictObject({
   ),
 })
 
-/** A host name in the form that URLs use, so that names can be compared: lower case, without a port, and IPv6 in brackets. */
+/** A host name without a port. The result is in lower case, with IPv6 in brackets, so that it can be compared with the host of a URL. */
 const hostName = z
   .string()
   .refine(
@@ -161,7 +167,7 @@ const hostName = z
 
 const stage = z.enum(['legacy', 'shadow', 'canary', 'v3', 'complete'])
 
-/** Schools in the form in which a token or a header names them. */
+/** Schools, as the claim of a token or the header names them. */
 const schools = z
   .array(z.string().min(1).max(255))
   .max(10_000)
@@ -179,7 +185,7 @@ const canary = z.strictObject({
   never: key('Schools that V2 serves at any percentage.', schools),
 })
 
-/** The names of the built-in rules (docs/comparison.md). A partner's own rule must have another name. */
+/** The names of the built-in comparison rules (docs/comparison.md). A rule in the configuration must have another name. */
 export const builtInRules: readonly string[] = [
   'instant-form',
   'guid-case',

@@ -8,7 +8,7 @@ import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
 
-/** An operator name contains no colon, because `os:<user>` names a user of the operating system who is not in the file. */
+/** The name of an operator. It contains no colon, because the audit trail calls a user of the operating system `os:<user>`. */
 const operatorName = z
   .string()
   .regex(
@@ -20,7 +20,7 @@ const operatorName = z
     'is reserved: Markbridge uses this name for its own entries in the audit trail',
   )
 
-/** The hash is never printed, because a weak token could be guessed from its hash. */
+/** The hash of an operator's token. The hash is never printed, because a weak token could be guessed from its hash. */
 const tokenSha256 = z
   .string()
   .meta({ pattern: '^[0-9a-fA-F]{64}$' })
@@ -144,13 +144,13 @@ const defaultAllow: readonly string[] = [
 ]
 
 /**
- * The methods that can be listed. TRACE is excluded because it echoes a request with its credentials, and CONNECT because it opens a
- * tunnel.
+ * The methods that a configuration may pass through. TRACE is excluded because it echoes a request with its credentials, and CONNECT
+ * because it opens a tunnel.
  */
 const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
 /**
- * A path pattern with the wildcards `*` and `**`. Characters of other pattern languages are refused, because they would be matched
- * literally.
+ * A path pattern with the wildcards `*` and `**`. Special characters of other pattern languages are refused, because Markbridge would match
+ * them literally.
  */
 const servedPattern = z
   .string()
@@ -197,7 +197,7 @@ const listen = z.strictObject({
     'Callers that may read /metrics. loopback: only callers on the same machine. any: all callers.',
     z.enum(['loopback', 'any']).default('loopback'),
   ),
-  // The default is longer than the default time budget of a batch, so that stopping does not cut a batch off.
+  // The default is longer than the default of `budgetMs`, so that a batch in progress can end before the adapter stops.
   drainMs: key(
     'Maximum time that the adapter waits for clients to read their replies when it stops.',
     ms.prefault('100s'),
@@ -220,7 +220,7 @@ const upstreams = z.strictObject({
           .strictObject({
             connectMs,
             headersMs: headersMsOf('20s'),
-            // The default equals that of headersMs, because undici then needs only one timer for both.
+            // The default equals the default of `headersMs`, because undici needs only one timer for two equal timeouts.
             bodyMs: key('Timeout between two pieces of a reply body.', ms.prefault('20s')),
           })
           .prefault({}),
@@ -315,7 +315,7 @@ export type ConsoleConfig = NonNullable<Config['console']>
 
 export type PartnerConfig = Config['partners'][number]
 
-/** The JSON Schema members that the schema of the configuration uses. */
+/** The members of JSON Schema that the schema of the configuration uses. */
 export interface JsonSchemaNode {
   $schema?: string
   title?: string
@@ -345,9 +345,9 @@ const secretForms: readonly JsonSchemaNode[] = [
 ]
 
 /**
- * Returns the JSON Schema of the configuration file, with the meaning and the default of every key. Its version is draft-07, which the
- * YAML language server and most editors read. The schema covers single values. Only `config check` finds conflicts between values, such
- * as a partner whose requests an earlier partner receives.
+ * Returns the JSON Schema of the configuration file, with the meaning and the default of every key. The version of JSON Schema is draft-07,
+ * which the YAML language server and most editors read. The schema covers single values. Only `config check` finds conflicts between
+ * values, such as a partner whose requests all go to an earlier partner.
  */
 export function createConfigJsonSchema(): JsonSchemaNode {
   const schema = z.toJSONSchema(configSchema, {
@@ -358,7 +358,7 @@ export function createConfigJsonSchema(): JsonSchemaNode {
       // Secret is the only custom type of the configuration.
       if (zodSchema._zod.def.type === 'custom')
         Object.assign(jsonSchema, { anyOf: structuredClone(secretForms) })
-      // Validators reject zod's name for this format. The pattern beside it has the same meaning.
+      // Validators reject the format `starts_with`, which zod adds. The pattern beside the format has the same meaning.
       if (jsonSchema.format === 'starts_with') delete jsonSchema.format
     },
   }) as JsonSchemaNode

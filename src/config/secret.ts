@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 
 import type { ErrorDetail } from '../errors.ts'
 
-/** A value that must never be shown. Printing, logging or serialising it yields `[secret]`. */
+/** A value that must never be shown. Printing, logging or serialising a `Secret` yields `[secret]`. */
 export class Secret {
   readonly #value: string
 
@@ -29,14 +29,14 @@ export class Secret {
   }
 }
 
-/** Returns the bytes of a 32-byte key written as 64 hexadecimal digits or in base64, or `undefined` if the key has another length. */
+/** Decodes a key of 32 bytes that is written as 64 hexadecimal digits or in base64. Returns `undefined` if the key has another length. */
 export function decodeKey(secret: Secret): Uint8Array | undefined {
   const text = secret.reveal()
   const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64')
   return bytes.byteLength === 32 ? bytes : undefined
 }
 
-/** The sources of secrets. Each returns `undefined` for a missing secret. */
+/** The sources of secrets. Each function returns `undefined` for a missing secret. */
 export interface SecretSources {
   readonly env: (name: string) => string | undefined
   readonly file: (path: string) => Promise<string | undefined>
@@ -45,8 +45,8 @@ export interface SecretSources {
 }
 
 /**
- * Replaces each `{ env: NAME }` and `{ file: path }` with a `Secret`. A faulty reference becomes an empty secret, so that the rest can
- * be validated. Faults name the variable or file, never its value.
+ * Replaces each `{ env: NAME }` and `{ file: path }` with a `Secret`. A reference to a missing secret becomes an empty secret, so that the
+ * rest of the input can be validated. Faults name the variable or the file, never its value.
  */
 export async function resolveSecrets(
   input: unknown,
@@ -56,7 +56,7 @@ export async function resolveSecrets(
   const take = (text: string | undefined, missing: string, target: string): Secret => {
     const value = text?.trim() ?? ''
     if (value === '') faults.push({ code: 'secret', message: missing, target })
-    // The secret is sent in a header field, which cannot carry control characters.
+    // The secret may be sent in a header field, which cannot carry control characters.
     else if (/[\u0000-\u001f\u007f]/.test(value)) {
       faults.push({ code: 'secret', message: 'contains a line break or another control character', target })
     }

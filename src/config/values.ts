@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { hasWholeHost } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 
-/** Adds the meaning of a key to its schema, in sentences that the JSON Schema and docs/configuration.md show beside the default. */
+/** Adds the meaning of a key to the schema of the key. The JSON Schema and docs/configuration.md show the meaning beside the default. */
 export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
   schema.describe(meaning)
 
@@ -17,7 +17,7 @@ function amount(units: Readonly<Record<string, number>>, rule: string, min: numb
   return z.union([number, text.pipe(number)], rule)
 }
 
-/** Node's timers fire immediately for longer times. */
+/** The longest delay of a timer in Node.js. A timer with a longer delay fires immediately. */
 const MAX_TIMER_MS = 2_147_483_647
 const timeUnits = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -51,7 +51,9 @@ export const httpUrl = z
     'must have no user, password, query or fragment, and no @ in the path (write %40 instead)',
   )
 
-/** A secret, which the file never contains in plain text. Loading resolves `{ env: NAME }` or `{ file: path }` to its value. */
+/**
+ * A secret, which the configuration file never contains in plain text. Loading replaces `{ env: NAME }` or `{ file: path }` by the value.
+ */
 export const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
 })
@@ -71,7 +73,7 @@ export const textOrSecret = z.union(
 export const keySecret = z
   .instanceof(Secret, { error: 'must be { env: NAME } or { file: path }, never the key itself' })
   .refine(
-    // An empty secret passes, because its fault was already reported when the secret was resolved.
+    // An empty secret passes, because `resolveSecrets` has already reported its fault.
     (own) => own.reveal() === '' || decodeKey(own) !== undefined,
     'must be 32 bytes: 64 hexadecimal digits, or base64',
   )

@@ -41,8 +41,8 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
 }
 
 /**
- * Warns about an audit trail without a key. The stage of a partner that V2 can serve will change, and the audit trail gets its key with
- * the first change.
+ * Warns about an audit trail without a key. Applies to partners that have a V2, because their stage will change, and the audit trail gets
+ * its key with the first change of a stage.
  */
 function trailWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
@@ -55,7 +55,10 @@ function trailWarnings(config: Config): readonly string[] {
   ]
 }
 
-/** Warns about stages in the file that have no effect, because with two approvals the file alone cannot move a partner forward. */
+/**
+ * Warns about stages in the configuration file that have no effect. If a step forward needs two approvals, the file alone cannot move a
+ * partner forward.
+ */
 function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   if (rollout.approval !== 'two') return []
   const further = partners
@@ -68,7 +71,7 @@ function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   ]
 }
 
-/** Warns if nothing in a request names its school, because schools then cannot be told apart. */
+/** Warns if no header names the school of a request, because a token may not name the school either. */
 function unitWarnings(config: Config): readonly string[] {
   return config.partners
     .filter(({ canary }) => canary.header === undefined)
@@ -80,7 +83,7 @@ function unitWarnings(config: Config): readonly string[] {
     )
 }
 
-/** Warns about a missing state folder. An SQLite journal needs none, because it stores the stages beside its file. */
+/** Warns about a missing state folder. An SQLite journal needs no such folder, because the stages are stored beside its file. */
 function stateDirWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
   const url = journalUrlOf(journal)
@@ -100,7 +103,9 @@ const isPastCanary = ({ stage }: PartnerConfig): boolean => stage === 'v3' || st
 const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>
   percent > 0 || always.length + never.length > 0
 
-/** Returns true if writes can be finished only with a client's credentials, because the partner lacks a token or a key of its own. */
+/**
+ * Returns true if Markbridge can finish writes only with the client's credentials, because the partner lacks a token or a key of its own.
+ */
 function needsItsClient({ v3 }: PartnerConfig): boolean {
   return v3.auth.mode !== 'clientCredentials' || v3.subscriptionKey === undefined
 }

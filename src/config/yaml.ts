@@ -14,7 +14,7 @@ import {
 import type { ErrorDetail } from '../errors.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
-/** Prints the configuration as a file with every default. Secrets appear as `[secret]`, and addresses as text. */
+/** Formats the configuration as YAML with every default. Secrets appear as `[secret]`, and addresses as text. */
 export function printConfig(config: Config): string {
   return stringify(JSON.parse(JSON.stringify(config)))
 }
@@ -33,20 +33,26 @@ export interface FilePosition {
 export type FileFault = ErrorDetail & Partial<FilePosition>
 
 export interface YamlFile {
-  /** The value of the file, or `undefined` if its faults leave nothing to read. */
+  /** The value of the file, or `undefined` if a fault makes the whole file unreadable. */
   readonly value: unknown
   readonly faults: readonly FileFault[]
-  /** Returns the position of a key such as `partners[0].v3.budgetMs`, or of the mapping that would contain the key. */
+  /**
+   * Returns the position of a key such as `partners[0].v3.budgetMs`. If the key is absent, returns the position of the nearest enclosing
+   * key, or `undefined` if there is none of them.
+   */
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
-/** Returns the parser's name for a fault, such as `missing char`. The parser's own messages quote the line, which may hold a secret. */
+/**
+ * Returns the parser's name for a fault, such as `missing char`. The parser's messages are not used, because they quote the line, which may
+ * contain a secret.
+ */
 const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
-/** The faults that leave the rest of the file readable, so that its other faults can be listed as well. */
+/** Parser errors that leave the rest of the file readable, so that the other faults of the file can be listed too. */
 const harmless: ReadonlySet<ErrorCode> = new Set(['MULTIPLE_DOCS'])
 
-/** Reads YAML. Every fault has its line, its column and its cause in words. No fault quotes a value of the file. */
+/** Parses YAML. Each fault has a cause in words, and a line and a column where they are known. No fault quotes a value of the file. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
   const at = (offset = 0): FilePosition => {
@@ -54,7 +60,7 @@ export function readYaml(text: string): YamlFile {
     return { line, column: col }
   }
   try {
-    // `uniqueKeys` is off because the parser would compare each key with all earlier keys.
+    // `uniqueKeys` is off because the parser's check takes quadratic time. The visitor below finds duplicate keys.
     const options = {
       lineCounter: lines,
       prettyErrors: false,
@@ -63,7 +69,7 @@ export function readYaml(text: string): YamlFile {
       merge: true,
     } as const
     const document = parseDocument(text, options)
-    // The number and positions of these errors depend on the stack of the parser.
+    // One fault replaces these errors, because their number and positions depend on how deep the parser's call stack can be.
     if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return unreadable(TOO_DEEP)
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
@@ -110,7 +116,7 @@ export function readYaml(text: string): YamlFile {
       },
     }
   } catch (error) {
-    // The parser throws this error for an alias that expands exponentially.
+    // The parser throws a ReferenceError for aliases that expand exponentially.
     if (error instanceof ReferenceError)
       return unreadable('the aliases expand the file to more than 100 times its size')
     return unreadable(
@@ -127,7 +133,7 @@ const unreadable = (message: string): YamlFile => ({
   positionOf: () => undefined,
 })
 
-/** Keeps one fault per position. Further faults at a position are consequences of the first one. */
+/** Returns the first fault at each position. Further faults at the same position are consequences of the first fault. */
 function firstAtEachPlace(faults: readonly FileFault[]): FileFault[] {
   const places = new Map<string, FileFault>()
   for (const fault of faults) {

@@ -108,7 +108,7 @@ describe('loadConfig', () => {
       { path },
     ])
     expect((await faultOf(loadConfig(folder))).message).toBe(
-      `The configuration file ${folder} cannot be read: it is a directory. Check the path and the permissions.`,
+      `The configuration file ${folder} cannot be read: the path is a directory. Check the path and the permissions.`,
     )
   })
 
