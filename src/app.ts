@@ -62,47 +62,51 @@ export interface AppOverrides {
   readonly logLevel?: string
   readonly nowMs?: () => number
   readonly openJournal?: () => Promise<Journal>
-  /** Decides which side serves a request. Default: the stored stages of the partners. */
+  /** The stages, which decide whether V2 or V3 serves a request. Default: the stored stages of the partners. */
   readonly stages?: LiveStages
-  /** The number of this process among those that share a port. Every log line carries it. */
+  /** The number of this process among the processes that share a port. Every log line contains the number. */
   readonly worker?: number
-  /** The nice value of the comparison thread, on Linux. Default: 19, which leaves the thread only spare processor time. */
+  /** The nice value of the background thread, on Linux. Default: 19, which gives the thread only spare processor time. */
   readonly backgroundNice?: number
   readonly onCompared?: OnCompared
   readonly recorder?: ProxyContext['recorder']
-  /** The tracing of requests. The app closes it at the end. Default: none. */
+  /** The tracing of requests, which the app closes when it stops. Default: no tracing. */
   readonly tracing?: Tracing | undefined
   /** Renders the metrics of all processes that share a port. Default: the metrics of this process. */
   readonly renderMetrics?: () => Promise<MetricsText>
-  /** The time without a renewal after which other instances take over the batches of this instance. Default: 10 s. */
+  /**
+   * The length of the lease in milliseconds. Other instances take over the batches of this instance some time after the lease has ended.
+   * Default: 10 s.
+   */
   readonly leaseMs?: number
-  /** The longest wait for a free connection to an upstream. Default: 10 s. */
+  /** The longest wait for a free connection to an upstream, in milliseconds. Default: 10 s. */
   readonly acquireMs?: number
   readonly slowClients?: Partial<typeof usualPace>
 }
 
 export interface App {
-  /** Starts to listen. Resolves with the address in use, since port 0 in the configuration selects a free port. */
+  /** Opens the journal and starts to listen. Resolves with the address in use, because port 0 in the configuration selects a free port. */
   listen(): Promise<{ readonly url: string; readonly port: number }>
   /**
-   * Loads another configuration for all requests that arrive afterwards. No request fails because of a reload. The result names the keys
-   * that need a restart. Reloads run one at a time: calls during a reload share one more reload with the `load` of the last call. Rejects
-   * with `ADP_CONFIGURATION` and every fault, or with the error of `load`; nothing changes then.
+   * Loads another configuration for all requests that arrive afterwards. No request fails because of a reload. The result lists the keys
+   * that need a restart. Reloads run one at a time. Calls during a reload share one more reload, which uses the `load` of the last call. If
+   * the configuration cannot replace the running one, the running configuration stays in effect, and the call rejects with
+   * `ADP_CONFIGURATION` and every fault, or with the error of `load`.
    */
   readonly reload: Reload
   /**
-   * Finishes the current requests, and then closes the connections to the upstreams and the journal. Disconnects clients that have not read
-   * their reply after `listen.drainMs`, but finishes their records. Further calls have no effect.
+   * Waits for the current requests, and then closes the connections to the upstreams and the journal. After `listen.drainMs`, disconnects
+   * clients that have not read their reply, but finishes their records. Further calls return the same promise.
    */
   close(): Promise<void>
-  /** Logs an error that no other code handled, and fails the request or the run of records that caused it. */
+  /** Logs an error that no other code handled, and ends the request or the batch that caused the error. */
   readonly onUnhandled: (cause: unknown) => void
   metrics(): Promise<MetricsSnapshot>
   /** Returns the data of the console, or `undefined` before `listen` or if no console or no journal is configured. */
   consoleData(): OpenedConsoleData | undefined
 }
 
-/** Builds the adapter from a validated configuration. Opens nothing before `listen`. */
+/** Creates the adapter from a validated configuration. Does not open the journal or a port before `listen`. */
 export function createApp(config: Config, overrides: AppOverrides = {}): App {
   const parts = compose(config, overrides)
   const { metrics, events, nowMs, background } = parts
@@ -231,7 +235,7 @@ function compose(config: Config, overrides: AppOverrides) {
   })
   const { comparison } = background
 
-  // The limits are replaced as a whole, so that a request keeps the limits with which it began.
+  // A reload replaces the whole object, so that a request keeps the limits with which it began.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
     ...{
@@ -302,7 +306,7 @@ function createObservation(stores: SharedStores | undefined, metrics: Metrics) {
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
   const openNow = overrides.openJournal ?? (() => openConfiguredJournal(parts, overrides.tracing?.commit))
-  // The start does not wait for the journal if there is a V2, because requests that V2 serves do not need it.
+  // If a partner has a V2, the start does not wait for the journal, because V2 can serve requests without the journal.
   const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
     : await openNow()
@@ -324,7 +328,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
     stages: overrides.stages ?? stages ?? createFileStages(),
     reads: {
       ...parts.reads,
-      // The secret is read on demand, because it is unknown until the journal has been reached.
+      // The getter reads the secret on demand, because the secret is unknown until the adapter has reached the journal.
       get linkSecret() {
         return journal.linkSecret
       },
@@ -348,7 +352,7 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   return { journal, server, recovery, keeper, stages, guards, console }
 }
 
-/** Opens the data of the console. Returns `undefined` if no console is configured. */
+/** Opens the data of the console. Returns `undefined` if no console or no journal is configured. */
 function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
   if (config.console === undefined || stores === undefined) return undefined
   const { journal } = config
@@ -357,12 +361,13 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
 }
 
 /**
- * The fraction of a lease for which stages may be used after they were read. Other instances wait for this instance until 1.2 leases after
- * its last renewal, while this instance holds its lease for 0.8. During the difference they still wait for it, even if it is paused.
+ * The part of a lease during which an instance may use the stages that it has read. An instance relies on its lease for 0.8 of the length
+ * of the lease after a renewal, and other instances wait for it for 1.2 of the length. This part must be below the difference of 0.4, so
+ * that other instances still wait for an instance that uses the stages, even after a pause.
  */
 const COUNTED_LEASES = 0.38
 
-/** Creates the stages that the journal stores, and the guards. Without stores there are neither. */
+/** Creates the stages that the journal stores, and the guards. Without stores there are no stored stages and no active guards. */
 function openStages(parts: Parts, journal: Journal) {
   const { config, stores, registry, metrics, events, nowMs } = parts
   if (stores === undefined) return { stages: undefined, guards: noGuards }
@@ -389,7 +394,7 @@ function openStages(parts: Parts, journal: Journal) {
   return { stages, guards }
 }
 
-/** Waits for the work in progress, and then closes every part before the parts that it depends on. */
+/** Waits for the work in progress, and then closes the parts of the adapter. Each part is closed before the parts that it depends on. */
 async function stop(parts: Parts, running: Promise<Running> | undefined): Promise<void> {
   const { config, events, exchange, background } = parts
   const own = await running?.catch(() => undefined)
@@ -415,7 +420,7 @@ function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | un
   if (!ready) return 'stopping'
   const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
   if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
-  // Partners at `legacy` do not need the journal. Without this instance they would not be served.
+  // An instance that is not ready gets no requests. Partners at `legacy` do not need the journal, so the instance stays ready for them.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return failed
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'

@@ -1,14 +1,14 @@
-/** Monotonic time and timers. Tests provide clocks that they advance by hand. */
+/** A monotonic clock with timers. Tests advance their own clocks by hand. */
 export interface Clock {
-  /** Returns milliseconds that never run backwards, counted from an arbitrary start. */
+  /** Returns the milliseconds since an arbitrary start. The value never decreases. */
   nowMs(): number
   /** Calls `act` once after `delayMs`. Returns a function that cancels the call. */
   after(delayMs: number, act: () => void): () => void
 }
 
-/** A clock that also knows the date. */
+/** A clock that also returns the current date. */
 export interface WallClock extends Clock {
-  /** Returns milliseconds since the epoch. */
+  /** Returns the milliseconds since the Unix epoch. */
   wallMs(): number
 }
 
@@ -24,10 +24,10 @@ const createClock = (keepsAlive: boolean): WallClock => ({
 
 export const systemClock = createClock(true)
 
-/** The machine's clock for background work. Its timers do not keep the process alive. */
+/** The system clock for background work. Its timers do not keep the process alive. */
 export const backgroundClock = createClock(false)
 
-/** Resolves after `ms` milliseconds, or as soon as `stopped` is aborted. */
+/** Resolves after `ms` milliseconds, or when `stopped` is aborted while the function waits. */
 export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

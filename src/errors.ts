@@ -1,11 +1,11 @@
-/** Who must act: the sender of the request or of one record, the author of the configuration, the upstream, or Markbridge. */
+/** The cause of an error: the request, one record, the configuration, the upstream, or Markbridge itself. */
 type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
 
 interface ErrorRule {
   readonly class: ErrorClass
-  /** HTTP status of the whole reply, or of the part of one record for class `record`. */
+  /** HTTP status of the whole reply, or for class `record` the status of the part that belongs to the record. */
   readonly status: number
-  /** True if nothing was applied, so that sending the same bytes again can succeed. */
+  /** True if no record was applied and a resend of the same bytes can succeed. */
   readonly retryable: boolean
   /** True if the message is written for the client. Otherwise the client gets only the code. */
   readonly exposed: boolean
@@ -14,9 +14,9 @@ interface ErrorRule {
 const request = (status: number): ErrorRule => ({ class: 'request', status, retryable: false, exposed: true })
 const record = (status: number): ErrorRule => ({ class: 'record', status, retryable: false, exposed: true })
 
-/** The table of all error codes with their meaning for the reply (batch-wire 5; replies.md lists the codes for clients). */
+/** The status and the class of each error code (batch-wire 5). docs/replies.md explains the codes to clients. */
 export const errorRules = {
-  // The envelope is faulty: the whole request gets one error reply, and nothing was posted (batch-wire 1).
+  // The envelope of a batch is faulty. The whole batch gets one error reply, and no record is posted (batch-wire 1).
   ADP_MEDIA_TYPE: request(415),
   ADP_BOUNDARY: request(400),
   ADP_TRUNCATED: request(400),
@@ -42,14 +42,14 @@ export const errorRules = {
   ADP_FORBIDDEN: request(403),
   ADP_QUERY: request(400),
   ADP_SLOW_CLIENT: { class: 'request', status: 408, retryable: true, exposed: true },
-  // One record is faulty: the other records proceed (batch-wire F22, F23, 4).
+  // One record is faulty. The other records of the batch are posted (batch-wire F22, F23, 4).
   ADP_METHOD: record(405),
   ADP_JSON: record(400),
   ADP_CHARSET: record(400),
   ADP_FIELD: record(400),
   ADP_UNMAPPED_FIELD: record(400),
   ADP_RECORD_LIMIT: record(400),
-  // The upstream failed. OUTCOME_UNKNOWN is never retryable, because the write may have been applied (product.md 3).
+  // The upstream failed. `ADP_OUTCOME_UNKNOWN` is not retryable, because the write may have been applied (product.md 3).
   ADP_UPSTREAM_REFUSED: { class: 'upstream', status: 400, retryable: false, exposed: true },
   ADP_UPSTREAM_PROTOCOL: { class: 'upstream', status: 502, retryable: false, exposed: true },
   ADP_UPSTREAM_UNAVAILABLE: { class: 'upstream', status: 503, retryable: true, exposed: true },
@@ -58,17 +58,18 @@ export const errorRules = {
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
   // A newer record of the same learner and event was applied first, so this record will never be applied.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
-  // A newer record replaced this one, and it is not known whether this record was applied before.
+  // A newer record of the same learner and event replaced this record, which may have been applied before.
   ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // V2 serves the partner and does not recognise a resend: if the client resends the write, V2 applies it again.
+  // V2 serves the partner. V2 does not recognise a resend, so a resend of the write would be applied a second time.
   ADP_V2_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // Markbridge itself failed. After JOURNAL_LOST the records may have been applied: resending the same bytes returns their result.
+  // Markbridge itself failed. With this code no record was posted, because the journal cannot be written.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
-  // The journal is damaged or was replaced. The same bytes may be resent once an operator has restored it or accepted the loss.
+  // The journal is damaged or was replaced. A resend succeeds only after an operator has restored the journal or accepted the loss.
   ADP_JOURNAL_DAMAGED: { class: 'internal', status: 503, retryable: true, exposed: true },
+  // The journal failed while records were posted, so records may have been applied. A resend of the same bytes returns their result.
   ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
-  // The stage of a partner cannot be read in time, so it is not known whether V2 or V3 serves the request.
+  // The stage of the partner cannot be read in time. Without the stage, Markbridge does not know whether V2 or V3 serves the request.
   ADP_STAGE_UNKNOWN: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
@@ -78,7 +79,7 @@ export const errorRules = {
 
 export type ErrorCode = keyof typeof errorRules
 
-/** The location of a fault in the input. A member is absent if its value is not known; no value is guessed. */
+/** The location of a fault in the input. A member is absent if its value is not known. */
 export interface ErrorLocation {
   /** Byte offset from the start of the decompressed body, counted from 0. */
   readonly offset?: number
@@ -103,7 +104,7 @@ interface AdapterErrorOptions {
   readonly details?: readonly ErrorDetail[]
 }
 
-/** The only error that Markbridge throws. The message says what is wrong and what to do, and never contains a value of a record. */
+/** The only error class that Markbridge throws. The message says what is wrong and what to do, and never contains a value of a record. */
 export class AdapterError extends Error {
   override readonly name = 'AdapterError'
   readonly code: ErrorCode
@@ -125,23 +126,23 @@ export class AdapterError extends Error {
 const fileCauses: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   ENOTDIR: 'a part of the path is not a folder',
-  EISDIR: 'it is a directory',
+  EISDIR: 'the path is a directory',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
-  ELOOP: 'its symbolic links lead in a circle',
+  ELOOP: 'the symbolic links of the path form a loop',
 }
 
 /** Returns the code of an error, such as `ENOENT`, or `undefined` if the error has no code. */
 export const errorCodeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
 
-/** Returns the reason in words why a file cannot be read, or the system's error code if no words are known for it. */
+/** Returns the reason why a file cannot be read, as words for common error codes, and otherwise as the error code itself. */
 export function describeFileError(cause: unknown): string {
   const code = errorCodeOf(cause) ?? 'unknown cause'
   return fileCauses[code] ?? code
 }
 
-/** Body of the reply to a request that failed as a whole (batch-wire 5): the OData error form, with the location as `target`. */
+/** The body of the reply to a request that failed as a whole (batch-wire 5). It is an OData error with the location as `target`. */
 interface ErrorBody {
   readonly error: {
     readonly code: string
@@ -150,7 +151,7 @@ interface ErrorBody {
   }
 }
 
-/** Returns a location as text, such as `part 3 (Content-ID 7), offset 1024`, or an empty string if nothing is known. */
+/** Returns a location as text, such as `part 3, Content-ID 7, offset 1024`, or an empty string if the location is not known. */
 export function formatLocation(at: ErrorLocation): string {
   const words: string[] = []
   if (at.changeset !== undefined) words.push(`changeset ${at.changeset}`)
@@ -161,12 +162,15 @@ export function formatLocation(at: ErrorLocation): string {
   return words.join(', ')
 }
 
-/** Returns the `target` of an error. For a query this is the query option, as in the service's own errors; the message has the offset. */
+/**
+ * Returns the `target` of an error. For `ADP_QUERY` the target is the query option, as in the errors of the service. The message contains
+ * the offset.
+ */
 function targetOf({ code, at }: AdapterError): string {
   return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
 }
 
-/** Does not show the text of an unexpected error (batch-wire 5). */
+/** Converts an error into the body of a reply. Replaces the message of an internal error, which is not meant for clients (batch-wire 5). */
 export function toErrorBody(error: AdapterError): ErrorBody {
   const exposed = errorRules[error.code].exposed
   const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'

@@ -20,12 +20,15 @@ interface Beat {
   isFailing: boolean
 }
 
-/** The limit keeps an unresponsive journal from blocking the end of the process. */
+/** The longest time that a stop waits for duties. The limit keeps an unresponsive journal from blocking the end of the process. */
 const STOP_MS = 5_000
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>
 
-/** Runs duties when they are due. Turns of one duty never overlap. Calls `onFailure` for the first of several failures in a row. */
+/**
+ * Creates the heartbeat, which runs recurring duties. Turns of one duty never overlap. Of several failures in a row, only the first is
+ * passed to `onFailure`.
+ */
 export function createHeartbeat(
   clock: Pick<Clock, 'after'>,
   onFailure: (failure: { readonly work: string; readonly code: string }) => void,
@@ -58,8 +61,8 @@ export function createHeartbeat(
       }
     },
     /**
-     * Stops all duties. Cancels waiting turns, lets running turns end, and then runs each duty with `atStop` once more. Resolves when all
-     * turns are over, or after 5 s.
+     * Stops all duties. Cancels turns that have not started, waits for running turns, and then runs each duty with `atStop` once more.
+     * Resolves when all turns have ended, or after 5 s.
      */
     stop: async (): Promise<void> => {
       isStopped = true
@@ -75,7 +78,7 @@ export function createHeartbeat(
   }
 }
 
-/** Acts on one item after another. Rejects with the first failure, but only after every item had its turn. */
+/** Calls `act` for one item after another. Rejects with the first failure, but only after `act` has been called for every item. */
 export async function actOnEach<Item>(
   items: Iterable<Item>,
   act: (item: Item) => Promise<void>,

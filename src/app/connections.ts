@@ -14,16 +14,19 @@ import { createPassThrough } from '../proxy/pass-through.ts'
 import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
 
-/** This is longer than the idle timeout of common load balancers, which could otherwise reuse a closing connection and repeat a batch. */
+/**
+ * The idle timeout of a client connection. It is longer than the idle timeout of common load balancers. Otherwise a load balancer could
+ * send a batch on a connection that is closing, and then send the batch again.
+ */
 const CLIENT_IDLE_MS = 75_000
-/** The longest time for a whole request. The minimum rate ends slow requests earlier. */
+/** The longest time in which a client may send a whole request. The minimum rate ends slow requests earlier. */
 const REQUEST_MS = 300_000
-/** The interval at which Node checks for requests whose headers or body take too long. */
+/** The interval at which Node.js looks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
 
 const CROWDED_MS = 60_000
 
-/** Counts the connections that were closed at the limit, and logs the counts at most once per `CROWDED_MS`. */
+/** Counts the connections that were closed because too many were open. Logs the counts at most once per `CROWDED_MS`. */
 function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded'>, limit: number) {
   const closed = { idle: 0, new: 0 }
   let isWaiting = false
@@ -40,7 +43,10 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
   }
 }
 
-/** Creates the server, which does not listen yet. Until the adapter is ready, the server closes connections after their reply. */
+/**
+ * Creates the server for clients. The server does not listen yet. While the adapter is not ready, the server closes each connection after
+ * the next reply.
+ */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
   headersMs: number,
@@ -68,7 +74,8 @@ export function createListener(
     },
   )
   server.keepAliveTimeout = CLIENT_IDLE_MS
-  // A keep-alive connection may still send a request while the adapter stops. The request is answered, and then the connection closes.
+  // A client may send a request on a keep-alive connection while the adapter stops. The server answers the request, and then closes the
+  // connection.
   server.prependListener('request', (_request, response) => {
     if (!isReady()) response.shouldKeepAlive = false
   })
@@ -76,10 +83,10 @@ export function createListener(
 }
 
 const V2_CONNECTIONS = 64
-/** V2 may show the whole history of a key with each of its marks. */
+/** The limit for one page of V2. It is high because V2 may repeat the whole history of a learner and event with each mark. */
 const MAX_PAGE_BYTES = 8_388_608
 
-/** Counts the requests that get no connection. */
+/** Returns a function that counts the requests that get no connection. */
 export function countRefusals(
   { shareRefused }: Pick<Metrics, 'shareRefused'>,
   resource: 'pass_through' | 'read' | 'relay',
@@ -88,7 +95,7 @@ export function countRefusals(
   return (reason) => shareRefused({ resource, reason: reasons[reason] })
 }
 
-/** Creates the parts that forward requests: the pass-through to V3, the relays to V2, and a reader of V2's marks. */
+/** Creates the parts that forward requests: the pass-through to V3, the relays to V2, and a reader of the marks in V2. */
 export function createForwarding(parts: {
   readonly config: Config
   readonly accepted: AcceptedCredentials
@@ -110,7 +117,7 @@ export function createForwarding(parts: {
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
-    // The same timeout applies to the status line and to each piece of a body, as clients of the service expect.
+    // `headersMs` also limits the wait for each piece of a body, as clients of the service expect.
     timeouts: { ...v3.timeouts, bodyMs: v3.timeouts.headersMs },
     onCall: ({ status, durationMs }) => metrics.called({ kind: 'passThrough', status, durationMs }),
     trace: tracing && (() => tracing.call('V3 pass-through')),

@@ -1,11 +1,11 @@
 import type { Config } from '../config/index.ts'
 
-/** Reserved for the files, threads, journal and log of a process. */
+/** File descriptors that are reserved for the files, threads, journal and log of a process. */
 const OWN = 64
-/** Reserved for relays to V2 and separate reads of V2. */
+/** File descriptors that are reserved for requests that V2 serves and for the adapter's own reads of V2. */
 const V2 = 128
 const MAX_CONSOLE = 256
-/** If fewer descriptors are left for clients, the adapter logs a warning. */
+/** The number of client connections below which the adapter logs a warning. */
 const FEW_CLIENTS = 256
 
 interface DescriptorShares {
@@ -15,8 +15,9 @@ interface DescriptorShares {
 }
 
 /**
- * Divides the file descriptors of the process, or returns `undefined` if the system sets no limit. Reserves those for upstreams, the
- * journal and the log, so that many clients cannot keep requests from V3. Clients get at least a quarter.
+ * Divides the file descriptors of the process between its connections. Reserves descriptors for upstreams, the journal and the log, so that
+ * many clients cannot block the requests to V3. Clients get at least a quarter of all descriptors. Returns `undefined` if the system sets
+ * no limit.
  */
 export function shareDescriptors(
   { upstreams: { v3, v2 } }: Pick<Config, 'upstreams'>,
@@ -35,10 +36,14 @@ export function shortageOf(shares: DescriptorShares | undefined): string | undef
   return `The process may open ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`
 }
 
-/** Returns the limit of open files, or `undefined` if there is none. Node.js raises the soft limit to the hard limit at its start. */
+/**
+ * Returns the limit of open files, or `undefined` if the system sets no limit. Node.js raises the soft limit to the hard limit at its
+ * start.
+ */
 function readLimit(): number | undefined {
   const { report } = process
-  // Without this setting the report looks up the names of all peers. Node's types lack the member.
+  // Without this setting the report looks up the host names of all connected peers. `Object.assign` is needed because the types of Node.js
+  // lack the member.
   Object.assign(report, { excludeNetwork: true })
   const { userLimits } = report.getReport() as { readonly userLimits?: { readonly open_files?: { readonly soft: unknown } } } // prettier-ignore
   const soft = userLimits?.open_files?.soft

@@ -10,7 +10,7 @@ import type { Connections, RateLimits } from '../upstream/index.ts'
 
 type Gauges = Pick<Metrics, 'addGauge'>
 
-/** The longest time that a page of metrics waits for the journal. */
+/** The longest time that a page of metrics waits for the journal, in milliseconds. */
 const JOURNAL_MS = 2_000
 
 const priorities = ['write', 'read', 'comparison'] as const
@@ -47,19 +47,22 @@ export function addGauges(
   )
   addGauge(
     'log_lines_dropped',
-    'Log lines since the start that standard error could not take.',
+    'Log lines that were lost since the start because standard error was blocked.',
     droppedLogLines,
   )
 }
 
-/** Adds the gauges of the ledger, which share one query so that the states of a page add up to the received records. */
+/** Adds the gauges of the ledger. The gauges share one query, so that on each page the states add up to the number of received records. */
 export function addJournalGauges(
   { addGauge }: Gauges,
   journal: Pick<Journal, 'balances' | 'deadLetters' | 'isAvailable'>,
   clock: Clock,
 ): void {
-  // In this case `journal_available` shows the cause.
-  const late = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal did not respond in time.')
+  // After this error the page lacks the gauges of the ledger, and `journal_available` shows the cause.
+  const late = new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    'The journal did not respond within 2 s. The page of metrics lacks the ledger. Check the database.',
+  )
   let asked: Promise<readonly Balance[]> | undefined
   const balances = (): Promise<readonly Balance[]> =>
     (asked ??= inTime(journal.balances(), JOURNAL_MS, clock, late).finally(() => {

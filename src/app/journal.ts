@@ -18,7 +18,7 @@ import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/context.ts'
 import { markFileOf } from './stages.ts'
 
-/** Opens the configured journal, and the stores that instances share in it. Throws the errors of `openJournal`. */
+/** Opens the configured journal, and connects `stores` with the journal. Throws the errors of `openJournal`. */
 export async function openConfiguredJournal(
   parts: {
     readonly config: Pick<Config, 'journal'>
@@ -54,10 +54,10 @@ export async function openConfiguredJournal(
   return journal
 }
 
-/** Before the journal is open these stores reject with `ADP_JOURNAL_UNAVAILABLE`. */
+/** The stores that all instances of a journal share. Until the journal is open, calls reject with `ADP_JOURNAL_UNAVAILABLE`. */
 export type SharedStores = ReturnType<typeof createSharedStores>
 
-/** Creates the stores before the journal is open, because other parts need them. */
+/** Creates the shared stores. Other parts need the stores before the journal is open. */
 export function createSharedStores() {
   let journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'> | undefined
   const opened = (): NonNullable<typeof journal> => {
@@ -80,7 +80,7 @@ export function createSharedStores() {
     nowMs: () => opened().database.nowMs(),
     ask: async (question) => opened().database.ask(question),
   }
-  /** Returns `undefined` if the journal fails, which reports its own failure. */
+  /** Returns `undefined` if the journal fails. The journal reports its own failure. */
   const ask = async <Result>(
     question: (rateLimit: SharedRateLimit) => Promise<Result>,
   ): Promise<Result | undefined> => {
@@ -96,7 +96,7 @@ export function createSharedStores() {
     },
     rollout: createRolloutStore(database),
     evidence: createEvidenceStore(database),
-    /** Returns the rate slots of one subscription key. While the store cannot be reached, each instance limits its own calls. */
+    /** Returns the rate slots of one subscription key. While the journal cannot be reached, each instance limits only its own calls. */
     slotsOf: (keyHash: string): RateSlots => ({
       aloneSinceMs: () => journal?.rateLimit.aloneSinceMs(),
       reserve: (limit, calls) => ask((rateLimit) => rateLimit.reserve(keyHash, limit, calls)),
@@ -105,16 +105,19 @@ export function createSharedStores() {
       },
       sincePauseMs: () => ask((rateLimit) => rateLimit.sincePauseMs(keyHash)),
     }),
-    /** Returns the secret that assigns units their positions, or `undefined` before the journal is open. */
+    /** Returns the secret from which the canary position of each unit is derived, or `undefined` before the journal is open. */
     secret: () => journal?.linkSecret,
   }
 }
 
 const SAVE_EVERY_MS = 5_000
-/** The number of turns between two loads of the profile, which other instances change too. */
+/** The number of turns between two loads of the stored profile, which other instances change too. */
 const LOAD_EVERY = 12
 
-/** Creates the keeper, which loads and saves the echo profile of a service. It never delays a request, and retries after a failure. */
+/**
+ * Creates the keeper, which loads and saves the echo profile of a V3 service. The keeper never delays a request, and retries after a
+ * failure.
+ */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,

@@ -19,28 +19,28 @@ import {
 import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.ts'
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 
-/** Concurrent calls to one side. A run reads one window while it compares the previous one. */
+/** The number of connections to one side. A comparison run reads one window while it compares the previous window. */
 const CONNECTIONS = 4
-/** The budget of one page including retries. A service that is busy for longer cannot be read now. */
+/** The time limit for one page including retries, in milliseconds. A run fails if the service is busy for longer. */
 const PAGE_BUDGET_MS = 300_000
 interface SidesOptions {
   readonly config: Config
   readonly partner: PartnerConfig
   readonly v2: URL
   readonly v2Credentials: V3Credentials
-  /** Used if the partner has no key or tokens of its own. */
+  /** The credentials for V3 if the partner has no key or tokens of its own. */
   readonly v3Credentials: V3Credentials
-  /** Called when V3's code lookup cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
+  /** A callback for the case that the attendance codes of V3 cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
   readonly onCodesUnknown: (status: number) => void
 }
 
-/** Opens both sides of a comparison run, with limits, connections and credentials like those of `createApp`. Makes no calls yet. */
+/** Opens V2 and V3 for a comparison run. The limits, connections and credentials are like those of `createApp`. No call is made yet. */
 export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config
   const rate = callsPerSecondOf(config)(options.partner)
   const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth), config)
-  // Only rows are compared, without their envelope.
+  // A comparison run compares rows, so the envelope of a page is not wanted.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
   const authorise = async (): Promise<Authorisation> =>
@@ -100,8 +100,8 @@ export function openSides(options: SidesOptions) {
 }
 
 /**
- * Returns the rate limit for V2, or `undefined` if there is none. If one gateway with one key serves both sides, it counts all calls, so
- * both sides share a limit. The service's new gateway has its own address and keys (service-facts 10).
+ * Returns the rate limit for calls to V2, or `undefined` if there is no limit. If V2 and V3 have the same origin, one gateway counts the
+ * calls to both, so both share a limit. The new gateway of the service has its own address and keys (service-facts 10).
  */
 function v2LimitOf(
   { config, v2, v2Credentials, partner }: SidesOptions,

@@ -25,8 +25,8 @@ interface ConfiguredPartners {
 }
 
 /**
- * Creates the partners of a configuration. Partners of `before` with unchanged settings stay the same objects, and a partner with the same
- * token credentials keeps its token.
+ * Creates the partners of a configuration. A partner of `before` stays the same object if its settings are unchanged, and keeps its token
+ * if its settings for tokens are unchanged.
  */
 export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
@@ -94,8 +94,8 @@ export function toPartner(
 }
 
 /**
- * Returns the stage of a partner that the store does not contain. If a step forward needs two people, that stage is `legacy`, because
- * otherwise one person could take the step by editing the file.
+ * Returns the stage at which a partner without a stored stage begins. If a step forward needs two people, the partner begins at `legacy`,
+ * because otherwise one person could take the step by editing the file.
  */
 export function toFileStage(
   { stage, canary }: PartnerConfig,
@@ -115,7 +115,10 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
   return { header: { name, value: value.reveal() } }
 }
 
-/** Returns `undefined` for a partner without client credentials. The schema guarantees that the credentials are complete. */
+/**
+ * Creates the source of a partner's tokens. Returns `undefined` for a partner without client credentials. The validation of the
+ * configuration guarantees that the credentials are complete.
+ */
 export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
@@ -144,8 +147,8 @@ export function toMapping({ v3, changeProcessName, unmappedFields }: PartnerConf
 const SERVICE_LIMIT = 5
 
 /**
- * Returns the calls that a partner may make to a service per second, or `undefined` if there is no limit. Default: the service's limit, but
- * no limit on a loopback address, which is a stand-in.
+ * Returns the number of calls per second that a partner may make to `service`, or `undefined` if there is no limit. The default is the
+ * limit of the real service. A loopback address has no limit by default, because it belongs to a sandbox or a test.
  */
 export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefined {
   const { callsPerSecond = isLoopback(service.hostname) ? undefined : SERVICE_LIMIT } = v3
@@ -153,8 +156,8 @@ export function ownRateOf({ v3 }: PartnerConfig, service: URL): number | undefin
 }
 
 /**
- * Returns a function that gives the calls per second that a partner may make to V3, or `undefined` if there is no limit. Partners with the
- * same configured key share its calls at the lowest of their rates.
+ * Returns a function that returns the number of calls per second that a partner may make to V3, or `undefined` if there is no limit.
+ * Partners with the same configured subscription key share one limit, the lowest of their rates.
  */
 export function callsPerSecondOf({
   partners,
@@ -180,7 +183,7 @@ interface ReloadedParts {
   readonly onApplied: (config: Config) => void
 }
 
-/** Creates the function that applies new configurations in this process. `first` is the configuration at the start of the process. */
+/** Creates the function that applies a new configuration in this process. `first` is the configuration with which the process started. */
 export function createApplyConfig(
   first: ConfiguredPartners,
   { registry, rateLimits, journal, onApplied }: ReloadedParts,
@@ -191,9 +194,9 @@ export function createApplyConfig(
     const { config, changes } = planReload(current.config, next)
     if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
     const partners = toPartners(config, current)
-    // From here on nothing can fail.
+    // The new configuration is now applied as a whole, because no later step can fail.
     registry.replace(partners)
-    // Rates are reset because the lowest rate of each key would otherwise remain, even if partners with different rates share the key.
+    // The rate limits are reset, because a rate limit otherwise keeps the lowest rate that its key ever had.
     if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
     current = { config, partners }
     onApplied(config)
@@ -202,8 +205,8 @@ export function createApplyConfig(
 }
 
 /**
- * Throws `ADP_CONFIGURATION` with each partner that must stay unchanged because it has unsettled records, and the errors of the journal.
- * Asks the journal only if a change could affect ownership.
+ * Throws `ADP_CONFIGURATION` if a change would separate a partner from its unsettled records, or the error of the journal. Reads the
+ * journal only if a change could affect the owner of records.
  */
 async function checkPartnerChanges(
   running: Config,

@@ -3,7 +3,7 @@ import { AdapterError, type ErrorDetail } from '../errors.ts'
 import type { Events } from '../observability/events.ts'
 import type { ReloadMetrics } from '../observability/metrics.ts'
 
-/** Applies a configuration in this process or in all workers. If it rejects, nothing has changed. */
+/** Applies a configuration in this process or in all workers. If the promise rejects, the running configuration is still in effect. */
 export type ApplyConfig = (next: Config) => Promise<ConfigChanges>
 
 export interface ReloadReport {
@@ -12,10 +12,13 @@ export interface ReloadReport {
 }
 
 type Load = () => Config | Promise<Config>
-/** Loads a configuration and applies it. If the reload rejects, nothing has changed. */
+/** Loads a configuration and applies it. If the promise rejects, the running configuration is still in effect. */
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
-/** Creates the reload. Calls during a reload share one more reload with the last `load`, so that the latest file is finally in use. */
+/**
+ * Creates the function that reloads the configuration. Calls during a reload share one more reload with the last `load`, so that the
+ * adapter ends up with the latest file.
+ */
 export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
   let waiting: Promise<ConfigChanges> | undefined
@@ -45,7 +48,9 @@ export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload 
   }
 }
 
-/** Returns the faults of an error, or one fault for an error without a list. Hides the text of an unexpected error. */
+/**
+ * Returns the faults of an error, or the error itself as one fault if it has no list of faults. Hides the message of an unexpected error.
+ */
 function faultsOf(cause: unknown): readonly ErrorDetail[] {
   if (!(cause instanceof AdapterError))
     return [
@@ -58,7 +63,7 @@ function faultsOf(cause: unknown): readonly ErrorDetail[] {
   return cause.details.length > 0 ? cause.details : [{ code: cause.code, message: cause.message }]
 }
 
-/** Maximum number of faults in a log line; the line also gives the total. */
+/** The maximum number of faults in a log line. The line also contains the number of all faults. */
 const MAX_FAULTS = 100
 
 export function createReloadReport(

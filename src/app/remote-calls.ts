@@ -3,12 +3,12 @@ import { type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Clock, waitFor } from '../clock.ts'
 import { AdapterError, type ErrorCode, type ErrorDetail } from '../errors.ts'
 
-/** The arguments and results of these functions are plain values. */
+/** Functions that another thread or process can call. Their arguments and results are plain values. */
 type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => unknown }
 
-/** The connection to another thread or process. Calls arrive in order. */
+/** A connection on which two threads or processes call functions of each other. Calls arrive in order. */
 export interface Remote<Calls extends Callable<Calls>> {
-  /** Calls a function of the other side. Rejects with `AdapterError`. */
+  /** Calls a function of the other side. Rejects with an `AdapterError` if the function fails or the other side ends. */
   readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>
@@ -43,7 +43,11 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   const answer = async (id: number, name: string, args: readonly unknown[]): Promise<void> => {
     try {
       const act = own[name]
-      if (act === undefined) throw new AdapterError('ADP_INTERNAL', `Internal error: no function "${name}".`)
+      if (act === undefined)
+        throw new AdapterError(
+          'ADP_INTERNAL',
+          `Internal error: another thread or process called the unknown function "${name}".`,
+        )
       const value: unknown = await Reflect.apply(act, undefined, args)
       port.postMessage({ kind: 'result', id, value })
     } catch (cause) {
@@ -53,7 +57,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      // On a failure the other side has ended and does not wait for the result.
+      // `answer` rejects only if the other side has ended. The other side then does not wait for the result.
       answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
@@ -71,7 +75,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
       const call = Promise.withResolvers<unknown>()
       waiting.set(id, call)
       port.postMessage({ kind: 'call', id, name, args })
-      // The cast is safe because both ends share one type of functions.
+      // The cast is safe because both sides use the same type `Calls`.
       return call.promise as ReturnType<Remote<Calls>['call']>
     },
     answer: (functions) => {
@@ -84,22 +88,29 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   }
 }
 
-/** Recognises messages of this module, because Node and its debugger also send messages between processes. */
+/** Returns true for a message of this module. Node.js and its debugger send other messages on the same channel. */
 function isMessage(message: unknown): message is Message {
   if (typeof message !== 'object' || message === null || !('kind' in message)) return false
   return ['call', 'result', 'failure'].includes(String(message.kind))
 }
 
-/** Drops the text of an unexpected error, because the text may quote a value. */
+/** Converts an error into a plain value. Drops the message of an unexpected error, because the message may quote a value. */
 function packError(cause: unknown): PackedError {
   if (!(cause instanceof AdapterError))
-    return { code: 'ADP_INTERNAL', message: 'Internal error in another thread or process.', details: [] }
+    return {
+      code: 'ADP_INTERNAL',
+      message: 'An internal error occurred in another thread or process.',
+      details: [],
+    }
   const { code, message, details } = cause
   return { code, message, details }
 }
 
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
-  /** Resolves once the thread has finished its work. From then on the thread keeps the process alive until `terminate`. */
+  /**
+   * Tells the thread to close, and resolves once the thread has finished its work. From the call on, the thread keeps the process alive
+   * until `terminate`.
+   */
   close(): Promise<unknown>
   terminate(): Promise<unknown>
 }
@@ -112,8 +123,9 @@ interface ThreadSettings {
 }
 
 /**
- * Starts a thread that provides `Calls`, including `close`, and may call `calls`. The thread does not keep the process alive. Calls `onEnd`
- * once, with the error that ended the thread if there was one. Open calls reject with `ended`.
+ * Starts a thread that provides the functions of `Calls`, and that may call the functions in `calls`. The thread does not keep the process
+ * alive. When the thread ends, calls that are still open reject with `ended`, and `onEnd` receives the error that ended the thread, or
+ * `undefined` if there was no error.
  */
 export function startThread<Calls extends Callable<Calls> & { readonly close: () => Promise<void> }>(
   { file, ...settings }: ThreadSettings,

@@ -6,19 +6,27 @@ import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { errorCodeOf } from '../errors.ts'
 import type { KeptStages } from '../rollout/live/known-stages.ts'
 
-/** Returns the path of the last known stages, or `undefined` if no folder is configured and the journal is not a file. */
+/**
+ * Returns the path of the file with the last known stages. Returns `undefined` if `stateDir` is not set and the journal is not an SQLite
+ * file.
+ */
 export function stageFileOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
   if (journal.stateDir !== undefined) return join(journal.stateDir, 'journal.stages')
   return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
 }
 
-/** Returns the path of the last change seen in a PostgreSQL journal, or `undefined` if no folder is configured. */
+/**
+ * Returns the path of the file with the number of the last change that this instance has seen in the journal. Returns `undefined` if
+ * `stateDir` is not set.
+ */
 export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
-/** Stores the last known stages in a file that is replaced as a whole. Stores nothing without a path. */
+/**
+ * Creates the store of the last known stages. Each save replaces the whole file. Without a path for the file, the stages are not stored.
+ */
 export function createStageFile(journal: JournalConfig): KeptStages {
   const path = stageFileOf(journal)
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }
@@ -31,7 +39,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
     save: async (text) => {
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
-      // If processes share a journal and a file, the last process to replace the file wins.
+      // Processes that share a journal also share this file. The last process to replace the file wins.
       await replaceFile(path, text)
       await syncFolder(folder)
     },

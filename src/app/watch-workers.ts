@@ -18,7 +18,7 @@ export function createWorkerWatch(logger: Logger) {
       events.workerStarted({ worker, pid })
     },
     shown: sum.replace,
-    /** Reports that a worker ended. Another worker replaces it after `restartMs`, if that is set. */
+    /** Reports the end of a worker. If `restartMs` is set, another worker replaces the ended worker after this time. */
     ended: (end: Parameters<typeof events.workerEnded>[0]): void => {
       sum.ended(end.worker)
       events.workerEnded(end)

@@ -9,11 +9,11 @@ import type { MainCalls, ThreadCalls, ThreadStart } from './calls.ts'
 interface ThreadOptions {
   readonly config: Config
   readonly start: Omit<ThreadStart, 'config' | 'aheadMs' | 'nice'>
-  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
+  /** The nice value of the thread, on Linux. Default: 19, which is the lowest priority. */
   readonly nice: number | undefined
   readonly nowMs: () => number
   readonly calls: MainCalls
-  /** Called with the error that ended a thread or prevented its start. */
+  /** A callback that receives the error that ended the thread or prevented its start. */
   readonly onFailure: (cause: unknown) => void
   readonly clock: Clock
   /** Aborts when the adapter stops. */
@@ -25,11 +25,17 @@ type Call = Thread<ThreadCalls>['call']
 
 const MAX_WAITING = 256
 const MAX_BYTES = 33_554_432
-/** The time from the failure of a thread to the start of the next one. It doubles after each thread that began no work. */
+/**
+ * The time from the failure of a thread to the start of the next thread, in milliseconds. The time doubles after each thread that failed
+ * before it began any work.
+ */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
 
-/** Creates the manager of the thread, which limits the waiting work and starts another thread some time after one has failed. */
+/**
+ * Creates the manager of the background thread. The manager limits the work that waits for the thread, and starts another thread some time
+ * after a failure.
+ */
 export function createBackgroundThread(options: ThreadOptions) {
   const { calls, onFailure, clock, stop } = options
   let { config } = options
@@ -70,7 +76,7 @@ export function createBackgroundThread(options: ThreadOptions) {
     if (own !== undefined) await endThread(own, CLOSE_MS, clock)
   }
   return {
-    /** Queues work on the thread, or returns a reason if the thread cannot take it. The promise rejects if the thread fails. */
+    /** Queues work on the thread, or returns the reason why the thread cannot take the work. The promise rejects if the thread fails. */
     hand: <Result>(
       bytes: number,
       send: (call: Call, id: number) => Promise<Result>,
@@ -81,32 +87,41 @@ export function createBackgroundThread(options: ThreadOptions) {
       const id = ++ids
       waiting.set(id, bytes)
       held += bytes
-      // Waiting for the result does not keep the sent data in memory, because the thread has its own copy.
+      // The sent bytes can be freed while this thread waits for the result, because the other thread has its own copy.
       return send(own.call, id).finally(() => {
         held -= waiting.get(id) ?? 0
         waiting.delete(id)
       })
     },
-    /** Releases the queue place of work that the thread has begun. */
+    /** Removes work from the queue when the thread has begun this work. */
     begun,
-    /** Returns the running thread, or `undefined` if none runs. Never starts a thread. */
+    /** Returns the running thread, or `undefined` if no thread is running. Never starts a thread. */
     current: (): Pick<Thread<ThreadCalls>, 'call'> | undefined => thread,
     reload: (next: Config): void => {
       config = next
       thread?.call('use', packConfig(config)).catch(onFailure)
     },
-    /** Resolves once all work has ended, or after some seconds. */
+    /** Ends the thread. Resolves once all work has ended, at the latest after 10 s. */
     close: () => (closing ??= close()),
   }
 }
 
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
-/** The heap limit exceeds the need of all concurrent work. Beyond it the thread ends, and the adapter continues. */
+/**
+ * The heap limit of the thread, which is larger than all concurrent work needs. If the heap grows beyond the limit, the thread ends and the
+ * adapter continues.
+ */
 const HEAP_MIB = 384
-/** The same limit as for the thread that serves clients. By default V8 would use 192 MiB for short-lived objects (docs/limits.md). */
+/**
+ * The limit for short-lived objects in MiB. It is the same as for the thread that serves clients. Without a limit V8 would use 192 MiB
+ * (docs/limits.md).
+ */
 const YOUNG_MIB = 48
 
-/** Starts the thread, which does not keep the process alive. Calls `onEnd` once, with the error that ended the thread if there was one. */
+/**
+ * Starts the background thread, which does not keep the process alive. When the thread ends, `onEnd` receives the error that ended the
+ * thread, or `undefined` if there was no error.
+ */
 export function startBackground(
   start: ThreadStart,
   calls: MainCalls,
@@ -118,6 +133,9 @@ export function startBackground(
     name: 'markbridge-background',
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_MIB },
   }
-  const ended = new AdapterError('ADP_INTERNAL', 'The thread of background work has ended.')
+  const ended = new AdapterError(
+    'ADP_INTERNAL',
+    'The background thread has ended. Its comparisons were not finished.',
+  )
   return startThread<ThreadCalls>(settings, calls, ended, onEnd)
 }

@@ -44,7 +44,10 @@ interface BackgroundParts {
   readonly registry: Pick<PartnerRegistry, 'of'>
   readonly rateLimits: RateLimits
   readonly accepted: AcceptedCredentials
-  /** `undefined` if no journal is configured. The pace is then limited within this process, and nothing is stored. */
+  /**
+   * The stores of the journal, or `undefined` if no journal is configured. Without a journal, each process limits only its own calls, and
+   * no evidence is stored.
+   */
   readonly journal:
     { readonly slotsOf: (name: string) => RateSlots; readonly evidence: EvidenceKeeper } | undefined
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
@@ -61,16 +64,20 @@ interface BackgroundParts {
 interface Background {
   readonly comparison: LiveComparison
   reload(config: Config): void
-  /** Ends all checks within some seconds. Further calls have no effect. */
+  /** Ends all comparisons within 10 s. Further calls return the same promise. */
   close(): Promise<void>
 }
 
-/** Further keys of waiting writes are dropped. Both sides are then asked for a newer mark before a mark counts as different. */
+/**
+ * The maximum number of keys of writes that wait for the thread. Further keys are dropped. Their loss causes no false difference, because a
+ * comparison reads both sides again for a newer mark before it reports a difference.
+ */
 const MAX_PENDING_KEYS = 50_000
 
 /**
- * Creates the comparison of live exchanges. The main thread selects, limits and counts exchanges, and a separate thread compares them. If
- * that thread fails, only the work that it had begun is lost. In every case offered = compared + dropped + skipped.
+ * Creates the comparison of live exchanges. The main thread selects, limits and counts exchanges, and the background thread compares them.
+ * If the background thread fails, only the comparisons in progress are lost. The number of offered exchanges is always the sum of the
+ * compared, dropped and skipped exchanges.
  */
 export function createBackgroundWork(parts: BackgroundParts): Background {
   const { metrics, events, journal, clock = backgroundClock } = parts
@@ -80,7 +87,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
   let pendingKeys = 0
 
   const report = (cause: unknown): void => events.internalError(toInternalError(cause))
-  /** Reports an error of `act` instead of throwing it, because background work must neither affect a client nor end the process. */
+  /** Calls `act`, and reports an error in place of throwing it, because background work must not affect a client or end the process. */
   const safely = (act: () => void): void => {
     try {
       act()
@@ -91,7 +98,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
   const partnerOf = (id: string): Partner => {
     const partner = parts.registry.of(id)
     if (partner === undefined)
-      throw new AdapterError('ADP_INTERNAL', 'The partner was removed. The comparison was not made.')
+      throw new AdapterError('ADP_INTERNAL', 'A reload removed the partner. The comparison was not made.')
     return partner
   }
   const authorise = async ({ partner, ...client }: PostedClient): Promise<Authorisation> =>
@@ -105,7 +112,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
         const { client, side, status } = note
         const partner = parts.registry.of(client.partner)
         metrics.compare.called({ partner: client.partner, side, status: statusClass(status) })
-        // The partner may have been removed meanwhile.
+        // A reload may have removed the partner since the call.
         if (partner === undefined) return
         if (side === 'v3' && status === 200) parts.accepted.accept({ ...client, partner })
         if (status === 429) pace.onThrottled(partner, side)
@@ -133,7 +140,10 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     },
     evidenceKey: async (scope) => {
       if (journal !== undefined) return journal.evidence.key(scope)
-      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'No journal is configured. Nothing is stored.')
+      throw new AdapterError(
+        'ADP_JOURNAL_UNAVAILABLE',
+        'No journal is configured. No evidence was stored. Set journal.url to store evidence.',
+      )
     },
     note: (note) => safely(() => onNote(note)),
   }
@@ -174,7 +184,10 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
   }
-  /** Reports the keys of a write that is not compared. Without a running thread no followed mark exists that the write could replace. */
+  /**
+   * Sends the keys of a write that is not compared to the thread, because the write may replace a mark that a comparison waits for. Without
+   * a running thread no comparison waits.
+   */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
     const current = thread.current()
     if (current === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
@@ -184,7 +197,8 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
-  // A scope of its own for the exchange: the continuation that waits for the result would otherwise keep its bytes in this thread.
+  // This is a separate function so that its scope ends here. Otherwise the code that waits for the result would keep the bytes of the
+  // exchange in memory.
   const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
     const posted = { ...exchange, client: toPostedClient(exchange.client) }
     return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))

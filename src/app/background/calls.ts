@@ -11,7 +11,7 @@ import type { EvidenceScope } from '../../rollout/evidence/read-kept.ts'
 import type { Side } from '../../rollout/stage.ts'
 import type { V3Credentials } from '../../v3/index.ts'
 
-// All arguments of these calls are plain values. Buffers arrive as plain byte arrays.
+// The calls between the main thread and the background thread. All arguments are plain values. A `Buffer` arrives as a `Uint8Array`.
 
 export type PostedClient = Omit<Client, 'partner'> & { readonly partner: string }
 
@@ -20,22 +20,25 @@ type WithClient<One> = One extends unknown ? Omit<One, 'client'> & { readonly cl
 
 export interface ThreadStart {
   readonly config: PackedConfig
-  /** The adapter's clock minus the clock of the machine. */
+  /** The time by which the adapter's clock is ahead of the system clock, in milliseconds. */
   readonly aheadMs: number
-  /** Without a journal nothing is stored. */
+  /** True if a journal is configured, so that evidence can be stored. */
   readonly hasStore: boolean
-  /** True if whole comparisons are sent back too. */
+  /** True if the thread also sends whole comparisons back, for an observer. */
   readonly isObserved: boolean
   readonly nice: number
 }
 
 export interface ThreadCalls {
-  /** Compares an exchange whose client had the reply at `sinceMicros` (`nowMicros`). Rejects if the comparison itself fails. */
+  /**
+   * Compares an exchange. `sinceMicros` is the time of `nowMicros` at which the client received the reply. Rejects if the comparison itself
+   * fails.
+   */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
   readonly use: (config: PackedConfig) => void
-  /** Resolves once all work that was begun has ended. */
+  /** Stops the thread. Resolves once all work that was begun has ended. */
   readonly close: () => Promise<void>
 }
 
@@ -48,16 +51,22 @@ export type PostedEnd =
   | {
       readonly kind: 'compared'
       readonly seen: ComparedSeen
-      /** `undefined` if nothing can be stored. */
+      /** The evidence to store, or `undefined` if there is no evidence or no journal. */
       readonly evidence: { readonly period: number; readonly entry: EvidenceEntry } | undefined
-      /** `undefined` if nobody observes comparisons. */
+      /** The whole comparison, or `undefined` if nobody observes comparisons. */
       readonly exchange: ComparedExchange | undefined
     }
   | Exclude<CheckEnd, { readonly kind: 'compared' }>
 
-/** The main thread owns the tokens, the rate limits and the journal, and it counts and logs. */
+/**
+ * The functions of the main thread that the background thread calls. Only the main thread has tokens, rate limits, the journal, metrics and
+ * the log.
+ */
 export interface MainCalls {
-  /** Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected. */
+  /**
+   * Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected, and that is renewed if
+   * possible.
+   */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
   readonly acquire: (client: PostedClient, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
@@ -72,14 +81,14 @@ interface PostedAuthorisation {
 type InternalError = Parameters<Events['internalError']>[0]
 
 export type Note =
-  /** The thread began with an exchange, so the queue has room for another. */
+  /** The thread has begun a comparison, so the exchange no longer takes a place in the queue. */
   | { readonly kind: 'begun'; readonly id: number }
-  /** A side was called. `status` is `undefined` if it did not answer. */
+  /** The thread has called V2 or V3. `status` is `undefined` if there was no answer. */
   | { readonly kind: 'called'; readonly client: PostedClient; readonly side: Side; readonly status: number | undefined } // prettier-ignore
   | { readonly kind: 'unmarkedCodesUnknown'; readonly event: Parameters<Events['unmarkedCodesUnknown']>[0] }
   | { readonly kind: 'internalError'; readonly event: InternalError }
 
-/** Returns the time of a clock that all threads share. */
+/** Returns the time of a clock that all threads share, in microseconds. */
 export const nowMicros = (): number => Number(process.hrtime.bigint() / 1_000n)
 
 export const toPostedClient = ({ partner, client, owner, identity }: Client): PostedClient => ({
@@ -89,7 +98,10 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/** Drops the message of an unexpected error, because it may quote a value. An `undefined` cause means that a thread has ended. */
+/**
+ * Converts the cause of a failure into a log event. Drops the message of an error, because the message may quote a value. An `undefined`
+ * cause means that a thread has ended.
+ */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }

@@ -45,9 +45,9 @@ import {
   toPostedClient,
 } from './calls.ts'
 
-// The event loop and heap of this thread keep its work and its garbage collection from delaying clients.
+// Comparisons run in their own thread, so that their work and their garbage collection do not delay clients.
 
-/** These connections come in addition to those for clients. */
+/** The number of connections to each side, in addition to the connections for clients. */
 const CONNECTIONS = 4
 const MAX_REPLY_BYTES = 4_194_304
 
@@ -58,7 +58,7 @@ function runBackground(
   const clock = backgroundClock
   const nowMs = (): number => Date.now() + aheadMs
   const stop = new AbortController()
-  // The main thread reports its own failures.
+  // A failed note is ignored, because the main thread reports its own failures.
   const note = (what: Note): void => void main.call('note', what).catch(() => undefined)
   const onFailure = (cause: unknown): void => {
     if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
@@ -76,7 +76,7 @@ function runBackground(
     unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),
   })
   const ask = createAskSides({
-    // The secret signs only next links in answers that no client receives.
+    // A random secret is enough, because no client receives the next links that the secret signs.
     reads: { planner, codes, reader, clock, linkSecret: randomBytes(32) },
     whole,
     authorise: (client) => authorise(client, main),
@@ -92,7 +92,7 @@ function runBackground(
     share,
     clock,
     ask,
-    // The rules are recreated each day, because a rule may expire while the adapter runs.
+    // The rules are created again each day, because a rule may expire while the adapter runs.
     rulesOf: (partner) => {
       const today = new Date(nowMs()).toISOString().slice(0, 10)
       if (today !== rulesDay) {
@@ -113,7 +113,7 @@ function runBackground(
     const fingerprint = fingerprintOf(exchange)
     const compared: ComparedExchange = { ...head, check, fingerprint, records, delaysMs }
     const posted = { seen: toSeen(compared), exchange: isObserved ? compared : undefined }
-    // The journal reports its own failure.
+    // A failure to get the key is ignored, because the journal reports its own failure.
     const isKept = hasStore && records.length > 0
     const key = isKept ? await main.call('evidenceKey', head).catch(() => undefined) : undefined
     const evidence = key && { period: key.period, entry: toEntry(compared, toEvidenceKey(key)) }
@@ -121,7 +121,7 @@ function runBackground(
   }
   const compare = async (id: number, sinceMicros: number, posted: PostedExchange): Promise<PostedResult> => {
     const partner = partners.get(posted.client.partner)
-    // The partner was removed while no thread was running.
+    // A reload removed the partner before this thread started.
     if (partner === undefined) return { end: { kind: 'skipped', reason: 'failed' }, learned: [] }
     const exchange = toOffered(posted, partner)
     const learned: string[] = []
@@ -151,7 +151,7 @@ function runBackground(
     use: (next) => {
       config = unpackConfig(next)
       limits = batchLimitsOf(config)
-      // Removed partners stay in the map, so that their exchanges are compared to the end.
+      // Removed partners stay in the map, so that their waiting exchanges can still be compared.
       partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
     },
@@ -183,7 +183,7 @@ const toMessage = <Message extends WireMessage>(message: Message): Message => ({
 const toBuffer = (bytes: Uint8Array | undefined): Buffer | undefined =>
   bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Asks the main thread for credentials, because keys, tokens and rate limits stay there. */
+/** Asks the main thread for credentials, because only the main thread has keys, tokens and rate limits. */
 async function authorise(client: Client, main: Remote<MainCalls>): Promise<Authorisation> {
   const own = toPostedClient(client)
   const { credentials, canRenew } = await main.call('authorise', own)
@@ -206,7 +206,7 @@ function toSeen({ partner, check, kind, records, delaysMs }: ComparedExchange): 
   }
 }
 
-/** Returns the address of registrations in V3, or `undefined` if V3 has none or the query cannot be read. */
+/** Returns the V3 address for a V2 read of registrations, or `undefined` if V3 has no such address or the query cannot be parsed. */
 function toRegistrations(baseUrl: URL, path: string, query: string): URL | undefined {
   try {
     const resource = toV3RegistrationPath(decodeURIComponent(path))
@@ -220,7 +220,7 @@ function toRegistrations(baseUrl: URL, path: string, query: string): URL | undef
   }
 }
 
-/** Returns true if a query continues an earlier page, and false for a query that the adapter refuses. */
+/** Returns true if a query continues an earlier page. Returns false for a query that the adapter refuses. */
 function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): boolean {
   try {
     return planner.tokenOf(query) !== undefined
@@ -230,7 +230,8 @@ function isContinued(planner: Pick<ReadPlanner, 'tokenOf'>, query: string): bool
   }
 }
 
-if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of background work.')
+if (parentPort === null)
+  throw new AdapterError('ADP_INTERNAL', 'This file runs only as the background thread of the adapter.')
 const start = workerData as ThreadStart
 takePriority(start.nice)
 const main = connect<MainCalls>(parentPort)

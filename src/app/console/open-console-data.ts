@@ -13,13 +13,16 @@ import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from '.
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
-  /** Pages are outdated or empty until the store can be opened and written. */
+  /**
+   * A callback for the case that the store of the console cannot be opened or written. Until this works again, the pages of the console are
+   * outdated or empty.
+   */
   readonly onFailure: () => void
 }
 
 export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
 
-/** Pages should be answered under load too, but clients come first. */
+/** The nice value of the thread. It lets the console answer under load, but clients come first. */
 const NICE = 10
 const STOP_MS = 5_000
 const RESTART_MS = 10_000
@@ -29,7 +32,10 @@ const SETTINGS = {
   resourceLimits: { maxOldGenerationSizeMb: 256 },
 }
 
-/** Opens the data in a thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the journal exists. Returns `undefined` without one. */
+/**
+ * Opens the data of the console in a separate thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the database of the journal exists.
+ * Returns `undefined` if no journal is configured.
+ */
 export function openConsoleData({
   journal,
   clock,
@@ -39,7 +45,10 @@ export function openConsoleData({
   if (url === 'none') return undefined
   const how = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
   let [thread, isClosed]: [Thread<ConsoleThreadCalls> | undefined, boolean] = [undefined, false]
-  const ended = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console has ended.')
+  const ended = new AdapterError(
+    'ADP_JOURNAL_UNAVAILABLE',
+    'The thread of the console has ended. A new thread starts within 10 s. Try again then.',
+  )
   let cancel = (): void => undefined
   const start = (): void => {
     const workerData: ConsoleThreadStart = { url, how, nice: NICE }
@@ -54,8 +63,13 @@ export function openConsoleData({
   start()
   const call: Thread<ConsoleThreadCalls>['call'] = (name, ...args) =>
     thread?.call(name, ...args) ??
-    Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The thread of the console does not run.'))
-  /** Opens the journal for each command of an operator, because such commands are rare. */
+    Promise.reject(
+      new AdapterError(
+        'ADP_JOURNAL_UNAVAILABLE',
+        'The thread of the console is not running. A new thread starts within 10 s. Try again then.',
+      ),
+    )
+  /** Opens the journal for one command of an operator and then closes it, because commands are rare. */
   const command = async <Result>(act: (inspector: JournalInspector) => Promise<Result>): Promise<Result> => {
     const inspector = await openInspector(url, markFileOf(journal))
     return act(inspector).finally(() => inspector.close())
@@ -86,7 +100,10 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 60_000
 
-/** Opens the data of the console in an instance, which adds the steps of its journal's calls and the figures of each minute. */
+/**
+ * Opens the data of the console in an instance of the adapter. The instance also stores the steps of each record, from the calls to its
+ * journal, and the figures of each minute.
+ */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'snapshot'>,

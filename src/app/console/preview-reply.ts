@@ -14,7 +14,7 @@ import { batchLimitsOf, toPartner } from '../partners.ts'
 
 const V3_ID = 'ffffffff-ffff-4fff-bfff-ffffffffffff'
 const ADDRESS = 'http://adapter.example'
-/** Returns a fixed id, since no client receives this reply. */
+/** Returns a fixed id, because no client receives this reply. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 
 const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: V3_ID } }
@@ -22,12 +22,12 @@ const entry = { code: 'ATT_VAL_3', message: '', target: undefined }
 const refused: PostOutcome = { kind: 'refused', error: { status: 400, form: 'odata', entries: [entry] } }
 
 const slicing = createSlicing()
-/** The cost of encoding one part, as the number of batch bytes that take the same time. */
+/** The cost of encoding one part, in the units of `slices.spend`: the number of batch bytes that take the same time to decode. */
 const PART_WORK = 1_024
 
 /**
- * Returns the reply that a valid batch would get, using the functions that plan and encode real batches. Gives each part for a record that
- * V3 accepts and for one that V3 refuses. Posts and stores nothing.
+ * Returns the reply that a valid batch would get, with the functions that plan and encode real batches. Returns two forms of each part: one
+ * if V3 accepts the record, and one if V3 refuses the record. Does not post or store records.
  */
 export async function previewReply(
   config: Config,
@@ -49,7 +49,7 @@ export async function previewReply(
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
     const parts: string[] = []
     for (const planned of plan.records) {
-      // A record that the adapter refuses has the same part whatever V3 does.
+      // The adapter does not post a record that it refuses, so the part of this record is the same in both forms.
       const own = planned.record === undefined ? accepted : outcome
       parts.push(encoder.part(toReplyPart(planned, own, { ...request, newId })))
       if (slices.spend(PART_WORK)) await slices.next()

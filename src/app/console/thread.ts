@@ -16,25 +16,29 @@ export interface ConsoleThreadStart {
 }
 
 export interface ConsoleThreadCalls extends Omit<ConsoleEngine, 'work' | 'start' | 'close' | 'servedMs'> {
-  /** Resolves once the thread no longer uses the journal. */
+  /** Stops the thread. Resolves once the thread no longer uses the journal. */
   readonly close: () => Promise<void>
 }
 
 export interface ConsoleMainCalls {
-  /** Reports that the store of the console cannot be opened or written. The thread tries again. */
+  /** Reports that the store of the console cannot be opened or written. The thread retries. */
   readonly failed: () => void
 }
 
 const RETRY_MS = 5_000
 
-if (parentPort === null) throw new AdapterError('ADP_INTERNAL', 'This file is the thread of the console.')
+if (parentPort === null)
+  throw new AdapterError('ADP_INTERNAL', 'This file runs only as the console thread of the adapter.')
 const start = workerData as ConsoleThreadStart
 takePriority(start.nice)
 const main = connect<ConsoleMainCalls>(parentPort)
 const onFailure = (): void => void main.call('failed').catch(() => undefined)
 const stop = new AbortController()
 let engine: ConsoleEngine | undefined
-/** Counts the work that PostgreSQL does for this thread as the thread's own. */
+/**
+ * Returns the processor time of this thread and of all others in milliseconds. The work that PostgreSQL does for this thread counts as work
+ * of this thread.
+ */
 const workedMs = () => {
   const { own, others } = usedMs()
   return { own: own + (engine?.servedMs() ?? 0), others }
@@ -42,7 +46,7 @@ const workedMs = () => {
 const share = createProcessorShare(backgroundClock, workedMs, stop.signal)
 const begin = (): Promise<void> => share.begin()
 
-/** Opens the engine, and retries until it succeeds, since the journal may be opened later. */
+/** Opens the engine. Retries until the opening succeeds, because the adapter may create the journal later. */
 async function open(): Promise<void> {
   let failures = 0
   while (engine === undefined && !stop.signal.aborted)
@@ -50,7 +54,7 @@ async function open(): Promise<void> {
       engine = await openConsoleEngine({ url: start.url, how: start.how, readRequest, begin, onFailure })
       engine.start()
     } catch {
-      // Processes that start at the same moment may hold the file or be creating the journal.
+      // The first failure is not reported, because processes that start at the same moment may lock the file or be creating the journal.
       failures += 1
       if (failures === 2) onFailure()
       await wait(RETRY_MS, undefined, { signal: stop.signal }).catch(() => undefined)
