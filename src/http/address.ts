@@ -3,12 +3,19 @@ import { BlockList, isIP } from 'node:net'
 
 import { AdapterError } from '../errors.ts'
 
-// Accepts only names and addresses (RFC 3986 3.2.2, 3.2.3), because the adapter writes the host into links of the reply.
+// A host name or an IP address with an optional port (RFC 3986 3.2.2, 3.2.3). Nothing else is accepted, because the adapter writes the host
+// into links of the reply.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
-/** Length of the longest name (255 characters, RFC 1035 2.3.4) with a port. Each part of a reply repeats the host. */
+/**
+ * The length of the longest name (255 characters, RFC 1035 2.3.4) with a port. The limit exists because each part of a batch reply repeats
+ * the host.
+ */
 const MAX_HOST = 261
 
-/** Returns the host. Throws `ADP_HOST` unless there is exactly one valid `Host` header; Node's parser accepts two (RFC 9112 3.2). */
+/**
+ * Returns the host of a request. Throws `ADP_HOST` unless there is exactly one valid `Host` header (RFC 9112 3.2). The parser of Node.js
+ * also accepts two.
+ */
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { rawHeaders } = request
   let count = 0
@@ -18,17 +25,20 @@ export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
   }
   const { host } = request.headers
   if (count !== 1 || host === undefined || host.length > MAX_HOST || !HOST.test(host)) {
-    throw new AdapterError('ADP_HOST', 'The request must have exactly one valid Host header (RFC 9112 3.2).')
+    throw new AdapterError(
+      'ADP_HOST',
+      'The request must have exactly one valid Host header (RFC 9112 3.2). Nothing was sent. Send the request again with one Host header.',
+    )
   }
   return host
 }
 
-/** Returns the name in lower case, without the port. */
+/** Returns the host in lower case, without the port. */
 export function hostName(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
 
-/** Returns true if a host name, as `URL` writes it, always refers to this machine. */
+/** Returns true if a host name in the form of `URL.hostname` always refers to this machine. */
 export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname)
 }
@@ -79,12 +89,18 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/** Returns true if no part of a user name or password follows the host: an unencoded `/`, `?` or `#` would end it early (RFC 3986 3.2). */
+/**
+ * Returns true if there is no `@` after the host of a URL. An unencoded `/`, `?` or `#` in a password ends the host early (RFC 3986 3.2),
+ * so that `URL` would take a part of the password for the path.
+ */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }
 
-/** The end of a sentence that says which journal addresses are valid. It quotes no address. */
+/**
+ * The predicate of an error message that says which addresses of a journal are valid. The message quotes no address, because the address
+ * may contain a password.
+ */
 export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'
@@ -93,7 +109,10 @@ export function isPostgresAddress(text: string): boolean {
   return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
 }
 
-/** Removes user names and passwords from URLs in a text: all up to the last `@` of a line, since a password may contain any character. */
+/**
+ * Removes user names and passwords from URLs in a text. Removes all characters up to the last `@` of a line, because a password may contain
+ * any character.
+ */
 export function hideUsers(text: string): string {
   return text.replace(/(:\/\/).*@/g, '$1')
 }

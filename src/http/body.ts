@@ -12,24 +12,27 @@ export interface BodyOptions {
   readonly maxBytes: number
   /** The request's `Content-Encoding`. `undefined`, `identity` or the name of a charset means no compression (RFC 9110 8.4). */
   readonly contentEncoding: string | undefined
-  /** The request's `Content-Length`, which allows refusing a body that is too large before reading it. */
+  /** The request's `Content-Length`, with which a body that is too large can be refused before it is read. */
   readonly contentLength?: string | undefined
   /** Maximum ratio of the decompressed to the compressed size, checked from 1 MiB on. Default `MAX_INFLATION`. */
   readonly maxInflation?: number
-  /** Called with the size of each chunk, in bytes, before the chunk is stored. May throw to refuse the rest. */
+  /** A callback that receives the size of each chunk in bytes, before the chunk is stored. May throw to refuse the rest of the body. */
   readonly onBytes?: (count: number) => void
-  /** Divides the joining of a large body into slices. If `undefined`, the body is joined at once. */
+  /** The slices into which the joining of a large body is divided. If `undefined`, the body is joined at once. */
   readonly slices?: Slices | undefined
 }
 
-/** Batches of real records compress to a thirtieth at best, one repeated record to a hundredth, and zeros to a thousandth. */
+/**
+ * The maximum ratio of the decompressed to the compressed size. Batches of real records compress to a thirtieth at best, a batch of one
+ * repeated record to a hundredth, and a body of zeros to a thousandth.
+ */
 const MAX_INFLATION = 200
-/** Size in bytes up to which the ratio is not checked, because such a body costs little. */
+/** Size in bytes up to which the ratio is not checked, because a small body costs little. */
 const FREE_BYTES = 1_048_576
 
 /**
- * Reads and decompresses a whole request body (batch-wire F27, F29). Checks the limits while it reads, so that a small gzip body never
- * becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the client
+ * Reads and decompresses a whole request body (batch-wire F27, F29). Checks the limits while the body is read, so that a small gzip body
+ * never becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the client
  * disconnected.
  */
 export async function readBody(stream: Readable, options: BodyOptions): Promise<Buffer> {
@@ -44,7 +47,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
       compressed += chunk.length
     })
   const source = decompress === undefined ? stream : stream.pipe(decompress)
-  // `pipe` does not forward errors, but the reading must also end when the client disconnects.
+  // `pipe` does not forward errors, so this handler ends the reading when the client disconnects.
   const onLost = (cause?: Error): void => {
     decompress?.destroy(cause ?? disconnectedBeforePost())
   }
@@ -77,12 +80,15 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
   if (encoding === 'br') return createBrotliDecompress()
-  // Some clients send the name of a charset here (batch-wire F29). Their bodies are not compressed.
+  // Some clients send the name of a charset in place of an encoding (batch-wire F29). The bodies of these clients are not compressed.
   if (encodingOf(encoding) !== undefined) return undefined
-  throw new AdapterError('ADP_CONTENT_ENCODING', 'The Content-Encoding must be gzip, deflate, br or none.')
+  throw new AdapterError(
+    'ADP_CONTENT_ENCODING',
+    'The Content-Encoding must be gzip, deflate, br or none. Nothing was posted. Send the body again with one of these.',
+  )
 }
 
-/** Creates the error of a body that is too large. `bytes` is its size, or `undefined` if the body was not read to its end. */
+/** Creates the error for a body that is too large. `bytes` is the size of the body, or `undefined` if the body was not read to its end. */
 export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
   const limit = formatBytes(maxBytes)
   const size =
@@ -95,7 +101,7 @@ export function tooLarge(maxBytes: number, bytes?: number): AdapterError {
 function inflated(): AdapterError {
   return new AdapterError(
     'ADP_TOO_LARGE',
-    `The compressed body expands to more than ${MAX_INFLATION} times its size. Nothing was posted. Send it uncompressed, or send smaller batches.`,
+    `The compressed body expands to more than ${MAX_INFLATION} times its size. Nothing was posted. Send the body uncompressed, or send smaller batches.`,
   )
 }
 
@@ -104,8 +110,9 @@ function disconnectedBeforePost(): AdapterError {
 }
 
 /**
- * Reads the body of a request without decompressing it. If the body is larger than `maxBytes`, puts the bytes read so far back, so that the
- * request can be forwarded as a stream, and returns `undefined`. Throws `ADP_BODY` if the client disconnected, and the errors of `onBytes`.
+ * Reads the body of a request without decompressing it. If the body is larger than `maxBytes`, puts the bytes that were read back into the
+ * request, so that the request can be forwarded as a stream, and returns `undefined`. Throws `ADP_BODY` if the client disconnected, and the
+ * errors of `onBytes`.
  */
 export async function readRawBody(
   request: IncomingMessage,
@@ -113,7 +120,7 @@ export async function readRawBody(
   onBytes: (count: number) => void,
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > maxBytes) return undefined
-  // The client may have disconnected while its write was held. Its `close` event is not repeated.
+  // The client may have disconnected while its write waited for a change of the stage. The `close` event would then not come again.
   if (request.destroyed) throw disconnectedBeforeRelay()
   const pieces = new Pieces()
   return new Promise((resolve, reject) => {
@@ -146,9 +153,9 @@ const disconnectedBeforeRelay = (): AdapterError =>
   new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was sent.')
 
 /**
- * Resolves once the body has arrived whole or as far as the request buffers it without a reader (64 KiB), once the client disconnects, or
- * after `waitMs` milliseconds if given. The body stays in the request. `onBytes` receives the number of bytes since its last call and may
- * throw to refuse the rest.
+ * Resolves once the whole body or its first 64 KiB have arrived, which the request buffers without a reader. Also resolves once the client
+ * disconnects, or after `waitMs` milliseconds if `waitMs` is given. The body stays in the request. `onBytes` receives the number of bytes
+ * since its last call and may throw to refuse the rest of the body.
  */
 export function bodyArrival(
   request: IncomingMessage,
@@ -184,7 +191,7 @@ export function bodyArrival(
 
 /** Returns the bytes of the body that have arrived. The bytes stay in the request for a later reader. */
 export function peekBody(request: IncomingMessage): Buffer {
-  // The size is given because a read beyond the end would end the stream.
+  // The size is given because a read of more bytes than the buffer holds would end the stream.
   const bytes: unknown = request.readableLength > 0 ? request.read(request.readableLength) : undefined
   if (!Buffer.isBuffer(bytes)) return Buffer.alloc(0)
   request.unshift(bytes)
@@ -205,7 +212,10 @@ export function isFramed({ headers }: IncomingMessage): boolean {
 export function checkTransferCoding({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
-    throw new AdapterError('ADP_CONTENT_ENCODING', 'The Transfer-Encoding must be chunked or absent.')
+    throw new AdapterError(
+      'ADP_CONTENT_ENCODING',
+      'The Transfer-Encoding must be chunked or absent. Nothing was sent. Send the request again with one of these.',
+    )
 }
 
 const UNITS = [
@@ -219,14 +229,14 @@ export function formatBytes(bytes: number): string {
   return size === undefined ? `${bytes} bytes` : `${Math.ceil((bytes / size) * 10) / 10} ${unit}`
 }
 
-/** Number of chunks that are collected before they are joined into one block. */
+/** The number of chunks that are collected before they are joined into one block. */
 const MAX_CHUNKS = 256
-/** Mean size of chunks, in bytes, from which joining would only copy the chunks once more. */
+/** The mean size of chunks in bytes from which joining is not worthwhile, because chunks of this size take little extra memory. */
 const LARGE_CHUNK = 4_096
-/** The cost of copying a byte, relative to decoding it. */
+/** The cost of copying a byte, relative to the cost of decoding a byte. */
 const COPY_COST = 1 / 4
 
-/** Collects the bytes of a body. Joins small chunks from time to time, because each chunk takes memory that the limits do not count. */
+/** Collects the bytes of a body. Joins small chunks regularly, because each chunk takes extra memory that the limits do not count. */
 export class Pieces {
   size = 0
   private blocks: Buffer[] = []

@@ -8,7 +8,10 @@ interface ClientCredentials {
   readonly authorization: string
 }
 
-/** Returns an empty string for a missing credential: V2 itself checks the credentials of the requests that it serves. */
+/**
+ * Returns the credentials of a request without checking them. A missing credential is an empty string, because V2 itself checks the
+ * credentials of the requests that it serves.
+ */
 export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const subscriptionKey = headers['ocp-apim-subscription-key']
   return {
@@ -17,7 +20,10 @@ export function showClientCredentials(headers: IncomingHttpHeaders): ClientCrede
   }
 }
 
-/** Returns the credentials unverified. Throws `ADP_SUBSCRIPTION_KEY` without a key and `ADP_TOKEN` without a bearer token. */
+/**
+ * Returns the credentials of a request, which the service has not verified yet. Throws `ADP_SUBSCRIPTION_KEY` if the key is missing, and
+ * `ADP_TOKEN` if the bearer token is missing.
+ */
 export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const { subscriptionKey, authorization } = showClientCredentials(headers)
   if (subscriptionKey === '') {

@@ -1,11 +1,11 @@
 const headTooLarge = [
-  'the head of its answer is larger than is read',
+  'the header fields of the response are larger than this program accepts',
   'Ask the operator of the service to send fewer or smaller header fields.',
 ] as const
 
-/** The reason for each error code, and a remedy for the errors that checking the address does not solve. */
+/** The reason for each error code, and a remedy if the general remedies below do not fit. */
 const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
-  ECONNREFUSED: ['nothing listens there'],
+  ECONNREFUSED: ['no server listens at this address'],
   ENOTFOUND: ['the host name does not exist'],
   EAI_AGAIN: ['the host name cannot be resolved now'],
   EHOSTUNREACH: ['the host is unreachable'],
@@ -21,24 +21,24 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
   UND_ERR_HEADERS_OVERFLOW: headTooLarge,
   HPE_HEADER_OVERFLOW: headTooLarge,
   UND_ERR_INVALID_ARG: [
-    'a header field of the request, such as that of a key or token, has a character that HTTP cannot carry',
+    'a header field of the request, such as the key or the token, contains a character that HTTP cannot carry',
     'Check the key and the token.',
   ],
   EPROTO: [
-    'the server does not use TLS, or no version that this program supports',
+    'the server does not use TLS, or uses a version of TLS that this program does not support',
     'Check the port, and whether the address begins with http: rather than https:.',
   ],
   CERT_HAS_EXPIRED: [
-    'its certificate has expired',
-    'Have its operator renew the certificate, if the clock of this machine is right.',
+    'the certificate of the server has expired',
+    'Check the clock of this machine. If the clock is right, ask the operator of the service to renew the certificate.',
   ],
   CERT_NOT_YET_VALID: [
-    'its certificate is not valid yet',
-    'Check the clock of this machine, else tell the operator of the service.',
+    'the certificate of the server is not valid yet',
+    'Check the clock of this machine. If the clock is right, tell the operator of the service.',
   ],
   ERR_TLS_CERT_ALTNAME_INVALID: [
-    'its certificate is for another host',
-    'Use the name that the certificate is for in the address, or have its operator replace it.',
+    'the certificate of the server is for another host',
+    'Use the host name of the certificate in the address, or ask the operator of the service to replace the certificate.',
   ],
 }
 
@@ -46,19 +46,22 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
 export const isCertificate = (code: string): boolean =>
   /CERT|SELF_SIGNED|^UNABLE_TO_VERIFY|^ERR_(?:TLS|SSL)/.test(code)
 
-/** Returns a clause with the error code. */
+/** Describes a connection error as a clause with the error code, such as `no server listens at this address (ECONNREFUSED)`. */
 export function describeConnection(cause: unknown): string {
   const code = connectionCode(cause)
-  const [known] = causes[code] ?? [isCertificate(code) ? 'its certificate is not trusted' : undefined]
+  const [known] = causes[code] ?? [
+    isCertificate(code) ? 'the certificate of the server is not trusted' : undefined,
+  ]
   return known === undefined ? code : `${known} (${code})`
 }
 
 const remedies = {
-  untrusted: 'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.',
+  untrusted:
+    'Set NODE_EXTRA_CA_CERTS to the certificate of the authority that issued it, or use another address.',
   unreachable: 'Check the address, the firewall and the proxy, and whether the service runs.',
 }
 
-/** Returns what to do about a connection error. `own` replaces the texts for untrusted certificates and unreachable services. */
+/** Returns the remedy for a connection error. `own` replaces the remedies for untrusted certificates and unreachable services. */
 export function remedyOf(cause: unknown, own: typeof remedies = remedies): string {
   const code = connectionCode(cause)
   const [, remedy] = causes[code] ?? []

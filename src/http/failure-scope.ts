@@ -1,10 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Attributes a failure that no code handles to the work that caused it, so that only that work fails. */
+/** Assigns an unhandled failure to the work that caused the failure, so that only this work fails. */
 export interface FailureScope {
-  /** Runs `work`. Rejects as `work` does, or with the cause that `fail` receives while code of this work runs. */
+  /**
+   * Runs `work`, and returns its result. Rejects if `work` rejects, or with the cause of a `fail` that is called from code of this work.
+   */
   run<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Fails the innermost work that the running code belongs to. Does nothing if the code belongs to none. */
+  /** Fails the innermost work that the running code belongs to. Does nothing if the code belongs to no work. */
   fail(cause: unknown): void
 }
 

@@ -3,7 +3,7 @@ import { AdapterError } from '../errors.ts'
 /** A parsed media type (RFC 9110 8.3.1). `type` and the names of parameters are in lower case. */
 export interface MediaType {
   readonly type: string
-  /** The parameters in the order of the text. A name may occur twice. */
+  /** The parameters in the order in which they are written. A name may occur twice. */
   readonly parameters: readonly (readonly [name: string, value: string, isQuoted: boolean])[]
 }
 
@@ -37,7 +37,7 @@ export function parseMediaType(text: string): MediaType {
     if (text[at] !== ';') throw malformed('has text after a value')
     at += 1
     take(BLANK)
-    if (at === text.length || text[at] === ';') continue // a stray semicolon has no meaning
+    if (at === text.length || text[at] === ';') continue // a semicolon without a parameter is ignored
     const name = take(TOKEN).toLowerCase()
     take(BLANK)
     if (name === '' || text[at] !== '=') throw malformed('has a parameter without a value')
@@ -54,12 +54,12 @@ export function parseMediaType(text: string): MediaType {
   return { type: `${main}/${sub}`.toLowerCase(), parameters }
 }
 
-/** Returns the first value. `name` is in lower case. */
+/** Returns the first value of a parameter, or `undefined` if the media type has no such parameter. `name` is in lower case. */
 export function parameterOf(media: MediaType, name: string): string | undefined {
   return media.parameters.find(([own]) => own === name)?.[1]
 }
 
-/** Returns the WHATWG name of the charset with this label, or `undefined` if no charset has it. */
+/** Returns the WHATWG name of the charset with this label, or `undefined` if no charset has the label. */
 export function encodingOf(label: string): string | undefined {
   try {
     return new TextDecoder(label).encoding
@@ -68,7 +68,7 @@ export function encodingOf(label: string): string | undefined {
   }
 }
 
-// Reads a quoted-string (RFC 9110 5.6.4).
+// Parses a quoted-string (RFC 9110 5.6.4).
 function readQuoted(text: string, start: number): { value: string; end: number } {
   let value = ''
   for (let at = start + 1; at < text.length; at += 1) {
@@ -81,5 +81,8 @@ function readQuoted(text: string, start: number): { value: string; end: number }
 }
 
 function malformed(what: string): AdapterError {
-  return new AdapterError('ADP_HEADER', `The Content-Type ${what}. Write it as in RFC 9110 8.3.`)
+  return new AdapterError(
+    'ADP_HEADER',
+    `The Content-Type ${what}. Write the Content-Type as RFC 9110 8.3 requires.`,
+  )
 }

@@ -6,9 +6,10 @@ import { unreadableAnswer } from './reply-order.ts'
 import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
- * Reads a request from its bytes with Node's parser and the listener's limit, but without a connection. Calls `read` with the request and
- * its unread body, and returns the result. If bytes follow the request, calls `onMore` first, with true if they begin another request.
- * Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees it.
+ * Parses the bytes of a recorded request, with the parser of Node.js and the limit of the listener, but without a connection. Calls `read`
+ * with the request, whose body is not read yet, and returns the result of `read`. If more bytes follow the request, calls `onMore` before,
+ * with true if these bytes begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees
+ * it.
  */
 export function readRecordedRequest<Result>(
   bytes: Buffer,
@@ -19,7 +20,7 @@ export function readRecordedRequest<Result>(
     const refuse = (cause?: NodeJS.ErrnoException): void => {
       reject(new AdapterError('ADP_HEADER', unreadableAnswer(cause)[1], cause === undefined ? {} : { cause }))
     }
-    // `checkHost` refuses a request without a `Host` header.
+    // A missing `Host` header is allowed in this place, because `checkHost` refuses the request later.
     const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
     let request: IncomingMessage | undefined
     const server = createServer(options, (incoming) => {
@@ -38,12 +39,13 @@ export function readRecordedRequest<Result>(
       else connection.destroy()
     })
     const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
-    // A request that Node refuses without an event, such as CONNECT, only closes the connection.
+    // For some requests, such as CONNECT, Node.js emits no event and only closes the connection.
     connection.once('close', () => {
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // All bytes are one chunk. If the connection ended before the parser has read it, the body of a complete request would be discarded.
+    // All bytes are one chunk. The connection must not end before the parser has read the chunk, because the body of a complete request
+    // would be discarded.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

@@ -9,25 +9,30 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Bytes on a connection that the server cannot handle as a request. */
+/** A fault on a connection: the server received bytes that it cannot handle as a request. */
 export interface ConnectionFault {
   readonly status: number
-  /** Number of replies to earlier requests that are sent before the answer to the fault. */
+  /** The number of replies to earlier requests that are sent before the answer to the fault. */
   readonly owed: number
 }
 
 interface ListenerOptions {
   /** Maximum number of open connections. Default: no limit. */
   readonly maxConnections?: number | undefined
-  /** Called when a connection was closed to keep the limit: an `idle` connection without a request, or else the `new` one. */
+  /**
+   * A callback for each connection that was closed because too many were open: an `idle` connection, or the `new` connection if no other
+   * connection was idle.
+   */
   readonly onCrowded?: (closed: 'idle' | 'new') => void
   readonly onFault?: (fault: ConnectionFault) => void
-  /** Called before a fault is answered in place of a request whose body it cut off. May answer that request itself. */
+  /**
+   * A callback for a fault in the middle of a request body. It runs before the server answers the fault, and may answer the request itself.
+   */
   readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
 }
 
 interface Connection {
-  /** Replies that have not been sent, in the order of their requests, and the reply to a request whose body is still arriving. */
+  /** The replies that have not been sent, in the order of their requests, including the reply to a request whose body is still arriving. */
   readonly replies: Set<ServerResponse>
   /** True once the server ignores further bytes. */
   isClosing: boolean
@@ -35,9 +40,9 @@ interface Connection {
 }
 
 /**
- * Creates an HTTP server, not yet listening, that sends whole replies in the order of the requests (RFC 9112 9.3.2, batch-wire F33). Node
- * reports invalid HTTP, a late request and CONNECT as soon as it has read them. The server answers such a fault after the replies to
- * earlier requests and then closes the connection.
+ * Creates an HTTP server that sends whole replies in the order of the requests (RFC 9112 9.3.2, batch-wire F33). The server does not listen
+ * yet. Node.js reports invalid HTTP, a request that arrives too slowly, and CONNECT at once. The server answers these faults after the
+ * replies to earlier requests, and then closes the connection.
  */
 export function createOrderedServer(
   options: ServerOptions,
@@ -45,7 +50,7 @@ export function createOrderedServer(
   hooks: ListenerOptions = {},
 ): Server {
   const connections = new WeakMap<Duplex, Connection>()
-  /** Connections without a request that awaits its reply, longest idle first. */
+  /** The connections on which no request waits for its reply. The connection that has been idle for the longest time comes first. */
   const idle = new Set<Duplex>()
   const connectionOf = (socket: Duplex): Connection => {
     const known = connections.get(socket)
@@ -73,7 +78,7 @@ export function createOrderedServer(
   })
   const refuse = (socket: Duplex, status: number, message: string, headers?: readonly string[]): void => {
     const connection = connectionOf(socket)
-    // Every further chunk raises an error too.
+    // The parser reports an error again for each further chunk.
     if (connection.isFaulty || !socket.writable) return
     connection.isFaulty = connection.isClosing = true
     dropInput(socket)
@@ -86,7 +91,8 @@ export function createOrderedServer(
     const answer = (): void => {
       const next = firstOwed(replies)
       if (next !== undefined) next.once('close', answer)
-      // A request that was answered before its body was complete gets no second reply.
+      // If the last request was answered before its body was complete, the fault gets no answer, because the answer would be a second reply
+      // to this request.
       else if (last?.writableFinished === true && !last.req.complete) closeGently(socket)
       else closeGently(socket, encodeAnswer(status, text, headers))
     }
@@ -103,7 +109,7 @@ export function createOrderedServer(
     idle.add(socket)
     const [longest] = open > maxConnections ? idle : []
     if (longest === undefined) return
-    // Half-sent heads and idle connections must not keep out clients that have requests.
+    // The longest idle connection is closed, so that idle connections and incomplete heads cannot keep out clients that have requests.
     idle.delete(longest)
     longest.destroy()
     onCrowded?.(longest === socket ? 'new' : 'idle')
@@ -112,20 +118,21 @@ export function createOrderedServer(
     if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
   })
   server.on('connect', (_request, socket) => {
-    // After CONNECT, Node leaves the connection and the replies that wait on it to this listener.
+    // After CONNECT, Node.js no longer handles the connection. This listener must write the waiting replies.
     socket.on('error', () => undefined)
     socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
     refuse(socket, 405, 'This server does not open tunnels.', ['Allow: GET, HEAD, OPTIONS'])
   })
-  // A client that closes its side after its request (RFC 9293 3.6) still reads, but Node would close the other side before the reply. A
-  // client that has disconnected looks the same until a write resets the connection. Node's types lack this member.
+  // With this setting, a client that closes its sending side after its request (RFC 9293 3.6) still gets the reply. Otherwise Node.js would
+  // close the connection before the reply. A client that has disconnected looks the same until a write resets the connection.
+  // `Object.assign` is needed because the types of Node.js lack the member.
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
 const LATER_BYTES =
   'These bytes were ignored, and the earlier requests were answered. Send only HTTP requests on a connection.'
 
-/** Returns true if a reply is sent before the answer to a fault: its request is complete, or the reply has begun. */
+/** Returns true if a reply must be sent before the answer to a fault, because the request is complete or the reply has begun. */
 function isOwed(reply: ServerResponse): boolean {
   return !reply.writableFinished && (reply.req.complete || reply.headersSent)
 }
@@ -135,24 +142,33 @@ function firstOwed(replies: ReadonlySet<ServerResponse>): ServerResponse | undef
   return undefined
 }
 
-/** Returns true if an earlier hop may have read another end of the request; the bytes after it may not be a request (RFC 9112 6.1). */
+/**
+ * Returns true if a proxy before this server may have found the end of the request in another place. The bytes that follow may then not be
+ * a request (RFC 9112 6.1).
+ */
 function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
 }
 
-/** Closes waiting replies that Node forgets, before 24.21 or after CONNECT, because they would keep their resources for ever. */
+/**
+ * Emits `close` for waiting replies. Before version 24.21 and after CONNECT, Node.js emits no `close` for them, so they would never release
+ * their resources.
+ */
 function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
   for (const reply of replies) if (!reply.closed) reply.emit('close')
 }
 
-/** Discards further input. Node's parser cannot recover from an error, but the server must still notice that the client disconnects. */
+/**
+ * Discards further input. The parser of Node.js cannot recover from an error, but the input must still be read, so that the server notices
+ * when the client disconnects.
+ */
 function dropInput(socket: Duplex): void {
   socket.on('data', () => undefined).removeAllListeners('data')
-  // Node would end the connection before the fault is answered.
+  // The `end` listener of Node.js would end the connection before the fault is answered.
   socket.removeAllListeners('end').resume()
 }
 
-/** The answer to each error code of Node's HTTP parser. Any other code is answered with 400. */
+/** The status and message for error codes of Node.js. Any other code is answered with 400. */
 const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
   HPE_HEADER_OVERFLOW: [431, 'The request line and header fields are too long.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
@@ -162,7 +178,7 @@ export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [statu
   return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
 }
 
-/** Encodes an answer whose body has the gateway's form (service-facts 12). */
+/** Encodes an answer whose body has the form of the service's gateway (service-facts 12). */
 function encodeAnswer(status: number, message: string, headers: readonly string[] = []): string {
   const body = JSON.stringify({ statusCode: status, message })
   const head = [
@@ -178,8 +194,8 @@ function encodeAnswer(status: number, message: string, headers: readonly string[
 const LINGER_MS = 1_000
 
 /**
- * Sends `text` and closes the connection. Closing at once would send a reset if input is unread, and the reset may overtake the replies, so
- * further input is discarded for one second (RFC 9112 9.6).
+ * Sends `text` and closes the connection after one second. Until then further input is discarded. A close with unread input would send a
+ * reset, which may reach the client before the replies (RFC 9112 9.6).
  */
 function closeGently(socket: Duplex, text?: string): void {
   if (!socket.writable) return

@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http'
 
 import { AdapterError } from '../errors.ts'
 
-/** The target of a request. Routes, partners, operational paths and the pass-through list all compare `path`. */
+/** The target of a request. All routes and path patterns are compared with `path`. */
 export interface RequestTarget {
-  /** The decoded path. Every server reads it as the same path. */
+  /** The decoded path. The parser accepts only paths that every server decodes in the same way. */
   readonly path: string
-  /** The path as sent, for V3 and for links in replies. It has as many segments as `path`. */
+  /** The path as the client sent it, for requests to V3 and for links in replies. It has as many segments as `path`. */
   readonly rawPath: string
   /** The query with its `?`, or an empty string. */
   readonly query: string
@@ -16,21 +16,21 @@ export interface RequestTarget {
 
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)([^]*)$/i
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/
-/** An encoded slash, backslash, `?` or `#`. Decoding one of these early would end a segment or the path. */
+/** An encoded slash, backslash, `?` or `#`. A server that decodes the character before it splits the target would find other segments. */
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
- * Parts of a decoded path that servers read in different ways: a second layer of escapes, backslashes, parameters of a segment (Tomcat
- * strips them), empty segments (nginx merges them), and blanks around a segment or dots at its end (Windows strips both; every dot segment
- * ends in a dot).
+ * Parts of a decoded path that servers treat in different ways: a second layer of escapes, backslashes, parameters of a segment (which
+ * Tomcat removes), empty segments (which nginx merges), and blanks around a segment or dots at its end (which Windows removes). A dot
+ * segment also ends in a dot.
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
-/** A path without escapes that all servers read alike: most paths, and all paths of the V2 interface. */
+/** A path without escapes that all servers treat in the same way. Most paths match, and all paths of the V2 interface. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
 const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
-/** Control characters, and all others beyond ASCII except letters, marks and digits, such as look-alikes of `/` and `.`. */
+/** Control characters, and characters beyond ASCII that are not letters, marks or digits, such as look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
 
-/** Parses a target in origin or absolute form. Throws `ADP_PATH` for any other form or if servers may read the path differently. */
+/** Parses a target in origin or absolute form. Throws `ADP_PATH` for any other form, or if servers may treat the path in different ways. */
 export function readTarget(url: string): RequestTarget {
   if (PLAIN.test(url)) return { path: url, rawPath: url, query: '', authority: undefined }
   if (PLAIN_TARGET.test(url)) {
@@ -52,20 +52,30 @@ export function pathOf(request: IncomingMessage): string {
   return readTarget(request.url ?? '').path
 }
 
-/** Maximum length of a path, far above any path of the service. Each part of a batch reply repeats the client's path prefix. */
+/**
+ * The maximum length of a path in characters, far above any path of the service. The limit exists because each part of a batch reply
+ * repeats the client's path prefix.
+ */
 const MAX_PATH = 2_048
 const MAX_SEGMENTS = 64
 
 /**
  * Parses the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of an absolute
- * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH`, also beyond `MAX_PATH` or `MAX_SEGMENTS`.
+ * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH` like `readTarget`, and for a path beyond `MAX_PATH` or
+ * `MAX_SEGMENTS`.
  */
 export function takeTarget(request: IncomingMessage): RequestTarget {
   const target = readTarget(request.url ?? '')
   if (target.rawPath.length > MAX_PATH)
-    throw new AdapterError('ADP_PATH', `The path is longer than ${MAX_PATH} characters. Nothing was sent.`)
+    throw new AdapterError(
+      'ADP_PATH',
+      `The path is longer than ${MAX_PATH} characters. Nothing was sent. Use a shorter path.`,
+    )
   if (target.rawPath.split('/').length > MAX_SEGMENTS + 1)
-    throw new AdapterError('ADP_PATH', `The path has more than ${MAX_SEGMENTS} segments. Nothing was sent.`)
+    throw new AdapterError(
+      'ADP_PATH',
+      `The path has more than ${MAX_SEGMENTS} segments. Nothing was sent. Use a path with fewer segments.`,
+    )
   if (target.authority !== undefined) {
     request.url = target.rawPath + target.query
     request.headers.host = target.authority
@@ -80,7 +90,10 @@ export function pathBefore(path: string, count: number): string {
   return path.slice(0, Math.max(end, 0))
 }
 
-/** Decodes a path once. Throws `ADP_PATH` if a percent sign remains, since a server that decodes twice would read it as another escape. */
+/**
+ * Decodes a path once. Throws `ADP_PATH` for a path that servers may treat in different ways. One example is a remaining percent sign,
+ * which a server that decodes twice would take for another escape.
+ */
 function decodePath(rawPath: string): string {
   if (PLAIN.test(rawPath)) return rawPath
   let path
@@ -89,7 +102,7 @@ function decodePath(rawPath: string): string {
   } catch {
     throw ambiguous()
   }
-  // Some servers fold compatibility forms, such as a full-width dot, into ASCII.
+  // Some servers convert compatibility forms, such as a full-width dot, to ASCII.
   const foldable = path.normalize('NFKC') !== path
   if (foldable || AMBIGUOUS.test(path) || UNUSUAL.test(path)) throw ambiguous()
   return path

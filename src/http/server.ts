@@ -4,13 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/** Maximum size of a request head in bytes. It fits a next link (64 KiB) and a filter over a class; Node's default, 16 KiB, does not. */
+/**
+ * The maximum size of a request head in bytes. It is enough for a next link (64 KiB) and for a filter that names each learner of a class.
+ * The default of Node.js, 16 KiB, is not enough.
+ */
 export const MAX_HEADER_BYTES = 131_072
 
-/** Errors that another port does not solve: an address of another machine, or a name without an address. */
+/** The error codes of a wrong host, such as an address of another machine or a name without an address. Another port does not help. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
-/** Returns the port in use. Throws `ADP_CONFIGURATION`, naming `portOption` as the option for another port. */
+/**
+ * Starts to listen and returns the port in use. Throws `ADP_CONFIGURATION` if the server cannot listen. The message names `portOption` as
+ * the option for another port.
+ */
 export function startListening(
   server: Server,
   port: number,
@@ -23,7 +29,11 @@ export function startListening(
       const what = code === 'EADDRINUSE' ? `Port ${port} is in use` : `Cannot listen on ${host}, port ${port}`
       const option = badHost.has(code) ? '--host' : portOption
       reject(
-        new AdapterError('ADP_CONFIGURATION', `${what} (${code}). Choose another with ${option}.`, { cause }),
+        new AdapterError(
+          'ADP_CONFIGURATION',
+          `${what} (${code}). Choose another ${option === '--host' ? 'host' : 'port'} with ${option}.`,
+          { cause },
+        ),
       )
     }
     server.once('error', onError)
@@ -36,16 +46,16 @@ export function startListening(
 
 interface Stopping {
   readonly idle: () => Promise<void>
-  /** Time for clients to read their replies, in milliseconds. */
+  /** The time that clients have to read their replies, in milliseconds. */
   readonly drainMs: number
-  /** Called if `drainMs` passes before clients have read all replies. */
+  /** A callback for the case that `drainMs` ends before clients have read all replies. */
   readonly onExpired: () => void
 }
 
 /**
- * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), then closes the connections. After
- * `drainMs`, disconnects clients that have not read their replies; their records are still finished. `server.close()` comes last, because
- * Node treats a connection as idle while the end of a long reply waits for a slow client.
+ * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), and then closes the connections. After
+ * `drainMs`, disconnects clients that have not read their replies, but still finishes their records. `server.close()` comes last, because
+ * it would cut off the end of a long reply that waits for a slow client. Node.js treats the connection of this client as idle.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)
@@ -59,7 +69,10 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
   await new Promise<void>((resolve) => server.close(() => resolve()))
 }
 
-/** The abort reason of every signal for a disconnected client. It is shared, because an exception costs more than the rest of a signal. */
+/**
+ * The abort reason of every signal for a disconnected client. All signals share one exception, because creating an exception costs more
+ * than creating a signal.
+ */
 export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
 export function closeSignal(response: ServerResponse): AbortSignal {

@@ -1,23 +1,26 @@
-/** The work of one turn of the event loop, in bytes of a batch; decoding these takes a few milliseconds. */
+/** The work of one turn of the event loop, in bytes of a batch. Decoding this many bytes takes a few milliseconds. */
 export const SLICE_WORK = 1_048_576
 
-/** Divides the work of one request into slices. The event loop serves other requests between two slices. */
+/** The slices into which the work of one request is divided. The event loop serves other requests between two slices. */
 export interface Slices {
   /** Counts finished work, in bytes of a batch or an equivalent cost. Returns true if the caller must await `next` before it continues. */
   spend(work: number): boolean
   next(): Promise<void>
 }
 
-/** Slices for work that no client waits for, which is never divided. */
+/** Slices that never divide the work, for work that no client waits for. */
 export const oneSlice: Slices = { spend: () => false, next: () => Promise.resolve() }
 
 export interface Slicing {
   open(): Slices
-  /** Runs work that belongs to no request in a turn of its own, after the slices that were requested before. */
+  /** Runs work that belongs to no request in its own turn of the event loop, after the slices that were requested before. */
   readonly later: (act: () => void) => void
 }
 
-/** Creates the sharing of the event loop. Each turn runs one slice, so that many large requests delay others no longer than one. */
+/**
+ * Creates the queue of slices. Each turn of the event loop runs one slice, so that many large requests delay each turn no longer than one
+ * large request.
+ */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
   const turn = (): void => {
@@ -47,7 +50,7 @@ export function createSlicing(): Slicing {
   }
 }
 
-/** Work in steps. Yields the cost of each step, in bytes of a batch, and returns the result. */
+/** Work in steps: a generator that yields the cost of each step, in bytes of a batch, and returns the result. */
 export type Steps<Result> = Generator<number, Result>
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {

@@ -5,12 +5,15 @@ import type { Clock } from '../clock.ts'
 
 /** The limits for slow clients, in milliseconds and bytes per second. */
 export const usualPace = {
-  /** Time for the head of a request to arrive. */
+  /** The time within which the head of a request must arrive. */
   headersMs: 20_000,
-  /** Minimum mean rate of an upload, and of reading a reply, over the windows below. */
+  /** The minimum mean rate at which a client must send a body and read a reply, over the windows below. */
   minBytesPerSecond: 512,
   uploadMs: 10_000,
-  /** Window for replies. It is longer, because the kernel reports what was read in large steps. */
+  /**
+   * The window for replies. It is longer than the window for uploads, because the kernel reports the bytes that the client has read in
+   * large steps.
+   */
   replyMs: 30_000,
 }
 
@@ -19,7 +22,7 @@ type PaceRules = Omit<typeof usualPace, 'headersMs'>
 export type SlowPhase = 'upload' | 'reply'
 
 export interface SlowClients {
-  /** Calls `onSlow` once if the client of this exchange is too slow, until the response has closed and the upload has ended. */
+  /** Watches an exchange until the response has closed and the upload has ended. Calls `onSlow` once if the client is too slow. */
   watch(request: IncomingMessage, response: ServerResponse, onSlow: (phase: SlowPhase) => void): void
 }
 
@@ -29,7 +32,7 @@ interface Exchange {
   readonly socket: Socket
   readonly onSlow: (phase: SlowPhase) => void
   phase: SlowPhase | undefined
-  /** Bytes that had passed when the current window began. */
+  /** The number of bytes that the client had sent or read when the current window began. */
   passed: number
   sinceMs: number
   isOver: boolean
@@ -38,10 +41,10 @@ interface Exchange {
 
 const CHECKS_PER_WINDOW = 4
 
-/** Uses one timer for all exchanges. Counts time only while the client, not the adapter, is the cause. */
+/** Creates the watch for slow clients, which uses one timer for all exchanges. Time counts only while the adapter waits for the client. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Slots are reused, because the copies of a growing `Set` keep requests from being collected early. This saves 4 us of the 65 us that a
-  // relayed request takes.
+  // An array with reused slots takes the place of a `Set`, because a growing `Set` is copied, and each copy keeps requests in memory for
+  // longer. This saves 4 µs of the 65 µs that a relayed request takes.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
   const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / CHECKS_PER_WINDOW)
@@ -108,15 +111,18 @@ function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean
   return nowMs - exchange.sinceMs >= windowMs
 }
 
-/** Returns the client's current task, or `undefined` if the client waits for the adapter. */
+/** Returns the phase in which the adapter waits for the client, or `undefined` if the client waits for the adapter. */
 function phaseOf({ request, response, socket }: Exchange): SlowPhase | undefined {
   if (unsentBytes(response, socket) > 0) return 'reply'
-  // A full buffer stops the socket, so the adapter or the service behind it is slow.
+  // If the buffer is full, the socket is paused, because the adapter or the service behind the adapter is slow.
   if (!request.complete && request.readableLength < request.readableHighWaterMark) return 'upload'
   return undefined
 }
 
-/** The counters of libuv. Node's public counters include a chunk once it is written, however long the client takes to read it. */
+/**
+ * The internal counters of libuv. The public counters of Node.js are not enough, because they count a chunk as sent before the client has
+ * read the chunk.
+ */
 interface StreamHandle {
   readonly bytesWritten: number
   readonly writeQueueSize: number

@@ -43,19 +43,25 @@ const mark = {
   Qualifier: ref('Qualifier'),
 }
 
-/** A mark, or a session without a mark (service.md 2.10). The type of `fabricated` is not stated there. */
+/** A mark, or a session without a mark (service.md 2.10). The type of `fabricated` is assumed. */
 const attendanceRecord: EntityType = entity('AttendanceRecord', {
   ...mark,
   fabricated: string,
 })
 
-/** One change of a mark. It replaces V2's inline AttendanceHistorys (service-facts 4). Its shape is assumed. */
+/**
+ * One change of a mark (service-facts 4). In V2 the changes are in the member AttendanceHistorys of the mark. The fields of this type are
+ * assumed.
+ */
 const statutoryAttendanceRecordHistory: EntityType = entity('StatutoryAttendanceRecordHistory', {
   AttendanceRecord: guid,
   ...mark,
 })
 
-/** A morning or afternoon session. A writer reads its id first (service-facts 4). Its shape is assumed. */
+/**
+ * A morning or afternoon session. A client must know the id of the session before it writes a mark (service-facts 4). The fields of this
+ * type are assumed.
+ */
 const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSession', {
   Description: string,
   Session: string,
@@ -104,7 +110,7 @@ const flatFields: Readonly<Record<string, Field>> = {
   Comment: string,
 }
 
-/** The obsolete V2 attendance set of flat records (service.md 2.10 and 9.3). The shape of its history items is assumed. */
+/** The model of V2, whose attendance set has flat records (service.md 2.10 and 9.3). The fields of the history items are assumed. */
 export const attendanceV2Model: ServiceModel = {
   schemas: [
     {

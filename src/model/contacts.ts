@@ -14,7 +14,7 @@ import {
 } from './notation.ts'
 import { period } from './shared.ts'
 
-/** The fields that LearnerContact and ContactBasic share: all up to Title (service.md 2.7). */
+/** The fields that LearnerContact and ContactBasic share (service.md 2.7). */
 const basicFields: Readonly<Record<string, Field>> = {
   Forename: string,
   Surname: string,

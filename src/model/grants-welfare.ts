@@ -14,7 +14,7 @@ const grants: readonly EntityType[] = [
     PupilPremiumEligibilitys: nav('PupilPremiumEligibility'),
     LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
     LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
-    // Service.md 2.8 does not list these links here, but the list in service.md 1.1 expands them on this type.
+    // Service.md 2.8 does not list these three links for this type, but the expand list in service.md 1.1 contains them.
     ChildProtectionPlans: nav('LearnerChildProtectionPlan'),
     IncareDetails: nav('LearnerInCareDetail'),
     PersonalEducationPlans: nav('PersonalEducationPlan'),
@@ -81,12 +81,12 @@ const pupilPremium: readonly EntityType[] = [
     FullTimeEquivalent: bool,
     AdoptedFromCare: bool,
     ServicePupil: bool,
-    // service-facts 17
+    // Service-facts 17 names this field.
     LastFSM: string,
   }),
 ]
 
-/** Grants, welfare, consent and pupil premium. The first two are special category data (service.md 2.8). */
+/** The entity types of grants, welfare, consent and pupil premium. Grants and welfare are special category data (service.md 2.8). */
 export const grantsWelfareEntityTypes: readonly EntityType[] = [
   ...grants,
   ...welfare,

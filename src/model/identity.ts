@@ -13,7 +13,7 @@ import {
   type Field,
 } from './notation.ts'
 
-/** A row in the list of learners, read only (service.md 2.2). */
+/** A row in the list of learners, which is read-only (service.md 2.2). */
 const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Forename: string,
   Surname: string,
@@ -28,7 +28,7 @@ const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Photograph: string,
 })
 
-/** A group. Its links lead to everything about its members (service.md 2.2, service-facts 15). */
+/** A group of learners. Its links lead to all data of its members (service.md 2.2, service-facts 15). */
 const learnerGroup: EntityType = keyedEntity('LearnerGroup', ['ExternalID', 'GroupType'], {
   ExternalID: required(guid),
   GroupType: required(ref('GroupTypeEnum')),
@@ -69,11 +69,14 @@ const lookupFields: Readonly<Record<string, Field>> = {
   IsVisible: bool,
 }
 
-/** Declares a lookup value of the service. `extra` fields follow the shared ones (service.md 2.2, service-facts 7). */
+/**
+ * Declares an entity type for lookup values of the service. The `extra` fields follow the fields that all lookups share (service.md 2.2,
+ * service-facts 7).
+ */
 export const lookup = (name: string, extra: Readonly<Record<string, Field>> = {}): EntityType =>
   keyedEntity(name, ['ExternalID', 'LookupType'], { ...lookupFields, ...extra })
 
-/** Basic personal information, including past and future learners (service.md 2.2, service-facts 16 and 17). */
+/** Basic personal data of current, past and future learners (service.md 2.2, service-facts 16 and 17). */
 export const learnerPersonal: EntityType = entity('LearnerPersonal', {
   PreferredForename: string,
   PreferredSurname: string,

@@ -7,10 +7,13 @@ import type {
   TypeRef,
 } from '../odata/csdl.ts'
 
-/** The namespace of the service's own types (service.md 2). */
+/** The namespace of the types that the service declares (service.md 2). */
 export const serviceNamespace = 'Svc'
 
-/** A field without its name: a structural property, or a navigation property if `navigation` is set. */
+/**
+ * The declaration of a field without its name. The field is a navigation property if `navigation` is set, and otherwise a structural
+ * property.
+ */
 export interface Field extends TypeRef {
   readonly nullable: boolean
   readonly scale?: 'variable'
@@ -31,30 +34,30 @@ export const datetimeoffset = primitive('Edm.DateTimeOffset')
 export const duration = primitive('Edm.Duration')
 export const decimal: Field = { ...primitive('Edm.Decimal'), scale: 'variable' }
 
-/** Declares `[string]`, a collection of strings. */
+/** Declares a field for a collection of strings, which service.md writes as `[string]`. */
 export const strings: Field = { type: 'Edm.String', collection: true, nullable: false }
 
-/** Declares a complex or enumeration value. A name without a dot belongs to `serviceNamespace`. */
+/** Declares a field of a complex or enumeration type. A type name without a dot belongs to `serviceNamespace`. */
 export const ref = (typeName: string): Field => ({
   type: qualified(typeName),
   collection: false,
   nullable: true,
 })
 
-/** Declares `[T]`, a collection of complex values. */
+/** Declares a field for a collection of complex values, which service.md writes as `[T]`. */
 export const collectionOf = (typeName: string): Field => ({
   type: qualified(typeName),
   collection: true,
   nullable: false,
 })
 
-/** Declares `nav X [T]`, a plain navigation collection. */
+/** Declares a navigation property to a collection, which service.md writes as `nav X [T]`. */
 export const nav = (typeName: string): Field => ({ ...collectionOf(typeName), navigation: 'plain' })
 
-/** Declares `nav X T (single)`. */
+/** Declares a navigation property to one entity, which service.md writes as `nav X T (single)`. */
 export const navOne = (typeName: string): Field => ({ ...ref(typeName), navigation: 'plain' })
 
-/** Declares `nav X [T] (contained)`. */
+/** Declares a navigation property to a contained collection, which service.md writes as `nav X [T] (contained)`. */
 export const contained = (typeName: string): Field => ({
   ...collectionOf(typeName),
   navigation: 'contained',
@@ -77,7 +80,7 @@ function split(fields: Fields): {
 
 export const complex = (name: string, fields: Fields): ComplexType => ({ name, ...split(fields) })
 
-/** Declares an entity type whose key is ExternalID, which is added as its first field (service.md 2). */
+/** Declares an entity type whose key is ExternalID (service.md 2). ExternalID is added as the first field. */
 export const entity = (name: string, fields: Fields): EntityType =>
   keyedEntity(name, ['ExternalID'], { ExternalID: required(guid), ...fields })
 

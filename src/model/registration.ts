@@ -16,7 +16,7 @@ const registration: readonly EntityType[] = [
   }),
   entity('LearnerEnrolment', {
     DateOfAdmission: datetimeoffset,
-    // The interface spells the name this way.
+    // The service spells the name in this way.
     DateOfLeaviing: datetimeoffset,
     Destination: string,
     DestinationStartDate: datetimeoffset,

@@ -49,7 +49,7 @@ const needs: readonly EntityType[] = [
   }),
 ]
 
-/** Reviews also need the security domain Learner.SEN.Review (service.md 1.1). */
+/** The reviews of special educational needs. A caller also needs the security domain Learner.SEN.Review (service.md 1.1). */
 const reviews: readonly EntityType[] = [
   entity('LearnerSENReview', { LearnerSENReviews: contained('LearnerSENReviewDetail') }),
   entity('LearnerSENReviewDetail', {
@@ -84,7 +84,7 @@ const reviews: readonly EntityType[] = [
   }),
 ]
 
-/** Education, health and care plans also need the security domain Learner.SEN.EHCP (service.md 1.1). */
+/** The education, health and care plans. A caller also needs the security domain Learner.SEN.EHCP (service.md 1.1). */
 const plans: readonly EntityType[] = [
   entity('LearnerEHCP', { EHCPs: contained('EHCP') }),
   entity('EHCP', {
@@ -118,7 +118,7 @@ const events: readonly EntityType[] = [
   entity('LearnerSENStatement', { SENStatement: collectionOf('SENStatement') }),
 ]
 
-/** Special educational needs, which are special category data (service.md 2.4). */
+/** The entity types of special educational needs, which are special category data (service.md 2.4). */
 export const senEntityTypes: readonly EntityType[] = [...needs, ...reviews, ...plans, ...events]
 
 export const senComplexTypes: readonly ComplexType[] = [

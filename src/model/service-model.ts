@@ -15,13 +15,16 @@ import {
 } from './special-categories.ts'
 
 export interface ServiceSet {
-  /** The name as the interface spells it. */
+  /** The name of the set, as the service spells it. */
   readonly name: string
   /** The name of the entity type, without namespace. */
   readonly entityType: string
-  /** The permission that a caller needs, misspelt as in service.md 1.1. A set without a row there has that of the nearest one. */
+  /**
+   * The permission that a caller needs, with the misspellings of service.md 1.1. A set that is missing there gets the permission of the
+   * most similar set.
+   */
   readonly securityDomain: string
-  /** Other spellings of the set's name in paths. */
+  /** Other spellings of the name that paths may contain. */
   readonly aliases: readonly string[]
 }
 
@@ -32,7 +35,7 @@ const set = (
   ...aliases: readonly string[]
 ): ServiceSet => ({ name, entityType, securityDomain, aliases })
 
-/** The sets with a path in service.md 1.1 and 1.2 or in service-facts 4, misspelt as there. */
+/** The sets with a path in service.md 1.1 and 1.2 or in service-facts 4, with the misspellings of these sources. */
 const documented: readonly ServiceSet[] = [
   set('LearnerIdentifiers', 'LearnerIdentifier', 'Learner.Indentifier'),
   set('LearnerPersonals', 'LearnerPersonal', 'Learner.Personal'),
@@ -52,7 +55,10 @@ const documented: readonly ServiceSet[] = [
   set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory', 'Attendance'),
 ]
 
-/** The sets of the other top-level types of service.md 2. A set has the name of LearnerGroup's link to its type if there is one. */
+/**
+ * The sets of the other top-level types of service.md 2. The names are assumed. If LearnerGroup has a link to the type, the set has the
+ * name of the link.
+ */
 const assumed: readonly ServiceSet[] = [
   set('AttendanceLookups', 'AttendanceLookup', 'Attendance'),
   set('LearnerLookups', 'LearnerLookup', 'Learner.Indentifier'),
@@ -94,7 +100,10 @@ const entityTypes = [
   ...attendanceEntityTypes,
 ]
 
-/** Declares the types that service.md only names: an id, a code and a text, like the service's lookups (service.md 2.11). */
+/**
+ * Declares the types that service.md only names. Each gets an id, a code and a description, like the lookups of the service (service.md
+ * 2.11).
+ */
 function namedTypes(): ComplexType[] {
   const declared = new Set([...complexTypes, ...enumTypes].map(({ name }) => `${serviceNamespace}.${name}`))
   const used = new Set(
@@ -107,8 +116,8 @@ function namedTypes(): ComplexType[] {
 }
 
 /**
- * The whole V3 service of service.md 2 as data: one declaration for `$metadata`, the checking of queries and bodies, and the sandbox.
- * `SIMS` is the namespace in the service's own addresses (service-facts 4 and 15).
+ * The model of the whole V3 service (service.md 2). `$metadata`, the checks of queries and bodies, and the sandbox all use this model. The
+ * alias `SIMS` is the namespace that paths of the service contain (service-facts 4 and 15).
  */
 export const serviceModel: ServiceModel = {
   schemas: [

@@ -11,17 +11,17 @@ import {
   type Field,
 } from './notation.ts'
 
-/** `StartDate` and `EndDate`, the period that most records of the service have. */
+/** The fields `StartDate` and `EndDate`, which most entity types of the service have. */
 export const period: Readonly<Record<'StartDate' | 'EndDate', Field>> = {
   StartDate: datetimeoffset,
   EndDate: datetimeoffset,
 }
 
-/** Declares `{ExternalID, Type}` (service.md 2.1). */
+/** Declares a complex type with the fields ExternalID and Type (service.md 2.1). */
 export const typedReference = (name: string): ComplexType =>
   complex(name, { ExternalID: required(guid), Type: string })
 
-/** Declares an attachment: its note and the names of its files (service.md 2.1). */
+/** Declares a complex type for an attachment, with a note and the names of the files (service.md 2.1). */
 export const attachment = (name: string): ComplexType =>
   complex(name, {
     Summary: string,
@@ -31,13 +31,13 @@ export const attachment = (name: string): ComplexType =>
     ExternalID: required(guid),
   })
 
-/** Declares an entity with ExternalID and Type only (service.md 2.1). */
+/** Declares an entity type with the fields ExternalID and Type (service.md 2.1). */
 export const typedEntity = (name: string): EntityType => entity(name, { Type: string })
 
 /** The complex types that several domains use. */
 export const sharedComplexTypes: readonly ComplexType[] = [
   complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
-  // The shape is assumed.
+  // The fields are assumed.
   complex('Address', {
     ExternalID: required(guid),
     BuildingName: string,
@@ -56,7 +56,7 @@ const enumeration = (name: string, members: readonly string[]): EnumType => ({
   members: members.map((member, value) => ({ name: member, value })),
 })
 
-/** The enumerations. Service.md 2.11 shows no values; service-facts 7 and 15 name some. */
+/** The enumerations. Service.md 2.11 shows no members. Service-facts 7 and 15 name some members, and the others are assumed. */
 export const enumTypes: readonly EnumType[] = [
   enumeration('GroupTypeEnum', ['YearGroup', 'PrimaryClass', 'House']),
   enumeration('LookupType', [

@@ -2,7 +2,7 @@ import type { ComplexType, EntityType } from '../odata/csdl.ts'
 import { bool, collectionOf, datetimeoffset, entity, nav, ref, string, strings } from './notation.ts'
 import { attachment, period, typedEntity, typedReference } from './shared.ts'
 
-/** The medical domain, special category data (service.md 2.3). */
+/** The entity types of medical data, which is special category data (service.md 2.3). */
 export const medicalEntityTypes: readonly EntityType[] = [
   entity('LearnerMedical', {
     NHSNumber: string,
@@ -45,7 +45,7 @@ export const medicalComplexTypes: readonly ComplexType[] = [
   attachment('LearnerMedicalEventAttachment'),
 ]
 
-/** The cultural domain, special category data (service.md 2.5). */
+/** The entity types of cultural data, which is special category data (service.md 2.5). */
 export const culturalEntityTypes: readonly EntityType[] = [
   entity('LearnerCultural', {
     DateOfEntryIntoEWBES: datetimeoffset,
@@ -99,7 +99,7 @@ export const culturalEntityTypes: readonly EntityType[] = [
   entity('LearnerNewcomerPeriod', { ...period }),
 ]
 
-/** The dietary domain, special category data (service.md 2.6). */
+/** The entity types of dietary data, which is special category data (service.md 2.6). */
 export const dietaryEntityTypes: readonly EntityType[] = [
   entity('LearnerDietary', {
     DietaryNeeds: nav('DietaryNeedRef'),

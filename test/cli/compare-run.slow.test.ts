@@ -230,7 +230,7 @@ test('compare run counts the records of V2 as unknown if V3 cannot be reached', 
   expect({ complete, unknown: verdicts.unknown }).toEqual({ complete: false, unknown: compared })
   expect(compared).toBeGreaterThan(0)
   expect(stderr).toMatch(
-    /^markbridge: V3 was not available \(2026-03-02 to 2026-03-06\): http:\/\/127\.0\.0\.1:1\/: nothing listens there \(ECONNREFUSED\)\..* Run the comparison again\.$/m,
+    /^markbridge: V3 was not available \(2026-03-02 to 2026-03-06\): http:\/\/127\.0\.0\.1:1\/: no server listens at this address \(ECONNREFUSED\)\..* Run the comparison again\.$/m,
   )
 })
 

@@ -115,7 +115,11 @@ describe.skipIf(missingPostgres() !== undefined)(
         () => changed((one) => (one.pathname = '/none')),
         /the database does not exist\. .*createdb/,
       ],
-      ['a closed port', () => changed((one) => (one.port = '1')), /nothing listens there.*listen_addresses/],
+      [
+        'a closed port',
+        () => changed((one) => (one.port = '1')),
+        /no server listens at this address.*listen_addresses/,
+      ],
       [
         'missing rights',
         () => changed((one) => Object.assign(one, { username: weak, password: weak })),
@@ -161,7 +165,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await query('select pg_reload_conf()')
         const text = await refused({ url: withParameter('sslmode', 'verify-full') })
         expect(text).toMatch(
-          /its certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
+          /the certificate of the server is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
         )
         const trusted = changed(({ searchParams }) => {
           searchParams.set('sslmode', 'verify-full')

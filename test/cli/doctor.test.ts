@@ -104,7 +104,7 @@ test('doctor reports a failed address and a failed read if nothing listens at th
   expect(checks.filter(({ result }) => result === 'fails')).toEqual([
     {
       ...{ check: 'address of V3', result: 'fails' },
-      message: 'http://127.0.0.1:1/ cannot be reached: nothing listens there (ECONNREFUSED)',
+      message: 'http://127.0.0.1:1/ cannot be reached: no server listens at this address (ECONNREFUSED)',
       remedy: 'Check the address, the firewall and the proxy, and whether the service runs.',
     },
     { check: 'read of V3 for default', result: 'fails', message: 'V3 was not available.' },
@@ -162,7 +162,7 @@ function createAuthority(folder: string) {
 
 const LOOPBACK = 'IP:127.0.0.1'
 const AUTHORITY_MISSING =
-  'Set NODE_EXTRA_CA_CERTS to the certificate of its authority, or name another address.'
+  'Set NODE_EXTRA_CA_CERTS to the certificate of the authority that issued it, or use another address.'
 
 test.skipIf(findProgram('openssl') === undefined)(
   'doctor prints the fault of a TLS certificate and its remedy',
@@ -181,10 +181,10 @@ test.skipIf(findProgram('openssl') === undefined)(
       const found = own.find(({ message }) => message.startsWith('its certificate')) ?? own[0]
       return [found?.result, found?.message.replace(/^.* cannot be reached: /, ''), found?.remedy]
     }
-    const expired = ['fails', 'its certificate has expired (CERT_HAS_EXPIRED)']
+    const expired = ['fails', 'the certificate of the server has expired (CERT_HAS_EXPIRED)']
     expect(await examine(LOOPBACK, -1, 90)).toEqual([
       'fails',
-      'its certificate is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
+      'the certificate of the server is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
       AUTHORITY_MISSING,
     ])
     expect((await examine(LOOPBACK, -9, -2)).slice(0, 2)).toEqual(expired)
@@ -204,17 +204,17 @@ test.skipIf(findProgram('openssl') === undefined)(
     ])
     expect(await examine(LOOPBACK, -9, -2)).toEqual([
       ...expired,
-      'Have its operator renew the certificate, if the clock of this machine is right.',
+      'Check the clock of this machine. If the clock is right, ask the operator of the service to renew the certificate.',
     ])
     expect(await examine(LOOPBACK, 2, 90)).toEqual([
       'fails',
-      'its certificate is not valid yet (CERT_NOT_YET_VALID)',
-      'Check the clock of this machine, else tell the operator of the service.',
+      'the certificate of the server is not valid yet (CERT_NOT_YET_VALID)',
+      'Check the clock of this machine. If the clock is right, tell the operator of the service.',
     ])
     expect(await examine('DNS:service.example', -1, 90)).toEqual([
       'fails',
-      'its certificate is for another host (ERR_TLS_CERT_ALTNAME_INVALID)',
-      'Use the name that the certificate is for in the address, or have its operator replace it.',
+      'the certificate of the server is for another host (ERR_TLS_CERT_ALTNAME_INVALID)',
+      'Use the host name of the certificate in the address, or ask the operator of the service to replace the certificate.',
     ])
   },
 )
@@ -224,7 +224,7 @@ test('doctor fails for an https address whose server has no TLS', async () => {
   const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
     result: 'fails',
-    message: `${baseUrl}/ cannot be reached: the server does not use TLS, or no version that this program supports (EPROTO)`,
+    message: `${baseUrl}/ cannot be reached: the server does not use TLS, or uses a version of TLS that this program does not support (EPROTO)`,
     remedy: 'Check the port, and whether the address begins with http: rather than https:.',
   })
 })
@@ -234,7 +234,7 @@ test('doctor fails for a response whose head is too large', async () => {
   const { checks } = await doctor({ upstreams: { v3: { baseUrl: url } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
     result: 'fails',
-    message: `${url}/ cannot be reached: the head of its answer is larger than is read (HPE_HEADER_OVERFLOW)`,
+    message: `${url}/ cannot be reached: the header fields of the response are larger than this program accepts (HPE_HEADER_OVERFLOW)`,
     remedy: 'Ask the operator of the service to send fewer or smaller header fields.',
   })
 })

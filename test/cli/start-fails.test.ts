@@ -37,7 +37,7 @@ test.each([
 ])('the error for a port in use names the flag %s for the command %j', async (option, args) => {
   const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
   expect(await runCommand([...args, option, String(port)], env)).toEqual({
-    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another with ${option}.`),
+    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another port with ${option}.`),
     stdout: '',
   })
 })
@@ -50,7 +50,7 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
       MARKBRIDGE_LOG_LEVEL: 'silent',
     })
     expect(result).toMatchObject(
-      refused('Cannot listen on 203.0.113.9, port 0 (EADDRNOTAVAIL). Choose another with --host.'),
+      refused('Cannot listen on 203.0.113.9, port 0 (EADDRNOTAVAIL). Choose another host with --host.'),
     )
   },
 )

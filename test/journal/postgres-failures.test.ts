@@ -32,7 +32,7 @@ it.each([
   [failure('', { code: '42601' }), 'internal', 'internal error: PostgreSQL rejects a statement (42601)', undefined], // prettier-ignore
   [failure('', { code: 'XX001' }), 'damaged', 'the database is damaged (XX001)', undefined],
   [failure('', { code: '22021' }), 'refused', 'the database rejects the operation (22021)', undefined],
-  [failure('', { code: 'ECONNREFUSED' }), 'transient', 'the database cannot be reached: nothing listens there (ECONNREFUSED)', /listen_addresses/], // prettier-ignore
+  [failure('', { code: 'ECONNREFUSED' }), 'transient', 'the database cannot be reached: no server listens at this address (ECONNREFUSED)', /listen_addresses/], // prettier-ignore
   [failure('', { code: 'EPIPE' }), 'transient', 'the database cannot be reached: EPIPE', /listen_addresses/],
   [failure('Connection terminated'), 'transient', 'the database cannot be reached', /listen_addresses/],
   [failure('Query read timeout'), 'transient', 'the database cannot be reached: no response within the timeout', /firewall/], // prettier-ignore
