@@ -3,7 +3,10 @@ interface Positioned {
   readonly position: number
 }
 
-/** The EDM type that follows from the spelling of a literal. A type check may promote it, as in `4` compared with a Decimal. */
+/**
+ * The EDM type that follows from the spelling of a literal. A type check may convert the literal to another type, such as a string to an
+ * enumeration member.
+ */
 export type LiteralType =
   | 'null'
   | 'Edm.Boolean'
@@ -20,8 +23,8 @@ export type LiteralType =
   | 'Edm.Binary'
 
 /**
- * A primitive literal. `value` has no quotes, prefix or doubled apostrophes: `O'Neil` for `'O''Neil'`, `PT1H` for `duration'PT1H'`, `true`
- * for `TRUE`. Numbers, dates and guids stay as written, without a leading `+`.
+ * A primitive literal. `value` has no quotes, no prefix and no doubled apostrophes: `O'Neil` for `'O''Neil'`, `PT1H` for `duration'PT1H'`,
+ * `true` for `TRUE`. Numbers, dates and guids stay as written, except that a leading `+` is dropped.
  */
 export interface Literal extends Positioned {
   readonly kind: 'literal'
@@ -29,16 +32,19 @@ export interface Literal extends Positioned {
   readonly value: string
 }
 
-/** An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. Without a type it is a string `Literal`. */
+/**
+ * An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. An enumeration literal without a type is parsed as a
+ * string `Literal`.
+ */
 export interface EnumLiteral extends Positioned {
   readonly kind: 'enum'
   /** The type name as written, with or without a namespace. */
   readonly typeName: string
-  /** Member names or numbers, at least one. */
+  /** The names or numbers of the members. There is at least one. */
   readonly members: readonly string[]
 }
 
-/** A list such as `(1,2)` after `in`. It contains literals only (OData ABNF listExpr). */
+/** A list such as `(1,2)` after `in`, which contains only literals (OData ABNF listExpr). */
 export interface ListExpr extends Positioned {
   readonly kind: 'list'
   readonly items: readonly (Literal | EnumLiteral)[]
@@ -60,7 +66,7 @@ export interface ObjectExpr extends Positioned {
   readonly members: readonly ObjectMember[]
 }
 
-/** Two or more operands of one operator. A run such as `a or b or c` is a single node; parentheses around a run create another node. */
+/** Two or more operands of one operator. An expression such as `a or b or c` is a single node. Parentheses create another node. */
 export interface LogicalExpr extends Positioned {
   readonly kind: 'and' | 'or'
   readonly operands: readonly Expr[]
@@ -89,7 +95,7 @@ export interface CallExpr extends Positioned {
   readonly arguments: readonly Expr[]
 }
 
-/** `cast(x,T)` or `isof(x,T)`. Without an operand it applies to the current instance. */
+/** An expression `cast(x,T)` or `isof(x,T)`. Without an operand, the expression applies to the current instance. */
 export interface TypeExpr extends Positioned {
   readonly kind: 'cast' | 'isof'
   readonly operand?: Expr
@@ -97,7 +103,7 @@ export interface TypeExpr extends Positioned {
   readonly typeName: string
 }
 
-/** The start of a path: a member of the current instance, or a variable. */
+/** The start of a path. `member` stands for the current instance. */
 export type PathRoot =
   | { readonly kind: 'member' }
   | { readonly kind: '$it' | '$this' | '$root' }
@@ -115,7 +121,7 @@ export interface TypeCastSegment extends Positioned {
   readonly typeName: string
 }
 
-/** A value in a key predicate, or a parameter alias. The alias name has no `@`. */
+/** A value in a key predicate: a literal or a parameter alias. The name of the alias has no `@`. */
 export type KeyValue =
   Literal | EnumLiteral | ({ readonly kind: 'alias'; readonly name: string } & Positioned)
 
@@ -125,7 +131,7 @@ export interface KeyPart extends Positioned {
   readonly value: KeyValue
 }
 
-/** A key such as `(<guid>)` or `(ExternalID=<guid>,GroupType=…)`: one unnamed part, or one or more named parts. */
+/** A key such as `(<guid>)` or `(ExternalID=<guid>,GroupType=…)`. The key has one part without a name, or one or more parts with names. */
 export interface KeySegment extends Positioned {
   readonly kind: 'key'
   readonly parts: readonly KeyPart[]
@@ -160,7 +166,7 @@ export interface FunctionSegment extends Positioned {
   readonly parameters: readonly FunctionParameter[]
 }
 
-/** An annotation such as `@Core.Messages` or `@Measures.Currency#Qualifier` as a path segment. */
+/** An annotation as a path segment, such as `@Core.Messages` or `@Measures.Currency#Qualifier`. */
 export interface AnnotationSegment extends Positioned {
   readonly kind: 'annotation'
   /** The term name without the `@`. */
@@ -178,7 +184,7 @@ export type PathSegment =
   | FunctionSegment
   | AnnotationSegment
 
-/** A path such as `Attendee/ExternalID`, `$it/Name`, `@p1` or `Notes/$count`. After the root `member` it has at least one segment. */
+/** A path such as `Attendee/ExternalID`, `$it/Name`, `@p1` or `Notes/$count`. A path with the root `member` has at least one segment. */
 export interface PathExpr extends Positioned {
   readonly kind: 'path'
   readonly root: PathRoot
@@ -237,6 +243,6 @@ export interface QueryOptions {
   readonly levels?: number | 'max'
   readonly skiptoken?: string
   readonly format?: string
-  /** The values of the parameter aliases `@name=…`, by name without the `@`. */
+  /** The values of the parameter aliases (`@name=…`), by name without the `@`. */
   readonly aliases?: ReadonlyMap<string, Expr>
 }

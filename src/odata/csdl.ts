@@ -20,7 +20,10 @@ export const primitiveFamilies = {
 
 export type PrimitiveType = keyof typeof primitiveFamilies
 
-/** The type of a value: a primitive type or the qualified name of a declared type, or a collection of either. */
+/**
+ * A reference to a type: the name of a primitive type or the qualified name of a declared type. With `collection`, the value is a
+ * collection of this type.
+ */
 export interface TypeRef {
   readonly type: string
   readonly collection: boolean
@@ -33,12 +36,12 @@ export interface Property extends TypeRef {
   readonly scale?: 'variable'
 }
 
-/** A link to other entities, which `$expand` can follow. */
+/** A property that links to other entities, which `$expand` includes in the reply. */
 export interface NavigationProperty extends TypeRef {
   readonly name: string
   /** True if the target may be absent. Ignored if the property is a collection. */
   readonly nullable: boolean
-  /** True if the target has no entity set of its own and exists only within its owner (CSDL ContainsTarget). */
+  /** True if the target has no entity set of its own and exists only within its owner (ContainsTarget in CSDL). */
   readonly contained: boolean
 }
 
@@ -59,7 +62,7 @@ export interface ComplexType {
 }
 
 export interface EntityType extends ComplexType {
-  /** Names of the key properties: at least one, none of them nullable. */
+  /** The names of the key properties. There is at least one, and none is nullable. */
   readonly key: readonly string[]
 }
 
@@ -76,7 +79,7 @@ export interface FunctionDeclaration {
   readonly returns: TypeRef & { readonly nullable: boolean }
 }
 
-/** A namespace of types. Declarations have unqualified names; references to types are always qualified. */
+/** A namespace of types. Declarations have names without a namespace. References to types always have names with a namespace. */
 export interface Schema {
   readonly namespace: string
   readonly alias?: string
@@ -91,7 +94,7 @@ export interface EntitySet {
   readonly entityType: string
 }
 
-/** The content of `$metadata`, against which queries are checked. */
+/** The model of a service, which `$metadata` shows and against which queries are checked. */
 export interface ServiceModel {
   readonly schemas: readonly Schema[]
   readonly container: {

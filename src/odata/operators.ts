@@ -1,6 +1,6 @@
 import type { BinaryOperator } from './ast.ts'
 
-/** How tightly each operator binds, from the loosest to the tightest (OData URL conventions 5.1.1.17). */
+/** The precedence of the operators (OData URL conventions 5.1.1.17). An operator with a higher number binds tighter. */
 export const precedence = {
   or: 1,
   and: 2,
@@ -30,7 +30,7 @@ const operators: ReadonlyMap<string, InfixOperator> = new Map(
     .map((name) => [name, name]),
 )
 
-/** Accepts a name in any case (OData 4.01). */
+/** Finds an operator by its name in any case (OData 4.01). */
 export function findOperator(word: string): InfixOperator | undefined {
   return operators.get(word) ?? operators.get(word.toLowerCase())
 }

@@ -20,7 +20,7 @@ function printLiteral({ type, value }: Literal): string {
   if (type === 'Edm.String') return quote(value)
   if (type === 'Edm.Duration') return `duration'${value}'`
   if (type === 'Edm.Binary') return `binary'${value}'`
-  // Some services compare guids as text, so guids are written in lower case (RFC 9562 4).
+  // Guids are printed in lower case (RFC 9562 4), because some services compare guids as text.
   if (type === 'Edm.Guid') return value.toLowerCase()
   return value
 }
@@ -75,7 +75,7 @@ function printNode(node: Expr): string {
   }
 }
 
-/** Adds parentheses where a sign directly before a digit would be read as part of a literal. */
+/** Prints a negation. Adds parentheses if the sign would otherwise be parsed as a part of a number. */
 function printNegation(operand: Expr): string {
   const text = printAt(operand, precedence.unary)
   return /^(?:\d|INF)/.test(text) ? `-(${text})` : `-${text}`
@@ -121,7 +121,7 @@ function printPath({ root, segments }: PathExpr): string {
   return text
 }
 
-/** Writes an expression as decoded text with the fewest parentheses. Parsing the result returns the same tree except for positions. */
+/** Prints an expression as decoded text with the fewest parentheses. Parsing this text returns the same tree except for positions. */
 export function printFilter(expression: Expr): string {
   return printAt(expression, precedence.or)
 }
@@ -174,7 +174,7 @@ function listOptions(options: QueryOptions): readonly (readonly [name: string, v
   return listed
 }
 
-// A query may contain these characters (RFC 3986 3.4), although encodeURIComponent escapes them.
+// Characters that `encodeURIComponent` escapes although a query may contain them (RFC 3986 3.4).
 const readable: Readonly<Record<string, string>> = {
   '%24': '$',
   '%2C': ',',
@@ -185,7 +185,7 @@ const readable: Readonly<Record<string, string>> = {
   '%40': '@',
 }
 
-/** Leaves the punctuation of OData readable. */
+/** Percent-encodes the value of an option, except for the punctuation of OData. */
 function encodeOption(value: string): string {
   return encodeURIComponent(value.toWellFormed()).replace(
     /%(?:24|2C|2F|3[ABD]|40)/g,
@@ -193,14 +193,17 @@ function encodeOption(value: string): string {
   )
 }
 
-/** Writes a raw query string without `?`. `parseQuery` of the result returns equal options. */
+/** Prints options as a raw query string without `?`. Parsing this string with `parseQuery` returns equal options. */
 export function printQuery(options: QueryOptions): string {
   return listOptions(options)
     .map(([name, value]) => `${name}=${encodeOption(value)}`)
     .join('&')
 }
 
-/** Writes the selected properties as in a context URL (OData protocol 10.7): `(Surname,House/Description)`, or an empty string for all. */
+/**
+ * Prints the selected properties as a context URL shows them (OData protocol 10.7), such as `(Surname,House/Description)`. Returns an empty
+ * string if all properties are selected.
+ */
 export function printSelection({
   select,
   expand = [],

@@ -4,7 +4,10 @@ import { AdapterError } from '../errors.ts'
 export class QueryError extends AdapterError {
   /** Index of the offending character, counted from 0. Also available as `at.offset`. */
   readonly position: number
-  /** The option in whose percent-decoded value `position` lies, such as `$filter`; also `at.path`. Absent for an error outside options. */
+  /**
+   * The query option that contains the error, such as `$filter`. `position` counts within the percent-decoded value of this option. Also
+   * available as `at.path`. `undefined` if the error is not in an option.
+   */
   readonly option: string | undefined
   readonly #fault: string
 
@@ -26,7 +29,7 @@ export class QueryError extends AdapterError {
   }
 }
 
-/** Adds the name of the option to a `QueryError` of `work`. */
+/** Runs `work`, and adds the name of the option to a `QueryError` that `work` throws. */
 export function inOption<T>(option: string, work: () => T): T {
   try {
     return work()

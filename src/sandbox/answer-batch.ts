@@ -13,9 +13,11 @@ import { parseJson } from './json.ts'
 interface Operation {
   /** The Content-ID or JSON id, or `undefined` if the request has none. */
   readonly id: string | undefined
-  /** `undefined` if the request is in no changeset or atomicity group, which is applied as a whole or not at all. */
+  /**
+   * The changeset or atomicity group of the request, which is applied as a whole or not at all. `undefined` if the request is in no group.
+   */
   readonly group: string | undefined
-  /** Ids of the operations and groups that must succeed before this operation runs. */
+  /** The ids of the operations and groups that must succeed before this operation runs. */
   readonly dependsOn: readonly string[]
   readonly method: string
   /** The URL as written: absolute, an absolute path, or relative to the service root. */
@@ -57,8 +59,8 @@ const schema = z.object({
 })
 
 /**
- * Parses a JSON batch request (OData JSON format 19). Ids must be unique and precede the requests that depend on them, and the requests of
- * a group must be consecutive. Throws `ADP_BODY` otherwise.
+ * Parses a JSON batch request (OData JSON format 19). Throws `ADP_BODY` if two requests have the same id, if a request depends on a later
+ * request, or if the requests of a group are not consecutive.
  */
 function readJsonBatch(text: string): Operation[] {
   const parsed = schema.safeParse(parseJson(text))
@@ -141,13 +143,16 @@ function readOperation(bytes: Buffer, range: PartRange, group: string | undefine
 
 interface BatchParts {
   readonly service: Service
-  /** Runs `work` in a transaction that is rolled back unless `work` returns true. Returns what `work` returned. */
+  /** Runs `work` in a transaction, and rolls the transaction back if `work` returns false. Returns the result of `work`. */
   readonly attempt: (work: () => boolean) => boolean
-  /** Returns the reply that a configured fault gives in place of the service, or `undefined` if no fault applies. */
+  /** Returns the reply of a configured fault, which replaces the reply of the service. Returns `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
-/** After this many reply bytes the reads of a batch are refused: 20,000 reads could produce gigabytes. Replies to writes are small. */
+/**
+ * The number of reply bytes after which further reads of a batch are refused, because 20,000 reads could produce gigabytes. Replies to
+ * writes are small and are not limited.
+ */
 const maxAnswerBytes = 33_554_432
 const repliesTooLarge = odataError(
   413,
@@ -157,7 +162,7 @@ const repliesTooLarge = odataError(
 
 /**
  * Answers `POST …/V3/$batch`. The service announced this resource but never showed its format (service-facts 3), so both formats of OData
- * 4.01 are accepted: multipart and JSON. Throws `AdapterError` for a malformed batch before anything is applied.
+ * 4.01 are accepted: multipart and JSON. Throws `AdapterError` for a malformed batch before any request is applied.
  */
 export async function answerOperations(parts: BatchParts, request: RoutedRequest): Promise<Reply> {
   const contentType = request.header('content-type')
@@ -226,7 +231,7 @@ function writeMultipart(results: readonly OperationResult[]): Reply {
     inner = undefined
   }
   for (const { operation, reply } of results) {
-    // A failed changeset gets a single response, from the request that failed (OData protocol 11.7.7.4).
+    // A failed changeset gets a single response, which is the response to the request that failed (OData protocol 11.7.7.4).
     if (operation.group !== undefined && reply.status === 424) continue
     if (operation.group !== group || inner === undefined) closeChangeset()
     group = operation.group
@@ -259,7 +264,7 @@ const dependencyFailed = odataError(424, 'FailedDependency', 'A request that thi
 /**
  * Runs the operations in order and applies each group as a whole or not at all. `wait` is called before each operation or group. Without
  * `continueOnError` the batch stops after the first failure (OData protocol 11.7.7.3). In a failed group, the failed operation keeps its
- * own reply and the others get 424.
+ * own reply, and the other operations get 424.
  */
 async function runOperations(
   operations: readonly Operation[],
@@ -289,7 +294,7 @@ async function runOperations(
       operation === failure.operation ? failure : { operation, reply: dependencyFailed },
     )
   }
-  // Operations outside a group each form a run of their own.
+  // An operation outside a group is run alone.
   for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
     await wait?.()
     const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)

@@ -33,28 +33,33 @@ function lastSunday(year: number, month: number): number {
   return last - ((weekday(last) + 1) % 7)
 }
 
-/** Returns how many minutes local time in England is ahead of UTC after 02:00 on a day: 60 during British Summer Time, otherwise 0. */
+/**
+ * Returns the number of minutes by which local time in England is ahead of UTC after 02:00 on a day. The number is 60 during British Summer
+ * Time, and otherwise 0.
+ */
 export function ukOffsetMinutes(day: number): number {
   const year = new Date(day * dayMs).getUTCFullYear()
   return day >= lastSunday(year, 3) && day < lastSunday(year, 10) ? 60 : 0
 }
 
-/** Formats an instant as the service does: in UTC with `Z`, and with a fraction only if there is one (service.md 2.10). */
+/**
+ * Formats an instant in the form of the service: in UTC with `Z`, and with a fraction only if the fraction is not zero (service.md 2.10).
+ */
 export function formatInstant(ms: number): string {
   const text = new Date(ms).toISOString()
   return text.endsWith('.000Z') ? `${text.slice(0, 19)}Z` : text
 }
 
-/** The roll state of a learner, which changes from future to current to leaver (service-facts 16). */
+/** The roll state of a learner, which changes from Future to Current to Leaver (service-facts 16). */
 type RollState = 'Current' | 'Leaver' | 'Future'
 
-/** Current pupils have the day on which they will leave. */
+/** The first and last day of a learner on roll, as day numbers. For a current learner, the last day is in the future. */
 export interface Enrolment {
   readonly admissionDay: number
   readonly leavingDay: number
 }
 
-/** Returns true if a learner is on roll on a day. Both ends of the enrolment are inclusive. */
+/** Returns true if a learner is on roll on a day. The first and the last day count as on roll. */
 export function isOnRoll({ admissionDay, leavingDay }: Enrolment, day: number): boolean {
   return day >= admissionDay && day <= leavingDay
 }
@@ -64,7 +69,7 @@ export function rollStateOn(enrolment: Enrolment, day: number): RollState {
   return day < enrolment.admissionDay ? 'Future' : 'Leaver'
 }
 
-/** Returns the year group on a day, which is 1 in the school year that began in `entryYear`. */
+/** Returns the year group of a learner on a day, which is 1 in the school year that began in `entryYear`. */
 export function yearGroupOn({ entryYear }: { readonly entryYear: number }, day: number): number {
   return schoolYearOf(day) - entryYear + 1
 }

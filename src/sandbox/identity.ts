@@ -1,17 +1,17 @@
 import { hashName, mix32, unmix32 } from './random.ts'
 
 /**
- * Ids that follow from the seed, so that the same thing has the same guid on every machine and every day. `kind` names the kind of thing
- * (`learner`, `session`, `LearnerAddress`). Ids of different kinds never coincide.
+ * Ids that are computed from the seed, so that an entity has the same guid on every machine and every day. `kind` is the kind of the
+ * entity, such as `learner`, `session` or `LearnerAddress`. Entities of different kinds never have the same id.
  */
 export interface Identities {
   guid(kind: string, first: number, second?: number): string
-  /** Returns the numbers inside a guid of this kind and seed, or `undefined` for any other guid. */
+  /** Returns the two numbers that a guid of this kind and seed contains, or `undefined` for any other guid. */
   read(kind: string, guid: string): { first: number; second: number } | undefined
 }
 
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-/** A lookup table, because it takes a fifth of the time of `toString(16)` and a school has thousands of ids. */
+/** A lookup table of bytes in hexadecimal. It takes a fifth of the time of `toString(16)`, and a school has thousands of ids. */
 const bytes = Array.from({ length: 256 }, (_, value) => value.toString(16).padStart(2, '0'))
 const hex16 = (value: number): string => `${bytes[(value >>> 8) & 0xff]}${bytes[value & 0xff]}`
 const hex32 = (value: number): string => hex16(value >>> 16) + hex16(value)
@@ -20,8 +20,8 @@ const hex32 = (value: number): string => hex16(value >>> 16) + hex16(value)
 export const zeroGuid = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Creates the ids of a seed. A guid contains both numbers, each mixed by a bijection, and a check word. It looks random, but a record that
- * is not stored (a session without a mark) can still be found by its id.
+ * Creates the ids of a seed. A guid contains two numbers, each mixed by a bijection, and a check word. The guid looks random, but its
+ * numbers can be read back, so that a session without a stored mark can be found by its id.
  */
 export function createIdentities(seed: number): Identities {
   const keys = new Map<string, number>()
@@ -37,7 +37,7 @@ export function createIdentities(seed: number): Identities {
     const head = mix32(first ^ key)
     const tail = mix32(second ^ mix32(key ^ head))
     const check = mix32(head ^ mix32(tail ^ key))
-    // Version 4, variant 8 to b (RFC 9562 5.4).
+    // The guid has version 4 and a variant from 8 to b (RFC 9562 5.4).
     const middle = `${hex16(0x4000 | (check & 0xfff))}-${hex16(0x8000 | ((check >>> 12) & 0x3fff))}`
     return `${hex32(head)}-${hex16(check >>> 16)}-${middle}-${hex16(mix32(check ^ key))}${hex32(tail)}`
   }

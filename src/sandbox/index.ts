@@ -1,4 +1,7 @@
-/** A stand-in for the real service: both interfaces of service.md over one seeded database. */
+/**
+ * The sandbox, which takes the place of the real service in tests and demonstrations. It serves both interfaces of service.md from one
+ * seeded database.
+ */
 export { createSandbox } from './sandbox.ts'
 export type { Sandbox } from './sandbox.ts'
 export { sandboxFileSchema } from './options.ts'

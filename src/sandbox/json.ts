@@ -12,7 +12,7 @@ export const isEntity = (value: Json): value is Record<string, Json> => isMember
 const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-// ISO 8601 with an offset, as in Edm.DateTimeOffset (OData ABNF dateTimeOffsetValue).
+// An Edm.DateTimeOffset, which is ISO 8601 with an offset (OData ABNF dateTimeOffsetValue).
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
 const required = (expected: string) => ({
@@ -26,7 +26,7 @@ const instant = z
   .refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), instantText)
   .transform((text) => Date.parse(text))
 
-/** Schemas for the members of a posted object by type. All members may be missing or null. */
+/** Schemas for the members of a posted object, by the type of the member. Each member may be missing or null. */
 export const fields = {
   boolean: z.boolean('must be true or false').nullish(),
   string: z.string('must be a string').nullish(),
@@ -36,11 +36,11 @@ export const fields = {
   instant: instant.nullish(),
 }
 
-/** Creates the schema of a reference to another entity, with `shape` as its further members. */
+/** Creates the schema of a reference to another entity. `shape` contains further members in addition to ExternalID. */
 export const reference = <Shape extends z.ZodRawShape>(shape: Shape, expected: string) =>
   z.object({ ExternalID: guid, ...shape }, required(`must be an object with ${expected}`))
 
-/** Validates a posted object and collects every error. Errors contain names but never values. Annotations are ignored. */
+/** Validates a posted object and returns every error. Errors contain names but never values. Annotations are ignored. */
 export function readMembers<Value>(
   schema: z.ZodType<Value>,
   given: unknown,
@@ -76,14 +76,14 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Matches a string in either kind of quotes, even if it is not closed, or the text up to the next quote. */
+/** Matches a string in single or double quotes, which may be unclosed, or the text up to the next quote. */
 const PIECE = /"(?:[^"\\]|\\[^])*"?|'(?:[^'\\]|\\[^])*'?|[^"']+/g
 
-/** Rewrites single-quoted strings in double quotes. All other text stays the same, so malformed text remains malformed. */
+/** Converts strings in single quotes to double quotes. All other text stays unchanged, so malformed text remains malformed. */
 function toDoubleQuotes(text: string): string {
   return text.replace(PIECE, (piece) => {
     if (!piece.startsWith("'") || piece.length < 2 || !piece.endsWith("'")) return piece
-    // \' is an escape only in single-quoted text, and a bare " needs an escape in double quotes.
+    // \' is a valid escape only in single quotes, so the backslash is removed. A " must be escaped in double quotes.
     return `"${piece.slice(1, -1).replace(/\\'|"|\\[^]/g, (part) => (part === "\\'" ? "'" : part === '"' ? '\\"' : part))}"`
   })
 }

@@ -5,7 +5,7 @@ import { bytes } from '../config/values.ts'
 import { AdapterError, type ErrorDetail } from '../errors.ts'
 import { securityDomains } from './learner/learner-sets.ts'
 
-/** A known security domain. The error for an unknown one suggests the nearest name (config/parse.ts reads `known`). */
+/** The name of a security domain. The error for an unknown name suggests the nearest known name, which config/parse.ts finds in `known`. */
 const domain = z.string().refine((name) => securityDomains.includes(name), {
   error: 'must be a permission of the service',
   params: { known: securityDomains },
@@ -13,11 +13,11 @@ const domain = z.string().refine((name) => securityDomains.includes(name), {
 
 const keys = z.array(z.string().min(1))
 const tokens = z.array(z.strictObject({ token: z.string().min(1), domains: z.array(domain) }))
-/** Default: no limit. */
+/** The maximum number of calls per second with one subscription key. Default: no limit. */
 const callsPerSecond = z.int().positive().optional()
 const port = z.int().min(0).max(65535)
 
-/** The sandbox accepts these callers in addition to the built-in one. */
+/** The credentials that the sandbox accepts in addition to the built-in credentials. */
 const callers = {
   keys: keys.default([]),
   tokens: tokens.default([]),
@@ -34,7 +34,7 @@ const callers = {
   callsPerSecond,
 }
 
-/** The gateway of V2 if it has a separate port. */
+/** The gateway of V2, for a sandbox in which V2 has a separate port. */
 const v2 = z.strictObject({
   /** Default: the keys of the main port. */
   keys: keys.optional(),
@@ -64,7 +64,10 @@ export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
 export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
-/** Throws `ADP_USAGE` with one detail per error, worded as for a configuration file. */
+/**
+ * Validates the options of a sandbox and fills in defaults. Throws `ADP_USAGE` with one detail per fault, in the form of the faults of a
+ * configuration file.
+ */
 export function readOptions(options: SandboxOptions): SandboxSettings {
   const { value, faults: invalid } = readValues(sandboxFileSchema, options)
   const faults = value === undefined ? invalid : conflictsOf(value)
@@ -76,8 +79,8 @@ export function readOptions(options: SandboxOptions): SandboxSettings {
   )
 }
 
-/** Finds options that need another option. The schema cannot check this, because a flag may add the port to a file. */
+/** Finds options that require another option. The schema cannot check this, because the other option may come from the command line. */
 function conflictsOf({ v2, v2Port }: SandboxSettings): ErrorDetail[] {
   if (v2 === undefined || v2Port !== undefined) return []
-  return [{ code: 'ADP_USAGE', target: 'v2', message: 'needs v2Port, the port of V2' }]
+  return [{ code: 'ADP_USAGE', target: 'v2', message: 'requires v2Port, the port of V2' }]
 }

@@ -32,42 +32,42 @@ import { createSecurity } from './security.ts'
 
 const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
-/** Accepts requests after `listen`. */
+/** A sandbox, which accepts requests after `listen`. */
 export interface Sandbox {
   /**
-   * Resolves to the base URL without a trailing slash, and the port. `v2Url` is the base URL of V2, which equals `url` unless V2 has a
-   * separate port. Throws `ADP_CONFIGURATION` if the sandbox cannot listen.
+   * Starts to listen. Resolves with the port, and with the base URL without a trailing slash. `v2Url` is the base URL of V2, which differs
+   * from `url` only if V2 has a separate port. Rejects with `ADP_CONFIGURATION` if the sandbox cannot listen.
    */
   listen(): Promise<{ url: string; port: number; v2Url: string }>
   close(): Promise<void>
 }
 
 /**
- * Creates the stand-in for the service of service.md: strict, seeded, in one process, on one SQLite database. Key `sandbox` with bearer
- * token `sandbox` is always accepted.
+ * Creates a sandbox, which takes the place of the service of service.md. The sandbox is strict, and serves seeded data from one SQLite
+ * database in this process. The subscription key `sandbox` and the bearer token `sandbox` are always accepted.
  *
  * Options and defaults:
  * - `host`: '127.0.0.1'.
  * - `port`: 0, which means any free port.
  * - `seed`: 1.
- * - `scale`: 'class' (30 current learners) or 'school'. Defaults to 'class'.
+ * - `scale`: 'class' (30 current learners) or 'school' (a whole school with its history). Defaults to 'class'.
  * - `db`: ':memory:' or a file. Defaults to ':memory:'.
- * - `now`: an ISO date-time at which the clock stands still. Defaults to the clock of the machine. The time decides ages, roll states,
- * years and how far registers are filled in.
- * - `onExisting`: 'replace', 'duplicate' or 'conflict' for a POST on a marked session. Defaults to 'replace'.
- * - `pageSize`: 1000 rows.
- * - `maxDays`: 90, the longest range of an attendance read in days.
+ * - `now`: an ISO date-time at which the clock of the sandbox stands still. Defaults to the clock of the machine. Ages, roll states, school
+ *   years and the last filled register depend on this clock.
+ * - `onExisting`: the result of a POST for a session that has a mark: 'replace', 'duplicate' or 'conflict'. Defaults to 'replace'.
+ * - `pageSize`: the maximum number of rows of a page. Defaults to 1000.
+ * - `maxDays`: the longest date range of an attendance read in days. Defaults to 90.
  * - `batch`: true if V3 has `$batch`. Defaults to true.
- * - `maxBodyBytes`: 32 MiB.
- * - `keys`, `tokens` [{ token, domains }]: further credentials.
+ * - `maxBodyBytes`: the maximum size of a request body. Defaults to 32 MiB.
+ * - `keys`, `tokens` [{ token, domains }]: further credentials that are accepted.
  * - `clients` [{ id, secret, organisation, domains }]: further clients of `POST /connect/token`.
  * - `callsPerSecond`: the rate limit of each key. Defaults to no limit.
  * - `v2Port`: a separate port for V2 with its own faults, or 0 for any free port. The first port then does not serve V2.
- * - `v2` { keys, tokens, callsPerSecond }: the gateway of V2. Its keys and tokens default to those above.
+ * - `v2` { keys, tokens, callsPerSecond }: the gateway of V2. `keys` and `tokens` default to the options above.
  *
  * `onProgress` receives the completed share, from 0 to 1, while a database is seeded or its registers are filled in.
  *
- * Throws `ADP_USAGE` for invalid options, and for a database file that cannot be opened or has other content.
+ * Throws `ADP_USAGE` for invalid options, and for a database file that cannot be opened or that another seed or scale filled.
  */
 export function createSandbox(
   options: SandboxOptions = {},
@@ -149,13 +149,13 @@ export function createSandbox(
 }
 
 interface ServicePort {
-  /** Returns true if the port serves the resource. Other resources get 404. */
+  /** Returns true if the port serves the resource. Requests for other resources get 404. */
   readonly serves: (route: Route) => boolean
-  /** Returns the reply of a fault to a request inside a V3 batch, or `undefined` if no fault applies. */
+  /** Returns the reply that a fault gives to a request inside a V3 batch, or `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
-/** Creates the data service of a school, to be offered on one or more ports. The service throws `QueryError` for invalid queries. */
+/** Creates the data service of a school, which one or more ports offer. The service throws `QueryError` for invalid queries. */
 function createService(school: School): (port: ServicePort) => PortService {
   const { pageSize, batch } = school.settings
   const index = createModelIndex(serviceModel)
@@ -180,10 +180,10 @@ function createService(school: School): (port: ServicePort) => PortService {
     }
     return (request) => {
       const route = find(request)
-      // The learner domains at V1 and V2 have the batch of V3. Attendance at V1 and V2 has the legacy batch.
+      // The learner domains have the batch of V3 at V1 and V2 too. Attendance at V1 and V2 has the batch of the obsolete interface.
       const isBatch = route?.resource.join('/').toLowerCase() === '$batch' && !isLegacy(route)
       if (!isBatch) return single(request)
-      // The service announced this resource but never showed it (service-facts 3), so it can be switched off.
+      // `$batch` of V3 can be switched off, because the real service announced `$batch` but never showed it (service-facts 3).
       if (!batch) return notFound
       if (request.method !== 'POST') return methodNotAllowed('POST')
       return answerOperations({ service: single, attempt: school.attempt, disturb }, { ...request, route })
@@ -191,7 +191,7 @@ function createService(school: School): (port: ServicePort) => PortService {
   }
 }
 
-/** Restricts the model to the sets that one root serves, for its `$metadata` and service document. */
+/** Returns the model with only the sets that one root serves, for the `$metadata` and the service document of the root. */
 function modelWith(isServed: (set: string) => boolean): ServiceModel {
   const { container } = serviceModel
   const entitySets = container.entitySets.filter(({ name }) => isServed(name))
@@ -202,7 +202,7 @@ const isAttendance = (set: string): boolean =>
   serviceSets.some(({ name, securityDomain }) => name === set && securityDomain === 'Attendance')
 const isLookup = (set: string): boolean => set === 'AttendanceLookups' || lookupSets[set] !== undefined
 
-/** The service document of each root lists exactly the sets that can be read below it. */
+/** The model of each root, so that its service document lists exactly the sets that can be read below the root. */
 const rootModels = {
   Learner: modelWith((set) => !isAttendance(set)),
   Attendance: modelWith(isAttendance),
@@ -215,7 +215,7 @@ const rootModels = {
 
 const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is available only as application/xml.')
 
-/** Returns `undefined` for every path but `<root>/` and `<root>/$metadata`. */
+/** Answers a request for the service document or `$metadata` of a root. Returns `undefined` for any other path. */
 function answerMetadata(request: RoutedRequest): Reply | undefined {
   const { route, origin } = request
   const [name, ...rest] = route.resource
@@ -225,7 +225,7 @@ function answerMetadata(request: RoutedRequest): Reply | undefined {
   const model = rootModels[modelOf(route)]
   const format = formatOf(request)
   if (asksMetadata) {
-    // Accept is disregarded (RFC 9110 12.5.1), because clients send the Accept header for data with every request.
+    // The Accept header is ignored (RFC 9110 12.5.1), because clients send the Accept header for data with every request.
     if (format !== undefined && !/^(application\/)?xml$/i.test(format)) return notAcceptable
     const headers = { 'Content-Type': 'application/xml', 'OData-Version': '4.0' }
     return { status: 200, headers, body: writeEdmx(model) }

@@ -18,9 +18,9 @@ import { createMarkStore } from './store/marks.ts'
 export type School = ReturnType<typeof openSchool>
 
 /**
- * Opens the school of a seed and scale, and seeds a new database first. `now` is its only clock. The day on which the sandbox opens decides
- * how far the registers are filled in, and for a new database also who is on roll. `onProgress` receives the completed share, from 0 to 1.
- * Throws `ADP_USAGE` for a file with other content.
+ * Opens the school of a seed and scale, and seeds a new database first. `now` is the only clock of the school. The registers are filled in
+ * up to the day before the day of opening. For a new database, the day of opening also determines the learners on roll. `onProgress`
+ * receives the completed share, from 0 to 1. Throws `ADP_USAGE` for a database file that another seed or scale filled.
  */
 export function openSchool(
   settings: SandboxSettings,
@@ -33,7 +33,7 @@ export function openSchool(
   const content = `the ${scale} of seed ${seed}`
   const { database, fresh } = openDatabase(db, content)
   const today = dayOf(now())
-  // A database file keeps its pupils, who grow older, move up and leave as time passes.
+  // The pupils of a database file stay the same people. As time passes, they grow older, move up and leave.
   const roster = createRoster(seed, ids, scale, readDay(database, 'planned') ?? today)
   const calendar = createCalendar(ids, now(), roster.firstYear)
   const source = { seed, roster, ids, calendar, codes, onProgress }
@@ -44,20 +44,20 @@ export function openSchool(
   const actors = createActors(database)
   return {
     ...{ settings, database, ids, calendar, codes, roster, actors, marks, patches, now },
-    /** Returns the current day number of the service, which decides ages, roll states, years and groups. */
+    /** Returns the current day number of the service, on which ages, roll states, year groups and groups depend. */
     today: () => dayOf(now()),
     compose: (set: LearnerSet, day: number) => composeSet({ seed, ids, roster }, set, day),
     valueRules: createSetting(valueRulesSchema, 'The rules for stored values'),
     legacyForm: createSetting(legacyFormSchema, 'The form of V2'),
     differences: createDifferences(ids, codes),
-    /** Undoes every write of a client, which restores the seeded state. */
+    /** Undoes all writes of clients, so that the seeded state is restored. */
     undoWrites: (): void => {
       const written = marks.reset()
       patches.reset()
       if (written !== undefined)
         refillRegisters(database, source, Math.floor(written.first / 2), Math.floor(written.last / 2))
     },
-    /** Runs `work` in a transaction that is rolled back unless `work` returns true. Returns what `work` returned. */
+    /** Runs `work` in a transaction, and rolls the transaction back if `work` returns false or throws. Returns the result of `work`. */
     attempt: (work: () => boolean): boolean => {
       database.exec('BEGIN')
       let shouldCommit = false

@@ -3,13 +3,16 @@ import { gatewayError, rateLimitReply, type Reply } from './http/reply.ts'
 import type { SandboxSettings } from './options.ts'
 
 export interface Principal {
-  /** The security domains of the token (service.md 1.1), or `undefined` if the token has all domains. */
+  /** The security domains that the token has (service.md 1.1), or `undefined` if it has all domains. */
   readonly domains: ReadonlySet<string> | undefined
   /** The author of the marks that this caller writes, as a guid in lower case. */
   readonly actorId: string
 }
 
-/** Checks the two headers of a call (service.md 5, service-facts 10) and counts it. Returns the caller or the refusal. */
+/**
+ * Checks the subscription key and the token of a call (service.md 5, service-facts 10), and counts the call for the rate limit. Returns the
+ * caller, or the refusal.
+ */
 export type Admit = (credentials: {
   readonly subscriptionKey: string | undefined
   readonly authorization: string | undefined
@@ -35,14 +38,14 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
     const declared = new Map<string, ReadonlySet<string> | undefined>([[builtIn, undefined]])
     for (const { token, domains } of tokens) declared.set(token, new Set(domains))
     const countCall = createRateLimit(callsPerSecond)
-    // The order of the checks is key, rate, token (service-facts 9 to 12).
+    // The key is checked first, then the rate limit, and then the token (service-facts 9 to 12).
     return ({ subscriptionKey, authorization }) => {
       if (subscriptionKey === undefined || subscriptionKey === '')
         return { refusal: gatewayError(401, missingKey) }
       if (!accepted.has(subscriptionKey)) return { refusal: gatewayError(401, invalidKey) }
       const waitSeconds = countCall(subscriptionKey)
       if (waitSeconds !== undefined) return { refusal: rateLimitReply(waitSeconds) }
-      // The scheme is case-insensitive (RFC 9110 11.1); service.md 4.2 writes it in lower case.
+      // The scheme is case-insensitive (RFC 9110 11.1). Service.md 4.2 writes the scheme in lower case.
       const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
       if (token !== undefined && declared.has(token))
         return { principal: { actorId, domains: declared.get(token) } }
@@ -53,9 +56,9 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
   }
   const { keys, tokens, clients, callsPerSecond, v2 } = settings
   return {
-    /** The gateway of the only port, or of the V3 port if V2 has a separate one. */
+    /** The gateway of the only port, or of the V3 port if V2 has a separate port. */
     admit: gateway(keys, tokens, callsPerSecond),
-    /** The keys and tokens of V2 can differ from those of the other gateway (service-facts 10). */
+    /** The gateway of the separate port for V2, which can have other keys and tokens (service-facts 10). */
     admitV2: gateway(v2?.keys ?? keys, v2?.tokens ?? tokens, v2?.callsPerSecond),
     issueToken: (contentType: string | undefined, body: string): Reply =>
       answerTokenCall([{ id: builtIn, secret: builtIn }, ...clients], issued, contentType, body),
@@ -63,8 +66,8 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
 }
 
 /**
- * Limits the calls in a sliding window of one second per subscription key, by the clock of the machine. Returns the seconds to wait if a
- * call exceeds the limit. A refused call is not counted.
+ * Creates the rate limit, which limits the calls with each subscription key in a sliding window of one second, by the clock of the machine.
+ * The returned function returns the seconds to wait if a call exceeds the limit. A refused call is not counted.
  */
 function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) => number | undefined {
   const calls = new Map<string, number[]>()
@@ -82,14 +85,14 @@ function createRateLimit(callsPerSecond = Infinity): (subscriptionKey: string) =
   }
 }
 
-/** `undefined` if the token has all domains. */
+/** The security domains of a token, or `undefined` if the token has all domains. */
 type Domains = ReadonlySet<string> | undefined
 
-/** Tokens are valid for an hour (service-facts 11). */
+/** The time for which a token is valid (service-facts 11). */
 const lifetimeSeconds = 3600
 
 function createIssuedTokens(now: () => number) {
-  // In order of issue, so the first token expires first unless the clock was set back.
+  // The tokens in the order in which they were issued. The first token expires first unless the clock was set back.
   const issued = new Map<string, { domains: Domains; expiresAt: number }>()
   return {
     find: (token: string): { readonly domains: Domains } | undefined => {
@@ -109,8 +112,8 @@ function createIssuedTokens(now: () => number) {
 }
 
 /**
- * Answers a call of the stand-in token endpoint (service-facts 11; RFC 6749 4.4 and 5). The call is form-encoded, with the grant type
- * `client_credentials`, a `scope`, and the organisation in `acr_values`. The reply is a token, or an error of RFC 6749 5.2.
+ * Answers a call of the token endpoint of the sandbox (service-facts 11; RFC 6749 4.4 and 5). The call is form-encoded and has the grant
+ * type `client_credentials`, a `scope`, and the organisation in `acr_values`. The reply contains a token or an error of RFC 6749 5.2.
  */
 function answerTokenCall(
   clients: readonly (Pick<SandboxSettings['clients'][number], 'id' | 'secret'> &
@@ -133,7 +136,8 @@ function answerTokenCall(
   if (scope === null || scope === '') return tokenReply(400, { error: 'invalid_scope' })
   const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
   if (organisation === undefined) return tokenReply(400, { error: 'invalid_request' })
-  // A school may withdraw its consent. The client is then valid, but the organisation is not available to it.
+  // A school may withdraw its consent. The credentials of the client are then still valid, but the client gets no token for this
+  // organisation.
   if (client.organisation !== undefined && client.organisation !== organisation)
     return tokenReply(400, { error: 'unauthorized_client' })
   const token = tokens.issue(client.domains && new Set(client.domains))

@@ -169,7 +169,7 @@ test('the sandbox rejects settings for V2 without the option v2Port', () => {
   expect(() => createSandbox({ v2: { keys: ['old-key'] } })).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',
-      message: expect.stringContaining('v2: needs v2Port') as unknown,
+      message: expect.stringContaining('v2: requires v2Port') as unknown,
     }),
   )
 })

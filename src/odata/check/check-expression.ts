@@ -34,13 +34,13 @@ interface Scope {
   readonly index: ModelIndex
   /** The current instance (`$this`), whose members need no prefix. */
   readonly instance: MemberNode
-  /** The entity that the whole query is about (`$it`). */
+  /** The entity to which the whole query applies (`$it`). */
   readonly it: MemberNode
   readonly variables: ReadonlyMap<string, MemberNode>
   readonly aliases: ReadonlyMap<string, Expr>
-  /** The aliases whose values contain this expression. A reference to one of them would be circular. */
+  /** The aliases whose values contain this expression. A reference to such an alias would be circular. */
   readonly openAliases: ReadonlySet<string>
-  /** Counts the lambda variables and the alias references so far. All scopes of one check share this object. */
+  /** The numbers of lambda variables and alias references so far. All scopes of one check share this object. */
   readonly used: { variables: number; aliases: number }
   /** The value of `now()`, in milliseconds since 1970. */
   readonly now: number
@@ -64,7 +64,7 @@ function requireSingle(node: TypedExpr): TypedExpr {
   throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
 }
 
-/** Limits on aliases. Aliases can refer to aliases, so a short query could otherwise expand without bound. */
+/** Limits for aliases. An alias can refer to other aliases, so a short query could otherwise expand without limit. */
 const maxAliasDepth = 4
 const maxAliasUses = 100
 
@@ -76,9 +76,9 @@ export interface CheckSettings {
 }
 
 /**
- * Checks an expression against an entity type: resolves names, rejects unknown properties and operands of the wrong type, promotes
- * literals, and replaces aliases with their values. The paths start at the type with the qualified name `typeName`. Throws `QueryError`
- * (`ADP_QUERY`, 400) with the character position.
+ * Checks an expression against the entity type with the qualified name `typeName`. Resolves names, rejects unknown properties and operands
+ * of the wrong type, converts literals to the needed types, and replaces aliases by their values. Throws `QueryError` (`ADP_QUERY`, 400)
+ * with the character position.
  */
 export function checkExpression(
   expression: Expr,
@@ -105,7 +105,7 @@ export function checkExpression(
   })
 }
 
-/** Works like `checkExpression`, but throws `QueryError` unless the result is a truth value or null. */
+/** Checks an expression like `checkExpression`, but also throws `QueryError` if its type is not Boolean. */
 export function checkFilter(
   filter: Expr,
   typeName: string,
@@ -193,7 +193,7 @@ function checkIn(node: BinaryExpr, scope: Scope): InNode | LambdaNode {
   return { kind: 'in', operand: wanted, items, type: booleanType, position }
 }
 
-/** Rewrites `x in Collection` as `any`: true if an item equals `x`. */
+/** Converts `x in Collection` to an `any` that is true if an item of the collection equals `x`. */
 function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): LambdaNode {
   const collection = check(right, scope)
   if (collection.kind !== 'member' || !collection.type.collection) {
@@ -210,7 +210,7 @@ function checkInCollection(operand: TypedExpr, right: Expr, scope: Scope): Lambd
   return { kind: 'any', source, predicate, type: booleanType, position: operand.position }
 }
 
-/** Checks `cast` and `isof`. The model has no inheritance, so `isof` tests that the operand has the named type and is not null. */
+/** Checks `cast` and `isof`. The model has no inheritance, so `isof` is true if the operand has exactly the named type and is not null. */
 function checkTypeExpr(node: TypeExpr, scope: Scope): TypedExpr {
   const { position, typeName } = node
   const operand = requireSingle(node.operand === undefined ? scope.instance : check(node.operand, scope))
@@ -268,7 +268,7 @@ function checkAlias(name: string, position: number, scope: Scope): TypedExpr {
   if (scope.used.aliases > maxAliasUses)
     throw new QueryError(`The query uses aliases more than ${maxAliasUses} times`, position)
   const openAliases = new Set([...scope.openAliases, name])
-  // Positions inside an alias refer to another text, so errors are reported where the alias is used.
+  // Positions inside an alias refer to another text, so an error gets the position at which the alias is used.
   try {
     const inner = { ...scope, instance: scope.it, variables: new Map<string, MemberNode>(), openAliases }
     return { ...check(value, inner), position }
@@ -319,7 +319,7 @@ function checkLambda(source: ItemSource, segment: LambdaSegment, scope: Scope): 
   return { ...node, predicate: requireBoolean(check(predicate, { ...scope, variables })) }
 }
 
-/** Returns `undefined` if the segment cannot end a path on a collection. */
+/** Checks the last segment of a path to a collection. Returns `undefined` if the segment is not allowed there. */
 function checkCollectionEnd(
   source: ItemSource,
   segment: PathSegment,

@@ -42,7 +42,10 @@ function mismatch(left: TypedExpr, right: TypedExpr): never {
   throw new QueryError(types + hint(left, right), place.position)
 }
 
-/** Promotes literals. Throws `QueryError` for operands that cannot be compared. Structured values only allow `eq` and `ne` null. */
+/**
+ * Converts the operands of a comparison to one type. Throws `QueryError` if the operands cannot be compared. A structured value can be
+ * compared only with null, by `eq` or `ne`.
+ */
 export function comparable(
   left: TypedExpr,
   right: TypedExpr,
@@ -148,7 +151,10 @@ export function checkNegation(operand: TypedExpr, position: number): UnaryNode {
   return { kind: 'negate', operand, type: operand.type, position }
 }
 
-/** The families that each argument may have, and the type of the result. `same` means the type of the first argument. */
+/**
+ * The signature of a function: the families that each argument may have, and the type of the result. `same` means the type of the first
+ * argument.
+ */
 interface Signature {
   readonly parameters: readonly (readonly Family[])[]
   readonly returns: ValueType | 'same'
@@ -169,7 +175,9 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/** The functions of OData URL conventions 5.1.1.5 to 5.1.1.9, without `matchesPattern`, because `RegExp` can take exponential time. */
+/**
+ * The functions of OData URL conventions 5.1.1.5 to 5.1.1.9. `matchesPattern` is left out, because a `RegExp` can take exponential time.
+ */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),
@@ -217,7 +225,7 @@ function checkArgument(name: string, argument: TypedExpr, families: readonly Fam
   }
 }
 
-/** Calls of `now()`, `mindatetime()` and `maxdatetime()` become constants. */
+/** Checks a call of a built-in function. Replaces `now()`, `mindatetime()` and `maxdatetime()` by constants. */
 export function checkCall(call: CallExpr, values: readonly TypedExpr[], now: number): TypedExpr {
   const { name, position } = call
   const pointInTime = checkPointInTime(call, now)
@@ -260,7 +268,7 @@ function literalValue({ type, value }: Literal): Scalar | undefined {
   }
 }
 
-/** Throws `QueryError` if the date does not exist. */
+/** Converts a literal to a constant. Throws `QueryError` if a date does not exist. */
 export function checkLiteral(literal: Literal): ConstantNode {
   const { position } = literal
   const value = literalValue(literal)
@@ -278,7 +286,7 @@ function enumConstant(members: readonly string[], info: EnumTypeInfo, position: 
   return { kind: 'constant', value, type: { family: 'enum', name: info.name, collection: false }, position }
 }
 
-/** Checks the members of an enumeration literal. Its namespace may differ from that of the model (service-facts 14). */
+/** Checks an enumeration literal. The namespace of its type may differ from the namespace of the model (service-facts 14). */
 export function checkEnumLiteral(
   { typeName, members, position }: EnumLiteral,
   index: ModelIndex,
@@ -289,8 +297,8 @@ export function checkEnumLiteral(
 }
 
 /**
- * Promotes a string literal to an enumeration or duration where one is expected (ABNF enumLiteral, durationLiteral), and a date literal to
- * midnight UTC where a point in time is expected, as ODataLib does.
+ * Converts a literal to the wanted type. A string becomes an enumeration member or a duration (ABNF enumLiteral, durationLiteral). A date
+ * becomes midnight UTC if a point in time is wanted, as in ODataLib. Any other node stays unchanged.
  */
 function promote(node: TypedExpr, wanted: ValueType, index: ModelIndex): TypedExpr {
   if (

@@ -45,9 +45,9 @@ function checkOptions(
 }
 
 /**
- * Checks the options of a request against the entity type with the qualified name `typeName`, at every level: names, operand types, and
- * which members can be selected, ordered and expanded. Throws `QueryError` (`ADP_QUERY`, 400) with the option and the character position in
- * it.
+ * Checks the options of a request and of its `$expand` items against the entity type with the qualified name `typeName`. The checks cover
+ * names, the types of operands, and the members that can be selected, ordered and expanded. Throws `QueryError` (`ADP_QUERY`, 400) with the
+ * option and the character position in its value.
  */
 export function checkQuery(
   options: QueryOptions,
@@ -58,10 +58,10 @@ export function checkQuery(
   return checkOptions(options, index.structured(typeName), index, settings)
 }
 
-/** The options that apply to collections only (OData protocol 11.2.5). */
+/** The options that apply only to collections (OData protocol 11.2.5). */
 const ofCollections = ['filter', 'orderby', 'top', 'skip', 'count', 'skiptoken'] as const
 
-/** Throws `QueryError` if a query of a single entity or value has an option for collections, or one of `more`. */
+/** Throws `QueryError` if the query of a single entity or value has an option that applies only to collections, or an option in `more`. */
 export function refuseCollectionOptions(options: QueryOptions, ...more: ('select' | 'expand')[]): void {
   for (const name of [...ofCollections, ...more])
     if (options[name] !== undefined)
@@ -72,7 +72,9 @@ export function refuseCollectionOptions(options: QueryOptions, ...more: ('select
       )
 }
 
-/** Returns the type of a complex property, or `type` itself if the segment names it. */
+/**
+ * Returns the type that a path segment leads to: the type of a complex property, or `type` itself if the segment is a cast to this type.
+ */
 function step(
   type: StructuredType,
   { kind, name, position }: ItemSegment,
@@ -85,7 +87,10 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/** Finds the targets of a path. Only casts to the type itself may precede a navigation property, because complex types have none. */
+/**
+ * Finds the navigation properties of an `$expand` item. Only casts to the type itself may come before a navigation property, because
+ * complex types have no navigation properties.
+ */
 function findTargets(
   { path }: ExpandItem,
   type: StructuredType,
@@ -101,7 +106,7 @@ function findTargets(
   throw new QueryError(`${type.name} has no navigation property ${last?.name}`, last?.position ?? 0)
 }
 
-/** Checks `$expand`. An item that names a property takes precedence over `*`. */
+/** Checks `$expand`. An item that names a property takes precedence over an item `*`. */
 function checkExpand(
   items: readonly ExpandItem[],
   type: StructuredType,
@@ -131,7 +136,7 @@ function checkExpand(
 
 type Draft = Map<string, Draft | 'all'>
 
-/** Returns the paths of an item. Those of a nested `$select` begin with the path of the item. */
+/** Returns the paths of a `$select` item. The paths of a nested `$select` begin with the path of the item. */
 function pathsOf({ path, select }: SelectItem): (readonly ItemSegment[])[] {
   return select === undefined ? [path] : select.flatMap(pathsOf).map((inner) => [...path, ...inner])
 }
@@ -152,13 +157,13 @@ function addPath(
   }
   const next = step(type, first, index)
   const known = next === type ? draft : draft.get(name)
-  // If the whole property is already selected, the path is checked but not added.
+  // If the whole property is already selected, the rest of the path is only checked and not added.
   const inner: Draft = known === undefined || known === 'all' ? new Map<string, Draft | 'all'>() : known
   if (known === undefined) draft.set(name, inner)
   addPath(inner, next, rest, index)
 }
 
-/** Returns `undefined` if `$select` selects everything. Throws `QueryError` for members that the type lacks. */
+/** Checks `$select`. Returns `undefined` if all properties are selected. Throws `QueryError` for a member that the type does not have. */
 function checkSelect(
   items: readonly SelectItem[],
   type: StructuredType,

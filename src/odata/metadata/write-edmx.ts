@@ -11,7 +11,7 @@ import type {
   TypeRef,
 } from '../csdl.ts'
 
-/** Binds each navigation property to the only entity set of its target type. Other properties get no binding. */
+/** Returns the bindings of an entity set. A navigation property is bound if exactly one entity set has its target type. */
 function bindingsOf(set: EntitySet, model: ServiceModel) {
   const { entitySets } = model.container
   const type = model.schemas
@@ -122,7 +122,7 @@ function writeSchema(schema: Schema, model: ServiceModel): string {
   ])
 }
 
-/** Writes a model as an OData 4.0 EDMX document (`$metadata`, media type `application/xml`). */
+/** Returns the `$metadata` of a model as an OData 4.0 EDMX document with the media type `application/xml`. */
 export function writeEdmx(model: ServiceModel): string {
   const services = element(
     'edmx:DataServices',
@@ -133,7 +133,7 @@ export function writeEdmx(model: ServiceModel): string {
   return `<?xml version="1.0" encoding="utf-8"?>\n${element('edmx:Edmx', attributes, [services])}\n`
 }
 
-/** Lists the entity sets of a model (OData JSON 4.0, 5). `metadataUrl` is absolute. */
+/** Returns the service document, which lists the entity sets of a model (OData JSON 4.0, 5). `metadataUrl` is an absolute URL. */
 export function toServiceDocument(model: ServiceModel, metadataUrl: string) {
   return {
     '@odata.context': metadataUrl,

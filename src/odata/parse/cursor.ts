@@ -1,16 +1,17 @@
 import { QueryError } from '../query-error.ts'
 
-// Both limits are far above the queries of real clients and low enough that parsing stays fast.
-/** The maximum nesting depth of parentheses, calls, operators and nested options, and the maximum height of a tree. */
+// Queries of real clients stay far below these two limits. The limits keep parsing fast.
+/** The maximum depth of nested parentheses, calls, operators and options, and the maximum height of an expression tree. */
 const maxDepth = 100
 const maxLength = 32_768
 
-// OData ABNF odataIdentifier: at most 128 characters, with the Unicode classes that its note allows.
+// The patterns of a name (OData ABNF odataIdentifier). A name has at most 128 characters, of the Unicode classes that the note in the ABNF
+// allows.
 const asciiName = /[A-Za-z_][A-Za-z0-9_]*/y
 const unicodeName = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*/uy
 const maxNameLength = 128
 
-/** A position in decoded text that the parsers of all query options share. */
+/** A decoded text and a position in it. All parsers of a query option share one cursor. */
 export class Cursor {
   readonly text: string
   position = 0
@@ -63,13 +64,13 @@ export class Cursor {
   match(pattern: RegExp): string | undefined {
     const start = this.position
     pattern.lastIndex = start
-    // Unlike exec, test allocates no result; it leaves the end of the match in lastIndex.
+    // `test` is used because `exec` would allocate a result. `test` stores the end of the match in `lastIndex`.
     if (!pattern.test(this.text)) return undefined
     this.position = pattern.lastIndex
     return this.text.slice(start, this.position)
   }
 
-  /** Consumes an identifier, or returns `undefined` if none comes next. */
+  /** Consumes an identifier. Returns `undefined` if there is no identifier at the cursor. */
   name(): string | undefined {
     const start = this.position
     let name = this.match(asciiName)
@@ -90,7 +91,7 @@ export class Cursor {
     return name
   }
 
-  /** Runs `parse` one level deeper. Throws `QueryError` beyond `maxDepth`, before the call stack overflows. */
+  /** Runs `parse` one level deeper. Throws `QueryError` beyond `maxDepth`, so that the call stack never overflows. */
   nested<T>(parse: () => T): T {
     if (this.#depth >= maxDepth) this.#failDeep(this.position)
     this.#depth += 1
@@ -99,7 +100,10 @@ export class Cursor {
     return result
   }
 
-  /** Records a node above children of height `below`. Throws `QueryError` if the tree becomes taller than `maxDepth`. */
+  /**
+   * Records the height of a node whose tallest child has the height `below`. Throws `QueryError` if the tree becomes taller than
+   * `maxDepth`.
+   */
   grow(below: number, position: number): void {
     if (below >= maxDepth) this.#failDeep(position)
     this.height = below + 1

@@ -4,7 +4,7 @@ import type { Cursor } from './cursor.ts'
 import { parseLiteral, parseNamedLiteral, parsePlainLiteral } from './parse-literal.ts'
 import { parsePathFrom, parseRootedPath } from './parse-path.ts'
 
-/** The built-in functions of OData 4.01 except the spatial ones, in canonical spelling, grouped by their number of arguments. */
+/** The built-in functions of OData 4.01 in canonical spelling, grouped by their number of arguments. Spatial functions are left out. */
 const functionNames: readonly (readonly [min: number, max: number, names: string])[] = [
   [0, 0, 'mindatetime maxdatetime now'],
   [1, 1, 'length tolower toupper trim year month day hour minute second fractionalseconds totalseconds'],
@@ -22,10 +22,10 @@ const functions = new Map(
 
 const notWord = /not(?=[ \t(])/iy
 const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
-// The one-argument forms of cast and isof have nothing but a type name before the closing parenthesis.
+// The argument of `cast` or `isof` with one argument: only a type name before the closing parenthesis.
 const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
 
-/** Parses up to the first character that cannot continue the expression (ABNF commonExpr). */
+/** Parses an expression (ABNF commonExpr). Stops at the first character that cannot continue the expression. */
 export function parseExpressionAt(cursor: Cursor): Expr {
   return parseBinary(cursor, precedence.or)
 }
@@ -34,12 +34,15 @@ const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
-/** Consumes the next operator and the blanks around it if it binds at least as tightly as `min`. Returns `undefined` otherwise. */
+/**
+ * Consumes the next operator and the blanks around it. Returns `undefined` if there is no operator, or if its precedence is below `min`.
+ */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
   while (isBlank(text.charCodeAt(start))) start += 1
-  // The ABNF requires blanks around operators. A parenthesis is accepted instead, because generated filters omit the blank next to it.
+  // The ABNF requires blanks around operators. A parenthesis is accepted in place of a blank, because generated filters omit the blank next
+  // to a parenthesis.
   if (start === position && text.charAt(start - 1) !== ')') return undefined
   let end = start
   while (isLetter(text.charCodeAt(end))) end += 1
@@ -51,7 +54,7 @@ function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   return operator
 }
 
-/** Parses binary operators by precedence climbing, which never parses an operand twice. */
+/** Parses binary operators by precedence climbing, so that no operand is parsed twice. */
 function parseBinary(cursor: Cursor, min: number): Expr {
   const { position } = cursor
   let left = parseUnary(cursor)
@@ -99,7 +102,7 @@ function prefix(cursor: Cursor, kind: 'not' | 'negate', position: number): Expr 
   return { kind, operand, position }
 }
 
-/** Parses `has` and `in`, which bind tighter than the unary operators: `not x in (1,2)` negates the membership. */
+/** Parses `has` and `in`, which bind tighter than unary operators. For example, `not x in (1,2)` means `not (x in (1,2))`. */
 function parseMembership(cursor: Cursor, operand: Expr, position: number): Expr {
   let left = operand
   let height = cursor.height
@@ -191,7 +194,7 @@ function parseWord(cursor: Cursor): Expr {
   return parsePathFrom(cursor, parseExpressionAt, name, position)
 }
 
-/** Parses comma-separated items up to `close`, and records the height of the node above them. */
+/** Parses comma-separated items up to `close`, and records the height of the node that contains the items. */
 function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
   const items: T[] = []
   let height = 0
@@ -247,7 +250,10 @@ function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
 }
 
-/** Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl), if the next character is a quote. */
+/**
+ * Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl). Returns `undefined` if the next character is not a
+ * quote.
+ */
 function parseJsonString(cursor: Cursor): string | undefined {
   if (!cursor.sees('"')) return undefined
   const text = cursor.match(jsonString) ?? cursor.fail('Expected a JSON string')

@@ -1,11 +1,12 @@
 import type { EnumLiteral, Literal, LiteralType } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-// OData ABNF 7. No two alternatives of a pattern match the same text, so matching takes linear time.
+// The patterns of literals (OData ABNF 7). No two alternatives of a pattern match the same text, so matching takes linear time.
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y
-// Form encoding turns the "+" of an offset into a blank. Nothing else of this shape can follow a time.
+// A blank is accepted in place of the "+" of an offset, because form encoding turns "+" into a blank. The blank cannot be mistaken for
+// anything else in this position.
 const offsetPattern = /[Zz]|[+\- ](?:[01]\d|2[0-3]):[0-5]\d/y
 const numberPattern = /[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const negativeInfinity = /-INF(?!\w)/y
@@ -83,7 +84,9 @@ function parsePrefixed(cursor: Cursor, name: string, position: number): Literal 
   return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
 }
 
-/** Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive; `true` and `false` are not. */
+/**
+ * Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive, while `true` and `false` are accepted in any case.
+ */
 const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>([
   ['null', 'null'],
   ['true', 'Edm.Boolean'],
@@ -92,7 +95,10 @@ const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>
   ['NaN', 'Edm.Double'],
 ])
 
-/** Parses a literal after the consumed word `name`: `true`, `null`, `INF`, `duration'…'`, `NS.Type'Member'`. Otherwise consumes nothing. */
+/**
+ * Parses a literal that begins with a word, such as `true`, `null`, `INF`, `duration'…'` or `NS.Type'Member'`. The caller has already
+ * consumed the word `name`. Consumes nothing more and returns `undefined` if there is no such literal.
+ */
 export function parseNamedLiteral(
   cursor: Cursor,
   name: string,
@@ -107,7 +113,10 @@ export function parseNamedLiteral(
   return { kind: 'literal', type: 'Edm.Boolean', value, position }
 }
 
-/** Parses a literal that starts with an apostrophe, a digit, a sign or a bare guid. Otherwise consumes nothing and returns `undefined`. */
+/**
+ * Parses a string, a number, a date, a time or a guid. Consumes nothing and returns `undefined` if the next characters are not such a
+ * literal.
+ */
 export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   const { position } = cursor
   const first = cursor.text.charAt(position)

@@ -2,7 +2,7 @@ import type { ExpandItem, Expr, ItemSegment, OrderByItem, QueryOptions, SelectIt
 import type { Cursor } from './cursor.ts'
 import { parseExpressionAt } from './parse-expression.ts'
 
-/** The supported system query options without `$`, in the order in which they are printed. */
+/** The supported system query options without `$`, in the order in which a query is printed. */
 export const systemOptions = [
   'filter',
   'orderby',
@@ -23,7 +23,10 @@ type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
-/** Finds an option in any case, with or without `$` (OData 4.01 protocol 11.2.1). `$skiptoken` needs its `$` (ABNF skiptoken). */
+/**
+ * Finds a system option by its name in any case, with or without `$` (OData 4.01 protocol 11.2.1). Only `$skiptoken` requires its `$` (ABNF
+ * skiptoken).
+ */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
   if (lower.startsWith('$')) return byName.get(lower.slice(1))
@@ -35,7 +38,7 @@ const direction = /[ \t]+(?:asc|desc)(?![\w.])/iy
 const naturalNumber = /\d+/y
 const levels = /[1-9]\d*|max/iy
 const boolean = /true|false/iy
-// ABNF format: a short name or a media type.
+// The value of `$format` (ABNF format): a short name or a media type.
 const format = /(?:atom|json|xml)(?![\w/])|[\w!$'()*+,.:;=@~-]+\/[\w!$'()*+,.:;=@~ -]+/iy
 const token = /[\s\S]+/y
 
@@ -44,8 +47,8 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   do {
     cursor.skipBlanks()
     items.push(item())
-    // The ABNF allows no blank before a comma, but blanks are accepted on both sides, because the service's own expand lists have one after
-    // a comma (service.md 1.1).
+    // Blanks are accepted on both sides of a comma. The expand lists of the service have a blank after a comma (service.md 1.1), although
+    // the ABNF does not allow blanks.
     const { position } = cursor
     cursor.skipBlanks()
     if (!cursor.sees(',')) cursor.position = position
@@ -61,7 +64,7 @@ function parseSelectAt(cursor: Cursor): SelectItem[] {
   return parseList(cursor, () => parseSelectItem(cursor))
 }
 
-/** See OData URL conventions 5.1.5. */
+/** Parses the value of `$orderby` (OData URL conventions 5.1.5). */
 function parseOrderByAt(cursor: Cursor): OrderByItem[] {
   return parseList(cursor, () => {
     const { position } = cursor
@@ -89,7 +92,7 @@ function parseLevels(cursor: Cursor): number | 'max' {
 const parseText = (cursor: Cursor, pattern: RegExp, expected: string): string =>
   cursor.match(pattern) ?? cursor.fail(`Expected ${expected}`)
 
-/** Parses the value of one option. The returned `QueryOptions` has only this option. */
+/** Parses the value of one option. Returns a `QueryOptions` with only this option. */
 export function parseOptionAt(cursor: Cursor, option: SystemOption): QueryOptions {
   switch (option) {
     case 'filter':
@@ -156,7 +159,7 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
   })
 }
 
-// ABNF expandCountOption, expandRefOption and expandOption.
+// The options that may follow `/$count`, `/$ref` or a property in `$expand` (ABNF expandCountOption, expandRefOption and expandOption).
 const countOptions: readonly OptionName[] = ['filter']
 const refOptions: readonly OptionName[] = [...countOptions, 'orderby', 'skip', 'top', 'count']
 const expandOptions: readonly OptionName[] = [...refOptions, 'select', 'alias', 'expand', 'levels']
@@ -168,7 +171,7 @@ function parseItemSegment(cursor: Cursor, expected: string): ItemSegment {
   return { kind: name.includes('.') ? 'typeCast' : 'property', name, position }
 }
 
-/** Parses a path, an optional `/$ref` or `/$count`, and nested options (OData URL conventions 5.1.3). */
+/** Parses one item of `$expand`: a path, an optional `/$ref` or `/$count`, and nested options (OData URL conventions 5.1.3). */
 function parseExpandItem(cursor: Cursor): ExpandItem {
   const { position } = cursor
   const path: ItemSegment[] = []
@@ -195,7 +198,7 @@ function allowedOptions(path: readonly ItemSegment[], suffix?: '$ref' | '$count'
   return suffix === '$count' ? countOptions : expandOptions
 }
 
-/** See OData URL conventions 5.1.4. */
+/** Parses one item of `$select` (OData URL conventions 5.1.4). */
 function parseSelectItem(cursor: Cursor): SelectItem {
   const { position } = cursor
   const path: ItemSegment[] = []

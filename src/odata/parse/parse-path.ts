@@ -11,10 +11,12 @@ import type {
 } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-/** Passed as a parameter, because paths contain expressions and expressions contain paths. */
+/**
+ * The parser of expressions. It is a parameter of the parsers of paths, because paths contain expressions and expressions contain paths.
+ */
 type ParseExpression = (cursor: Cursor) => Expr
 
-/** `below` is the height of the tallest nested expression so far. */
+/** The state of a parser of one path. `below` is the height of the tallest expression inside the path so far. */
 interface PathReader {
   readonly cursor: Cursor
   readonly expression: ParseExpression
@@ -31,7 +33,10 @@ function nest(reader: PathReader): Expr {
   return value
 }
 
-/** Returns `undefined` for an expression that is neither a literal nor an alias (ABNF keyPropertyValue). */
+/**
+ * Converts an expression to the value of a key (ABNF keyPropertyValue). Returns `undefined` if the expression is neither a literal nor an
+ * alias.
+ */
 function toKeyValue(value: Expr): KeyValue | undefined {
   if (value.kind === 'literal') return value.type === 'null' ? undefined : value
   if (value.kind === 'enum') return value
@@ -54,7 +59,7 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   return parts
 }
 
-/** Parses parentheses, which contain a key or the arguments of a function. */
+/** Parses parentheses after a name, which contain a key or the arguments of a function. */
 function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor
@@ -73,7 +78,10 @@ function parseParentheses(reader: PathReader): void {
   cursor.expect(')')
 }
 
-/** Adds a key if every value of `A(k=1)` is a literal or an alias, and a function call otherwise. A qualified `A` is always a function. */
+/**
+ * Adds the segment for `A(k=1)`. The segment is a key if every value is a literal or an alias, and otherwise a function call. If the name
+ * `A` has a namespace, the segment is always a function call.
+ */
 function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
   const parts: KeyPart[] = []
   for (const parameter of parameters) {

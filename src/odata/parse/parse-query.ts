@@ -5,7 +5,10 @@ import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
-/** Parses a whole text. `expected` says what may follow the parsed part, for the error message. */
+/**
+ * Parses a whole text with `parse`. Throws `QueryError` if text remains. The error message contains `expected`, which says what may follow
+ * the parsed part.
+ */
 function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
   const cursor = new Cursor(text)
   const value = parse(cursor)
@@ -51,12 +54,13 @@ export function parseKey(text: string): readonly KeyPart[] {
 
 /**
  * Parses a raw query string without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a value.
- * `+` is a blank, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A system
- * option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every other
- * name is ignored.
+ * `+` stands for a blank, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A
+ * system option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every
+ * other name is ignored.
  *
- * Throws `QueryError` (`ADP_QUERY`, 400) with the position in the decoded value of `option`, or 0 if the option itself is at fault. If an
- * option has no value or a malformed name, the error has no `option`, and its position refers to the raw string.
+ * Throws `QueryError` (`ADP_QUERY`, 400) with the name of the option and the position in its decoded value, or position 0 if the option
+ * itself is not allowed. If an option has no value or a malformed name, the error has no `option`, and its position is that in the raw
+ * string.
  */
 export function parseQuery(query: string): QueryOptions {
   const seen = new Set<string>()
@@ -70,10 +74,10 @@ export function parseQuery(query: string): QueryOptions {
     const name = decode(equals < 0 ? part : part.slice(0, equals), (message, at) => {
       throw new QueryError(message, start + at)
     })
-    // $levels is valid inside $expand only.
+    // $levels is valid only inside $expand.
     const found = findSystemOption(name)
     const system = found === 'levels' ? undefined : found
-    // Errors show a system option in its usual spelling. Other names are truncated, because a reply repeats them.
+    // Error messages show a system option in its usual spelling. Other names are shortened, because the reply repeats the name.
     const shown = found === undefined ? name.slice(0, 128) : `$${found}`
     const value = equals < 0 ? undefined : decodeValue(part.slice(equals + 1), shown)
     if (system === undefined && !name.startsWith('@')) {
@@ -94,7 +98,7 @@ export function parseQuery(query: string): QueryOptions {
   return aliases.size > 0 ? { ...options, aliases } : options
 }
 
-/** Works like `parseQuery`, but throws `QueryError` unless `$format` is absent or JSON. */
+/** Parses a query like `parseQuery`, but throws `QueryError` if `$format` is given and is not JSON. */
 export function parseJsonQuery(query: string): QueryOptions {
   const options = parseQuery(query)
   if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
@@ -114,13 +118,13 @@ type Fail = (message: string, at: number) => never
 
 const decodeValue = (raw: string, option: string): string =>
   decode(raw, (message, at) => {
-    // The text before a malformed escape can be decoded, because the reported position is never inside a multi-byte character.
+    // The text before the malformed escape can be decoded, because `at` is never inside a multi-byte character.
     throw new QueryError(message, decodeURIComponent(raw.slice(0, at).replaceAll('+', ' ')).length, option)
   })
 
 function decode(raw: string, fail: Fail): string {
   const hash = raw.indexOf('#')
-  // A raw "#" ends the query and starts the fragment (RFC 3986 3.5).
+  // A "#" that is not encoded would end the query and start the fragment (RFC 3986 3.5).
   if (hash >= 0) fail('"#" is written %23 in a query', hash)
   const text = raw.replaceAll('+', ' ')
   return isEncoding(text)

@@ -34,9 +34,9 @@ export interface PrimitiveTypeInfo {
 export type TypeInfo = StructuredType | EnumTypeInfo | PrimitiveTypeInfo
 
 export interface ModelIndex {
-  /** Finds a type by its qualified name, its alias-qualified name, or its bare name if that is unique. */
+  /** Finds a type by its name with a namespace or an alias, or by its name alone if this name is unique. */
   findType(name: string): TypeInfo | undefined
-  /** Throws `ADP_INTERNAL` if the model does not declare this structured type. */
+  /** Returns the structured type with this name. Throws `ADP_INTERNAL` if the model does not declare the type. */
   structured(name: string): StructuredType
   valueType(ref: TypeRef): ValueType
 }
@@ -80,7 +80,7 @@ function indexTypes(model: ServiceModel): ReadonlyMap<string, TypeInfo> {
   return types
 }
 
-/** Resolves the names of a model once, for any number of checks. */
+/** Creates an index of the types of a model, which any number of checks can share. */
 export function createModelIndex(model: ServiceModel): ModelIndex {
   const types = indexTypes(model)
   return {

@@ -1,12 +1,12 @@
 import { primitiveFamilies, type PrimitiveType } from '../csdl.ts'
 
-/** The way in which values behave. Values of two types can be compared if the types have the same family. */
+/** A family of types. Values of two types can be compared if both types belong to one family. */
 export type Family = (typeof primitiveFamilies)[PrimitiveType] | 'null' | 'enum' | 'structured'
 
-/** The type of an expression, which yields one value or a collection of values. */
+/** The type of an expression, whose result is one value or a collection of values. */
 export interface ValueType {
   readonly family: Family
-  /** Holds `Edm.Int32` or another primitive name, the qualified name of a declared type, or `null`. */
+  /** The name of a primitive type such as `Edm.Int32`, the qualified name of a declared type, or `null`. */
   readonly name: string
   readonly collection: boolean
 }
@@ -22,7 +22,7 @@ export const booleanType: ValueType = primitive('Edm.Boolean')
 /** The type of the `null` literal, which is compatible with every other type. */
 export const nullType: ValueType = { family: 'null', name: 'null', collection: false }
 
-/** Returns true if `div` of two values of this type yields a whole number. */
+/** Returns true for an integer type, for which `div` returns a whole number. */
 export const isInteger = ({ name }: ValueType): boolean => /^Edm\.(?:S?Byte|Int\d\d)$/.test(name)
 
 export const describeType = ({ name, collection }: ValueType): string =>
@@ -31,7 +31,10 @@ export const describeType = ({ name, collection }: ValueType): string =>
 /** A point in time, in milliseconds since 1970, with the UTC offset in which it was written. */
 export interface Instant {
   readonly ms: number
-  /** Number of 100 ns steps after `ms`, from 0 (the default) to 9,999. A double has too little precision to hold them within `ms`. */
+  /**
+   * The number of 100 ns steps after `ms`, from 0 (the default) to 9,999. The steps are separate, because `ms` as a double is not precise
+   * enough for them.
+   */
   readonly ticks?: number
   readonly offsetMinutes: number
 }
@@ -51,18 +54,25 @@ const timePattern = /^([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:\.(\d+))?)?$/
 const offsetPattern = /^([+-])(\d\d):(\d\d)$/
 const durationPattern =
   /^(-)?P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$/
-// The service itself writes this form. It only matches days that every month has, so no calendar check is needed.
+// The form in which the service writes a point in time. The pattern matches only the days 1 to 28, which every month has, so no calendar
+// check is needed.
 const plainUtc =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
 
-/** Avoids the rounding error of a decimal product. */
+/**
+ * Converts seconds with a fraction to milliseconds. Works with the digits of the fraction, because a product with 1,000 would have a
+ * rounding error.
+ */
 const secondsToMs = (seconds: string, fraction = ''): number => {
   // OData allows at most 12 digits (ABNF fractionalSeconds).
   const digits = fraction.slice(0, 12).padEnd(3, '0')
   return Number(seconds) * 1000 + Number(digits) / 10 ** (digits.length - 3)
 }
 
-/** Returns the milliseconds from 1970 to the start of a date, or `undefined` if the proleptic Gregorian calendar has no such day. */
+/**
+ * Parses an `Edm.Date`. Returns the milliseconds from 1970 to the start of the day, or `undefined` if the proleptic Gregorian calendar has
+ * no such day.
+ */
 export function parseDate(text: string): number | undefined {
   const [, year, month, day] = datePattern.exec(text) ?? []
   if (year === undefined) return undefined
@@ -72,7 +82,10 @@ export function parseDate(text: string): number | undefined {
   return isReal ? date.getTime() : undefined
 }
 
-/** Returns the milliseconds since midnight, or `undefined` if the text is not a time. Second 60 is accepted as a leap second. */
+/**
+ * Parses an `Edm.TimeOfDay`. Returns the milliseconds since midnight, or `undefined` if the text is not a time. Second 60 is accepted as a
+ * leap second.
+ */
 export function parseTimeOfDay(text: string): number | undefined {
   const [, hour, minute, second = '0', fraction] = timePattern.exec(text) ?? []
   if (hour === undefined) return undefined
@@ -95,15 +108,15 @@ export function parseInstant(text: string): Instant | undefined {
   return { ...ofDay, ms: day + ofDay.ms - offsetMinutes * minuteMs }
 }
 
-/** Splits fractional milliseconds as precisely as a double allows. */
+/** Creates an instant. Splits fractional milliseconds into whole milliseconds and 100 ns steps, as precisely as a double allows. */
 export function toInstant(msWithFraction: number, offsetMinutes: number): Instant {
   const ms = Math.floor(msWithFraction)
-  // A product of decimal digits may be slightly below the whole number that it represents.
+  // 0.001 is added because the product may be slightly below the whole number that it represents.
   const ticks = Math.min(TICKS_OF_MS - 1, Math.floor((msWithFraction - ms) * TICKS_OF_MS + 0.001))
   return ticks > 0 ? { ms, ticks, offsetMinutes } : { ms, offsetMinutes }
 }
 
-/** Returns the milliseconds of a dayTimeDuration such as `-P1DT2H3M4.5S`, or `undefined` if the text is not a duration. */
+/** Parses an `Edm.Duration` such as `-P1DT2H3M4.5S`. Returns milliseconds, or `undefined` if the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   const match = durationPattern.exec(text)
   if (match === null) return undefined
@@ -113,7 +126,7 @@ export function parseDuration(text: string): number | undefined {
   return sign === undefined ? total : -total
 }
 
-/** Accepts OData's notation, including `INF` and `NaN`. */
+/** Parses a number in the notation of OData, including `INF` and `NaN`. Returns `undefined` if the text is not a number. */
 export function parseNumber(text: string): number | undefined {
   if (text === 'INF') return Infinity
   if (text === '-INF') return -Infinity
@@ -127,6 +140,6 @@ export function parseEnum(member: string, valueByMember: ReadonlyMap<string, num
   return valueByMember.get(member) ?? (/^[+-]?\d+$/.test(member) ? Number(member) : undefined)
 }
 
-/** Returns true for an `Edm.Guid`: 8-4-4-4-12 hexadecimal digits in upper or lower case (OData ABNF `guidValue`). */
+/** Returns true for a text in the form of an `Edm.Guid`: 8-4-4-4-12 hexadecimal digits in upper or lower case (OData ABNF `guidValue`). */
 export const isGuid = (text: string): boolean =>
   /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)

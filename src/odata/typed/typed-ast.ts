@@ -13,11 +13,11 @@ export interface ConstantNode extends Typed {
   readonly value: Scalar
 }
 
-/** A property, identified by the names that lead to it from a variable. Variable 0 is `$it`; lambda variables have higher numbers. */
+/** A reference to a property by its path from a variable. Variable 0 is `$it`. Lambda variables have higher numbers. */
 export interface MemberNode extends Typed {
   readonly kind: 'member'
   readonly variable: number
-  /** The names on the way to the property. Empty if the node is the variable itself. */
+  /** The names of the properties on the path. Empty if the node is the variable itself. */
   readonly path: readonly string[]
 }
 
@@ -37,7 +37,7 @@ export interface InNode extends Typed {
   readonly items: readonly TypedExpr[]
 }
 
-/** A `has` test: true if the left enumeration value has all flags of the right one. */
+/** A `has` test, which is true if the left enumeration value has all flags of the right enumeration value. */
 export interface HasNode extends Typed {
   readonly kind: 'has'
   readonly left: TypedExpr
@@ -46,7 +46,7 @@ export interface HasNode extends Typed {
 
 export type Arithmetic = 'add' | 'sub' | 'mul' | 'div' | 'mod'
 
-/** Arithmetic on numbers or times. `divby` is represented as a `div` whose `integer` is false. */
+/** Arithmetic on numbers or times. `divby` becomes a `div` whose `integer` is false. */
 export interface ArithmeticNode extends Typed {
   readonly kind: 'arithmetic'
   readonly operator: Arithmetic
@@ -77,14 +77,14 @@ export interface CastNode extends Typed {
   readonly operand: TypedExpr
 }
 
-/** A collection-valued member, narrowed by the `$filter` segments of its path. `variable` stands for each item. */
+/** The items of a collection that match the `$filter` segments of its path. In the filters, `variable` stands for the item. */
 export interface ItemSource {
   readonly collection: MemberNode
   readonly variable: number
   readonly filters: readonly TypedExpr[]
 }
 
-/** An `any` or `all` over the items. An `any` without a predicate is true if there is at least one item. */
+/** An `any` or `all` over the items of a collection. An `any` without a predicate is true if there is at least one item. */
 export interface LambdaNode extends Typed {
   readonly kind: 'any' | 'all'
   readonly source: ItemSource
@@ -96,7 +96,10 @@ export interface CountNode extends Typed {
   readonly source: ItemSource
 }
 
-/** An expression that was checked against a model. Its names are resolved, its aliases replaced and its literals promoted. */
+/**
+ * An expression that was checked against a model. Its names are resolved, its aliases are replaced by their values, and its literals have
+ * the type that the expression needs.
+ */
 export type TypedExpr =
   | ConstantNode
   | MemberNode
@@ -116,10 +119,10 @@ export interface TypedOrderBy {
   readonly direction: 'asc' | 'desc'
 }
 
-/** The selected properties by name: either the whole property or parts of a complex one. */
+/** The selected properties by name. The value is `all` for a whole property, or the selected parts of a complex property. */
 export type Selection = ReadonlyMap<string, Selection | 'all'>
 
-/** A checked item of `$expand`. `*` is replaced by the navigation properties that it stands for. */
+/** A checked item of `$expand`. An item `*` has become one item for each navigation property. */
 export interface TypedExpand {
   readonly property: NavigationProperty
   readonly target: StructuredType

@@ -23,7 +23,7 @@ const listedSet = (name: string, type: string, entities: readonly Entity[]): Ser
   rows: listedRows(entities),
 })
 
-/** Answers every path below `…/Attendance/V3` except `$batch` and `$metadata`. */
+/** Creates the service that answers all paths below `…/Attendance/V3` except `$batch` and `$metadata`. */
 export function createAttendanceService(
   school: School,
   queryContext: () => QueryContext,
@@ -40,7 +40,7 @@ export function createAttendanceService(
       'StatutoryAttendanceRecordHistory',
       historyEntities(school, since),
     )
-  /** The sets by name in lower case. All sets except AttendanceRecords are read-only and held in memory. */
+  /** The sets by name in lower case. All sets except AttendanceRecords are read-only and are held in memory. */
   const sets = new Map<string, (asOf: number | undefined) => ServedSet>([
     ['attendancerecords', (asOf) => recordSet(school, face, asOf)],
     [
@@ -64,7 +64,7 @@ export function createAttendanceService(
     const named = resource.set.toLowerCase()
     const name = route.isLookup ? lookupName(named) : named
     const set = sets.get(name)
-    // The root of the attendance lookups serves nothing else, like the root of the learner lookups.
+    // A path with `Lookup` serves only lookups, as in the learner domains.
     if (set === undefined || (route.isLookup && name !== 'attendancelookups')) return notFound
     const { key, rest, isRaw } = resource
     const [next] = rest
@@ -78,11 +78,13 @@ export function createAttendanceService(
   }
 }
 
-/** Returns true for a call of `Changes` that could not be parsed, for example because its argument is an invalid time. */
+/** Returns true if a path that could not be parsed calls `Changes`, for example with an invalid time as argument. */
 const isUnreadableChanges = ([set = '', call = '']: readonly string[]): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 
-/** Returns the name of the set that a lookup is addressed by: its set or its type (service-facts 7 and 13). */
+/**
+ * Returns the name of the set for the name in a lookup path, which is the name of the set or of the lookup type (service-facts 7 and 13).
+ */
 function lookupName(name: string): string {
   return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
 }
@@ -94,9 +96,9 @@ const startDateRequired = odataError(
 )
 
 /**
- * Reads the `startDate` parameter of `SIMS.Changes`, in milliseconds since 1970. The documentation does not show its type, so a plain date
- * is accepted too. An alias is replaced by its query option (OData URL conventions 5.3). Returns `undefined` if the parameter is missing or
- * has another form.
+ * Returns the `startDate` parameter of `SIMS.Changes` in milliseconds since 1970. The documentation does not show the type of the
+ * parameter, so a date without a time is accepted too. An alias is replaced by the value of its query option (OData URL conventions 5.3).
+ * Returns `undefined` if the parameter is missing or has another form.
  */
 function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest): number | undefined {
   const [parameter, ...more] = parameters
@@ -107,7 +109,7 @@ function readStartDate({ parameters }: FunctionSegment, { query }: RoutedRequest
   if (value?.kind !== 'literal') return undefined
   if (value.type === 'Edm.DateTimeOffset') {
     const start = parseInstant(value.value)
-    // Changes are stored in whole milliseconds. A start with a fraction of a millisecond must exclude the millisecond that it falls in.
+    // Changes are stored in whole milliseconds. A start within a millisecond is rounded up, so that changes before the start are excluded.
     return start && start.ms + ((start.ticks ?? 0) > 0 ? 1 : 0)
   }
   return value.type === 'Edm.Date' ? parseDate(value.value) : undefined

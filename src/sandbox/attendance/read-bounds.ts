@@ -2,13 +2,13 @@ import type { CompareNode, MemberNode, Scalar, TypedExpr } from '../../odata/ind
 import { dayMs } from '../dates.ts'
 import { odataError, type Reply } from '../http/reply.ts'
 
-/** The rows that a filter can match. A kind of id that is absent does not restrict the rows. */
+/** Bounds of the rows that a filter can match. An absent set of ids means that the filter does not restrict these ids. */
 export interface ReadBounds {
   /** All ids are in lower case. */
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** Limits of the session start in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
+  /** The first and last start of a session in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
   readonly from: number
   readonly to: number
 }
@@ -19,7 +19,7 @@ type IdField = 'learners' | 'events' | 'records'
 
 const idFields = ['learners', 'events', 'records'] as const
 
-/** The filter fields by their names in V3 records and in the flat V2 records. */
+/** The id fields by their paths in V3 records and in flat V2 records. */
 const idPaths: Readonly<Record<string, IdField>> = {
   'Attendee/ExternalID': 'learners',
   'Event/ExternalID': 'events',
@@ -29,8 +29,8 @@ const idPaths: Readonly<Record<string, IdField>> = {
 }
 
 /**
- * Computes bounds that contain every row that a checked filter can match, so that a read can skip all others. `and` narrows the bounds and
- * `or` widens them. Any other operator (`not`, functions, lambdas) leaves them unlimited.
+ * Computes bounds that contain every row that a checked filter can match, so that a read can skip all other rows. `and` narrows the bounds
+ * and `or` widens the bounds. Other operators (`not`, functions, lambdas) give no bounds.
  */
 export function boundsOf(node: TypedExpr): ReadBounds {
   switch (node.kind) {
@@ -87,7 +87,7 @@ function narrow(one: ReadBounds, other: ReadBounds): ReadBounds {
   return { ...Object.fromEntries(ids), ...span }
 }
 
-/** Keeps an id field restricted only if both alternatives restrict it. */
+/** Returns bounds that contain both alternatives. Ids stay restricted only if both alternatives restrict them. */
 function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
   const ids = idFields.flatMap((name) => {
     const [mine, theirs] = [one[name], other[name]]
@@ -98,8 +98,9 @@ function widen(one: ReadBounds, other: ReadBounds): ReadBounds {
 }
 
 /**
- * Refuses a read of attendance that is too wide (service.md 4, 4.1 and 8; service-facts 1 and 2). A filter with a date range may span at
- * most `maxDays` days. A filter without one must name one learner, an event or a record. Returns `undefined` if the read is allowed.
+ * Refuses a read of attendance that is too wide (service.md 4, 4.1 and 8; service-facts 1 and 2). A date range in the filter may span at
+ * most `maxDays` days. A filter without a date range must name one learner, an event or a record. Returns `undefined` if the read is
+ * allowed.
  */
 export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | undefined {
   const { from, to, learners, events, records } = bounds

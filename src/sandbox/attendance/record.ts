@@ -13,7 +13,7 @@ export interface RecordView {
   /** Milliseconds since 1970, or null for a session without a mark. */
   readonly recordedOn: number | null
   readonly changeProcessName: string | null
-  /** The start of the session as the service writes it. */
+  /** The start of the session as text, in the form in which the service writes times. */
   readonly start: string
   /** Null if the service itself created the row. */
   readonly recordedBy: string | null
@@ -54,7 +54,7 @@ interface RecordTypes {
 const { Attendee, Event, AttendanceCode } = referenceTypes
 const documentedTypes: RecordTypes = { attendee: Attendee[0], event: Event[0], code: AttendanceCode[0] }
 
-/** Keeps the order of the fields in service.md 2.10. */
+/** Converts a record to an entity of V3, with the fields in the order of service.md 2.10. */
 export function toRecordEntity(view: RecordView, types = documentedTypes): Record<string, Json> {
   const by = view.recordedBy
   return {
@@ -78,7 +78,7 @@ const typed = (types: readonly [string, ...string[]]) =>
     'ExternalID and Type',
   ).transform(({ ExternalID, Type }) => ({ ExternalID, Type: Type ?? types[0] }))
 
-/** A posted record in the full or the minimal form (service.md 2.10; service-facts 6). */
+/** The schema of a posted record in the full or the minimal form (service.md 2.10; service-facts 6). */
 const schema = z
   .strictObject({
     ExternalID: fields.guid,
@@ -86,7 +86,7 @@ const schema = z
     Absent: fields.boolean,
     RecordedOn: fields.instant,
     ChangeProcessName: fields.string,
-    // Its form is checked but its value is ignored, because the start of the session applies.
+    // The form of this field is checked, but the value is ignored, because the calendar determines the start of the session.
     AttendableEventStart: fields.instant,
     RecordedBy: typed(referenceTypes.RecordedBy).nullish(),
     Attendee: typed(referenceTypes.Attendee),
@@ -100,7 +100,10 @@ const schema = z
     message: 'and Absent cannot both be true',
   })
 
-/** Parses a posted record and the types of its references, or returns every validation error. `RecordedBy` defaults to `actorId`. */
+/**
+ * Parses a posted record and the types of its references. Returns every validation error if the record is invalid. `RecordedBy` defaults to
+ * `actorId`.
+ */
 export function readRecordBody(
   body: unknown,
   actorId: string,

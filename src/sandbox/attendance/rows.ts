@@ -17,7 +17,7 @@ export interface RowPosition {
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
-  /** 0 for the seeded history. `undefined` if the session has no recorded mark. */
+  /** The number of the effect that wrote the mark, or 0 for a seeded mark. `undefined` if the session has no mark. */
   readonly seq: number | undefined
 }
 
@@ -37,7 +37,7 @@ export function recordedRow(school: School, learner: Pupil, session: Session, ma
   }
 }
 
-/** Returns `undefined` if the session of the mark is outside the calendar. */
+/** Returns the row of a mark, or `undefined` if its session is outside the calendar. */
 export function rowOf(school: School, mark: Mark): Row | undefined {
   const learner = school.roster.byNumber(mark.learner)
   const session = school.calendar.byNumber(mark.session)
@@ -48,18 +48,19 @@ export function rowOf(school: School, mark: Mark): Row | undefined {
 
 interface RowQuery {
   readonly bounds: ReadBounds
-  /** The interface whose configured differences apply. If absent, rows are read as they are stored. */
+  /** The interface whose configured differences are applied to the rows. If absent, the rows contain the stored values. */
   readonly face?: Face
   readonly after?: RowPosition | undefined
-  /** The last effect to take into account. Later writes are invisible. */
+  /** The number of the last effect that the read sees. Later writes are invisible. */
   readonly asOf?: number | undefined
   /** True to omit sessions without a recorded mark, as V2 does. */
   readonly recordedOnly?: boolean
 }
 
 /**
- * Yields the augmented record set (service.md 1.2). Every learner who is on roll on a day has a row for each session of that day, including
- * weekends and holidays. The row holds the mark, or the code for a missing mark. Marks of learners who are not on roll are included too.
+ * Yields the rows of all sessions, with and without a mark (service.md 1.2). Every learner who is on roll on a day has a row for each
+ * session of this day, including weekends and holidays. The row contains the mark, or the code for a missing mark. Marks of learners who
+ * are not on roll are included too.
  */
 export function* augmentedRows(school: School, query: RowQuery): Generator<Row> {
   const { bounds, after } = query
@@ -92,7 +93,7 @@ function learnersOf(school: School, { learners, records }: ReadBounds): Pupil[] 
   return roster.entries.filter(({ number }) => numbers.has(number))
 }
 
-/** Finds the learner and session that an id stands for, whether or not the session has a mark, and whichever interface returned the id. */
+/** Finds the learner and session of a row by its id. The session may have no mark, and the id may come from either interface. */
 function placeOfRecord(
   { marks, ids }: School,
   id: string,
@@ -114,7 +115,7 @@ function sessionSpan(school: School, bounds: ReadBounds): SessionSpan | undefine
   const { calendar } = school
   const { sessions } = calendar
   const [start, end] = [sessions[0]?.number ?? 0, sessions.at(-1)?.number ?? -1]
-  // The sessions of a day start on that day in UTC, so limiting the read to whole UTC days loses no row.
+  // Each session starts on the same day in UTC as in local time, so a limit to whole UTC days loses no row.
   const first = Math.max(start, dayOf(bounds.from) * 2)
   const last = Math.min(end, dayOf(bounds.to) * 2 + 1)
   let only: Set<number> | undefined
@@ -151,7 +152,7 @@ function* learnerRows(school: School, learner: Pupil, span: SessionSpan, query: 
   }
 }
 
-/** Builds the row of a session without a mark, which is neither present nor absent and has no RecordedBy (service.md 2.10). */
+/** Returns the row of a session without a mark. The row is neither present nor absent and has no RecordedBy (service.md 2.10). */
 function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   return {
     view: {
@@ -173,7 +174,7 @@ function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   }
 }
 
-/** Returns `undefined` if the interface shows no row with this id, which is in lower case. */
+/** Returns the row with an id in lower case, or `undefined` if the interface shows no row with this id. */
 export function rowById(
   school: School,
   externalId: string,
@@ -185,9 +186,9 @@ export function rowById(
 }
 
 /**
- * Yields the marks written since an instant, for `AttendanceRecords/SIMS.Changes` (service-facts 4). The marks of the seeded history come
- * first, in order of learner and time. The marks written through this service follow in the order of writing. Their position is after the
- * last learner and holds the number of their effect.
+ * Yields the marks that were written since an instant, for `AttendanceRecords/SIMS.Changes` (service-facts 4). Seeded marks come first, in
+ * order of learner and time. Marks that clients wrote follow in the order of the writes. The position of a written mark is after the last
+ * learner and contains the number of its effect.
  */
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1

@@ -12,7 +12,7 @@ import { type RecordView, toRecordEntity } from './record.ts'
 import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition } from './rows.ts'
 
 export interface RecordFace {
-  /** V2 omits sessions without a mark (service.md 1.2). */
+  /** The interface. V2 omits sessions without a mark (service.md 1.2). */
   readonly name: Face
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
@@ -20,8 +20,8 @@ export interface RecordFace {
 }
 
 /**
- * Creates the set of attendance records of an interface. A read needs a `$filter` that is narrow enough, and reads rows only within its
- * bounds, in order of learner and time. Reads ignore effects after number `asOf` if it is given.
+ * Creates the set of attendance records of an interface. A read requires a narrow `$filter`, and visits only the rows within the bounds of
+ * the filter, in order of learner and time. If `asOf` is given, reads ignore effects with a higher number.
  */
 export function recordSet(school: School, face: RecordFace, asOf: number | undefined): ServedSet {
   const { name, toEntity } = face
@@ -42,7 +42,7 @@ export function recordSet(school: School, face: RecordFace, asOf: number | undef
   }
 }
 
-/** Creates the collection of `SIMS.Changes` since an instant in milliseconds, which can be read without a filter. */
+/** Creates the collection for `SIMS.Changes` since an instant in milliseconds since 1970. This collection can be read without a filter. */
 export function changedRecords(school: School, face: RecordFace, since: number): Collection {
   return {
     typeName: face.typeName,
@@ -68,7 +68,7 @@ function readPosition(token: string | undefined): RowPosition | undefined {
 
 const sessionMinutes = { AM: 180, PM: 135 }
 
-/** Lists the sessions of every calendar day, whose ids a writing client reads first (service-facts 4). */
+/** Lists the sessions of every calendar day. A client needs the id of the session to write a mark (service-facts 4). */
 export function sessionEntities({ calendar }: School): Entity[] {
   return calendar.sessions.map(({ externalId, day, half, start }) => ({
     ExternalID: externalId,
@@ -98,7 +98,7 @@ export function codeEntities({ codes, ids }: School): Entity[] {
   }))
 }
 
-/** Lists the audit of changes (service-facts 4): the states that writes replaced and created, in the order of the writes. */
+/** Lists the history of changes (service-facts 4): the states before and after each write, in the order of the writes. */
 export function historyEntities(school: School, since = -Infinity): Entity[] {
   return school.marks.history(since).flatMap((change) => {
     const view = historyView(school, change)
@@ -108,7 +108,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** Returns the successive states of the mark's session as V2 shows them, oldest first. Excludes writes after effect `asOf`. */
+/** Returns the states that the session of a mark has had, oldest first, as V2 shows them. Leaves out writes after effect `asOf`. */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []
@@ -117,7 +117,7 @@ export function historyViews(school: School, { position }: Row, asOf = Infinity)
     .flatMap((change) => (change.changedBy <= asOf ? (historyView(school, change) ?? []) : []))
 }
 
-/** Gives a state an id of its own. Returns `undefined` if its session is outside the calendar. */
+/** Returns a state of a mark with its own id, or `undefined` if the session of the mark is outside the calendar. */
 function historyView(school: School, { mark, changedBy }: MarkChange): RecordView | undefined {
   const row = rowOf(school, mark)
   return row && { ...row.view, externalId: school.ids.guid('history', changedBy, mark.seq) }

@@ -20,13 +20,13 @@ const conflicts = {
   idTaken: 'The ExternalID belongs to the mark of another session. Nothing was stored.',
 }
 
-/** Validates the three ids of a mark and records it. Reports all invalid ids together. */
+/** Writes a mark after a check of its three ids. Reports all invalid ids together. */
 export function writeMark(school: School, face: Face, write: MarkWrite): MarkOutcome {
   const learner = school.roster.byId(write.learner)
   const session = school.calendar.byId(write.event)
   const code = school.codes.byId(write.code)
   if (learner === undefined || session === undefined || code === undefined) {
-    // service.md 7 shows the second and third code. The first one is an assumption by analogy.
+    // Service.md 7 shows the second and third code. The first code is assumed by analogy.
     const fields = [
       [learner, 'ATT_VAL_1', 'Attendee'],
       [session, 'ATT_VAL_2', 'Event'],
@@ -57,8 +57,8 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
 }
 
 /**
- * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4): 201 with the stored record, 204 if the client prefers no body, 400 with
- * all errors, or 409 if the session may not be marked again.
+ * Answers `POST …/Attendance/V3/AttendanceRecords` (service.md 4). The status is 201 with the stored record, 204 if the client prefers no
+ * body, 400 with all errors, or 409 if the session may not get another mark.
  */
 export function postRecord(school: School, request: RoutedRequest): Reply {
   const contentType = request.header('content-type') ?? ''
@@ -75,7 +75,7 @@ export function postRecord(school: School, request: RoutedRequest): Reply {
   if (outcome.kind === 'conflict') return odataError(409, 'Conflict', outcome.message)
   const root = `${request.origin}${request.route.root}`
   const location = `${root}/AttendanceRecords(${outcome.view.externalId})`
-  // RFC 7240 4.2; OData protocol 8.2.8.7.
+  // The preference for no body (RFC 7240 4.2; OData protocol 8.2.8.7).
   if (/(^|[ ,;])return=minimal([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
     const headers = { Location: location, 'OData-EntityId': location, 'Preference-Applied': 'return=minimal' }
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }

@@ -10,14 +10,14 @@ type Kind = (typeof kinds)[number]
 
 const id = z.guid().toLowerCase()
 const schema = z.strictObject({
-  /** The other interface shows the stored values. */
+  /** The interface that shows changed values. The other interface shows the stored values. */
   face: z.enum(['V2', 'V3']),
-  /** A mark can occur with several kinds. */
+  /** The marks that differ, by learner and event. A mark can occur several times with different kinds. */
   rows: z
     .array(z.strictObject({ learner: id, event: id, kind: z.enum(kinds) }))
     .max(10_000)
     .default([]),
-  /** The share of all other marks that differ too, each in one of `kinds`. The choice is deterministic. */
+  /** The share of all other marks that differ too, each in one of `kinds`. The same marks are chosen each time. */
   share: z.number().min(0).max(1).default(0),
   kinds: z
     .array(z.enum(kinds))
@@ -27,10 +27,13 @@ const schema = z.strictObject({
 
 type DifferencePlan = z.output<typeof schema>
 
-/** A read by such an id finds the mark. */
+/** The kind of the ids that the difference `id` shows. A read by such an id finds the mark. */
 export const otherIdKind = 'otherMark'
 
-/** Creates the differences of the sandbox, which affect only reads of marks. Without a plan the two sides do not differ. */
+/**
+ * Creates the setting for differences between V2 and V3. The differences affect only reads of marks. Without a plan, V2 and V3 show the
+ * same values.
+ */
 export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()
@@ -45,7 +48,7 @@ export function createDifferences(ids: Identities, codes: CodeTable) {
       case 'recordedOn':
         return { ...mark, recordedOn: mark.recordedOn + 3_600_000 }
       case 'commentCut': {
-        // Splits by code points, so that no surrogate pair is torn apart.
+        // The comment is cut between code points, so that no surrogate pair is split.
         const points = Array.from(mark.comment ?? '')
         return { ...mark, comment: mark.comment && points.slice(0, points.length >> 1).join('') }
       }

@@ -7,14 +7,14 @@ import { readBody, type Setting } from './setting.ts'
 const scope = {
   /** The method in any case. Default: all methods. */
   method: z.string().optional(),
-  /** Text that the path contains, in any case. Default: all paths. */
+  /** A text that the path must contain, in any case. Default: all paths. */
   path: z.string().optional(),
   face: z.enum(['V2', 'V3']).optional(),
-  /** Number of matching requests that pass before the fault takes effect. */
+  /** The number of matching requests that the fault leaves alone before it takes effect. */
   skip: z.int().min(0).default(0),
-  /** Maximum number of requests that the fault affects. Default: no limit. */
+  /** The maximum number of requests that the fault affects. Default: no limit. */
   count: z.int().min(1).optional(),
-  /** Probability that a matching request is affected, drawn from the seed of the sandbox. */
+  /** The probability with which the fault affects a matching request. The random numbers depend on the seed of the sandbox. */
   probability: z.number().min(0).max(1).default(1),
 }
 
@@ -33,29 +33,32 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /** Handles the requests of a V3 batch with a delay of `ms` before each. `resetAfterMs` resets the connection meanwhile. */
+  /**
+   * Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection after this time, while the batch is
+   * still handled.
+   */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
     ms: z.int().min(1).max(600_000),
     resetAfterMs: z.int().min(0).max(600_000).optional(),
   }),
-  /** Hides from reads the writes of the last `lagMs` milliseconds. Default: the writes made since the fault was set. */
+  /** Hides the writes of the last `lagMs` milliseconds from reads. Default: hides the writes that were made after the fault was set. */
   z.strictObject({ ...scope, kind: z.literal('staleRead'), lagMs: z.int().min(0).optional() }),
 ])
 
 /**
- * A fault to inject. `latency` delays the request. `status` and `rateLimit` reply without handling it. `reset` resets the connection and
- * `stall` never replies, either before or after the request is applied. `truncate`, `brokenGzip` and `slowBody` damage the reply. `pace`
- * handles a V3 batch request by request, even after its connection is lost. `staleRead` hides recent writes. A `status` or `rateLimit`
- * fault with a path also applies to individual requests inside a V3 batch.
+ * A fault that the sandbox injects. `latency` delays the request. `status` and `rateLimit` answer the request without applying it. `reset`
+ * resets the connection and `stall` never replies, either without or after applying the request. `truncate` and `brokenGzip` damage the
+ * reply, and `slowBody` sends the reply slowly. `pace` handles the requests of a V3 batch slowly, even after the connection is lost.
+ * `staleRead` hides recent writes. A `status` or `rateLimit` fault with a path also applies to individual requests inside a V3 batch.
  */
 type Fault = z.output<typeof schema>
 
 export interface Disturbance {
   readonly latencyMs: number
   readonly reply?: Reply
-  /** `apply` says whether the request is applied first. */
+  /** The loss of the reply. `apply` is true if the request is applied before. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
   /** The number of the last effect that a read sees. */
   readonly asOf?: number
@@ -63,9 +66,9 @@ export interface Disturbance {
   readonly truncateAt?: number
   readonly brokenGzip?: boolean
   readonly bytesPerSecond?: number
-  /** The delay before each request of a V3 batch. */
+  /** The delay before each request of a V3 batch, in milliseconds. */
   readonly paceMs?: number
-  /** The connection is reset after this time, while the service continues. */
+  /** The time in milliseconds after which the connection is reset, while the service continues to handle the request. */
   readonly resetAfterMs?: number | undefined
 }
 
@@ -79,8 +82,8 @@ interface Counted {
 }
 
 /**
- * Creates a plan without faults. `random` decides for faults with a probability. `lastSeq` returns the number of the last effect, or of the
- * last effect at least `lagMs` milliseconds old.
+ * Creates a plan without faults. `random` decides whether a fault with a probability applies. `lastSeq` returns the number of the last
+ * effect, or with `lagMs` the number of the last effect that is at least this many milliseconds old.
  */
 export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => number) {
   let counted: Counted[] = []
@@ -120,7 +123,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
         return { asOf: fault.lagMs === undefined ? seqWhenSet : lastSeq(fault.lagMs) }
     }
   }
-  /** Combines faults. Of two faults that exclude each other, the later one applies. */
+  /** Combines the effects of several faults. If two faults exclude each other, the later fault applies. */
   const join = (struck: readonly Counted[]): Disturbance =>
     struck.reduce<Disturbance>((joined, { fault }) => ({ ...joined, ...effectOf(fault, joined) }), {
       latencyMs: 0,
@@ -144,12 +147,15 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
   }
   return {
     ...setting,
-    /** Returns `undefined` if no fault applies to the request. Counts each fault that applies. */
+    /**
+     * Returns the combined effect of the faults that apply to a request, or `undefined` if no fault applies. Counts each fault that
+     * applies.
+     */
     strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)
     },
-    /** Returns the reply that a `status` or `rateLimit` fault with a path gives to a request inside a batch, or `undefined` if no fault matches. */
+    /** Returns the reply of a `status` or `rateLimit` fault with a path to a request inside a batch, or `undefined` if no fault matches. */
     strikeInside: (method: string, path: string): Reply | undefined => {
       const isInside = ({ fault }: Counted): boolean =>
         fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit')

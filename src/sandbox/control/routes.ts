@@ -51,15 +51,15 @@ export function createControlRoutes({ school, settings, reset }: ControlParts): 
   return router
 }
 
-/** Returns the reason for refusing a control request, or `undefined` if it comes from a local program or a page of the sandbox. */
+/** Returns the reason for refusing a control request, or `undefined` if the request comes from a local program or a page of the sandbox. */
 function refusalOf({ headers, socket }: Request): { code: string; message: string } | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackAddress(socket.remoteAddress ?? ''))
     return { code: 'LoopbackOnly', message: 'Control requests must come from this machine.' }
-  // After DNS rebinding a foreign page reaches this machine, but its requests still carry the foreign host name.
+  // After DNS rebinding, a page of another site can reach this machine, but its requests still contain the name of the other host.
   if (!isLoopback(host.replace(/:\d*$/, '')))
     return { code: 'ForeignHost', message: 'Control requests must use a loopback name or address.' }
-  // Browsers identify the origin of a request; programs do not (Fetch Metadata 2.4, Fetch 3.2).
+  // Browsers send the origin of a request in these headers (Fetch Metadata 2.4, Fetch 3.2). Other programs do not send these headers.
   const site = headers['sec-fetch-site'] ?? 'none'
   const isOwnSite = site === 'none' || site === 'same-origin'
   const isOwnOrigin = origin === undefined || origin === `http://${host}`
@@ -81,7 +81,7 @@ function answerError(error: unknown, _request: Request, response: Response, next
   )
 }
 
-/** An accepted write with the ids that the service uses. */
+/** An accepted write, with the ids of the service in place of internal numbers. */
 export interface EffectEntry extends Omit<Effect, 'learner' | 'session' | 'code'> {
   readonly learner: string
   readonly event: string
@@ -99,9 +99,9 @@ function listEffects({ marks, ids }: School, since: number): EffectEntry[] {
 }
 
 /**
- * Returns ids for trying out the service: learners on roll today, school sessions of the fixed weeks, and codes. Learners who were on roll
- * in the fixed weeks too come first. The fixed weeks last from `from` (inclusive) to `to` (exclusive). At scale `class` a seed gives the
- * same ids every day.
+ * Returns ids with which a user can try out the service: learners who are on roll today, school sessions of the fixed weeks, and codes.
+ * Learners who were also on roll in the fixed weeks come first. The fixed weeks last from `from` (inclusive) to `to` (exclusive). At scale
+ * `class`, a seed gives the same ids every day.
  */
 function collectSamples(school: School) {
   const first = dayNumber(fixedMonday)

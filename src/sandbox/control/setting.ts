@@ -4,7 +4,7 @@ import { AdapterError } from '../../errors.ts'
 /** A setting that can be changed while the sandbox runs, through its own route below `/_sandbox`. */
 export interface Setting<Shown = unknown> {
   current(): Shown
-  /** Throws `ADP_USAGE` with every validation error of the new value. */
+  /** Replaces the value. Throws `ADP_USAGE` with every validation error of the new value. */
   put(body: unknown): void
   clear(): void
 }
@@ -32,5 +32,9 @@ export function readBody<Value>(schema: z.ZodType<Value>, body: unknown, what: s
     message,
     target: path.join('.'),
   }))
-  throw new AdapterError('ADP_USAGE', `${what} cannot be read. Nothing was changed.`, { details })
+  throw new AdapterError(
+    'ADP_USAGE',
+    `${what} cannot be read. Nothing was changed. Correct the members that the details name.`,
+    { details },
+  )
 }

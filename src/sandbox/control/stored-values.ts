@@ -5,38 +5,41 @@ const commentRule = z.union([
   z.strictObject({ cut: z.int().min(0) }),
 ])
 
-/** The body of `PUT /_sandbox/values`. By default every value is stored unchanged. */
+/** The schema of the body of `PUT /_sandbox/values`. By default every value is stored unchanged. */
 export const valueRulesSchema = z.strictObject({
-  /** The precision of `RecordedOn`: truncated or rounded to seconds or minutes, or rounded to the 1/300 s of SQL Server. */
+  /** The precision of `RecordedOn`: unchanged, truncated or rounded to seconds or minutes, or rounded to the 1/300 s of SQL Server. */
   times: z
     .enum(['keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes'])
     .default('keep'),
   /** The source of `RecordedOn`: the client's time if it sent one, or always the time of the service. */
   clock: z.enum(['client', 'server']).default('client'),
-  /** How far the clock of the service is ahead (positive) or behind (negative). */
+  /** The time in milliseconds by which the clock of the service is ahead (positive) or behind (negative). */
   offsetMs: z.int().min(-864_000_000).max(864_000_000).default(0),
-  /** Rules for comments, applied in this order. `cut` keeps this number of UTF-16 code units. */
+  /** The rules for comments, which are applied in the given order. `cut` keeps the given number of UTF-16 code units. */
   comments: z.array(commentRule).default([]),
   nulls: z.array(z.enum(['minutesLateToZero', 'zeroToNull', 'commentToEmpty', 'emptyToNull'])).default([]),
-  /** Whether the reply to a POST shows the stored or the posted values. */
+  /** The values that the reply to a POST shows: the stored values or the posted values. */
   echo: z.enum(['stored', 'posted']).default('stored'),
 })
 
 export type ValueRules = z.output<typeof valueRulesSchema>
 
-/** The values of a mark that a service may store differently from how they were posted. Times are milliseconds since 1970. */
+/** The values of a mark that the service may change before it stores them. Times are milliseconds since 1970. */
 interface MarkValues {
   readonly minutesLate: number | null
   readonly comment: string | null
   readonly recordedOn: number
 }
 
-/** Without `recordedOn` the time of the service applies. */
+/** The posted values. Without `recordedOn` the service uses its own time. */
 interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
 
-/** Returns the values to store, and the values that the reply shows. `now` is in milliseconds since 1970. */
+/**
+ * Applies the rules to the posted values. Returns the values to store, and the values that the reply shows. `now` is in milliseconds since
+ * 1970.
+ */
 export function storeValues(
   rules: ValueRules,
   { minutesLate, comment, recordedOn }: PostedValues,

@@ -6,14 +6,17 @@ export interface Reply {
   readonly body: string | Buffer
 }
 
-/** Returns the media type of data. By default it requests only the annotations that a client needs (OData JSON format 3.1). */
+/**
+ * Returns the media type of JSON data. At the default level `minimal`, the data contains only the annotations that a client cannot compute
+ * (OData JSON format 3.1).
+ */
 export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): string {
   return `application/json; odata.metadata=${level}`
 }
 
 const odataHeaders = { 'Content-Type': jsonMediaType(), 'OData-Version': '4.0' }
 
-/** Builds a JSON reply; `body` is JSON text. */
+/** Builds a JSON reply. `body` is JSON text. */
 export function jsonReply(
   status: number,
   body: string,
@@ -22,7 +25,9 @@ export function jsonReply(
   return { status, headers: { ...odataHeaders, ...headers }, body }
 }
 
-/** Builds an error reply in the OData form (OData JSON format 21.1). The service shows only the codes ATT_VAL_2 and ATT_VAL_3. */
+/**
+ * Builds an error reply in the OData form (OData JSON format 21.1). Only the codes ATT_VAL_2 and ATT_VAL_3 are known of the real service.
+ */
 export function odataError(
   status: number,
   code: string,
@@ -52,7 +57,7 @@ export function rateLimitReply(retryAfterSeconds: number): Reply {
   return gatewayError(429, message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
-/** This reply is also for a path to an entity that does not exist. */
+/** The reply for an unknown path, and for a path to an entity that does not exist. */
 export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
 
 /** Builds the 405 reply. HEAD is allowed wherever GET is. */
@@ -62,7 +67,10 @@ export function methodNotAllowed(...methods: string[]): Reply {
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/** Returns the gateway's refusal of a valid token that lacks a security domain (service-facts 12). */
+/**
+ * Returns the refusal of the gateway if a valid token lacks a security domain (service-facts 12), or `undefined` if the token has the
+ * domain.
+ */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,
@@ -76,7 +84,7 @@ export function refuseDomain(
 
 export const internalError: Reply = odataError(500, 'InternalError', 'The sandbox failed on this request.')
 
-/** The error codes of this service for errors that shared modules throw. */
+/** The error codes of the sandbox for errors that shared modules throw. */
 const codes: Readonly<Record<string, string>> = {
   ADP_QUERY: 'InvalidQuery',
   ADP_TOO_LARGE: 'PayloadTooLarge',

@@ -8,15 +8,15 @@ export interface ServiceRequest {
   readonly path: string
   /** The percent-encoded text after `?`. Empty if there is no query. */
   readonly query: string
-  /** Returns the value of a header field; `name` is in lower case. */
+  /** Returns the value of a header field. `name` is in lower case. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
   /** The scheme and authority that the client used. Links in replies begin with it. */
   readonly origin: string
   readonly principal: Principal
-  /** Reads ignore writes after this effect (a stale read). `undefined` if reads see everything. */
+  /** The number of the last effect that a stale read sees. `undefined` if reads see all writes. */
   readonly asOf: number | undefined
-  /** The delay before each request of a V3 batch. */
+  /** The delay before each request of a V3 batch, in milliseconds. */
   readonly paceMs?: number | undefined
 }
 
@@ -32,16 +32,18 @@ export interface Route {
   readonly root: string
   /** The decoded path segments after the root. */
   readonly resource: readonly string[]
-  /** True for the root of the lookups, such as `/V1/Lookup/Learner` (service-facts 13). */
+  /** True for the root of lookups, such as `/V1/Lookup/Learner` (service-facts 13). */
   readonly isLookup?: true
 }
 
-/** Returns true for the obsolete interface, which is attendance at V1 and V2 except for the lookups. */
+/** Returns true for a path of V2, the obsolete interface. It consists of attendance at V1 and V2 except for the lookups. */
 export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
-/** Returns the port that serves a path if V2 has a separate port. That port serves the obsolete interface and the registrations at V2. */
+/**
+ * Returns the port that serves a path if V2 has a separate port. The port of V2 serves the obsolete interface and the registrations at V2.
+ */
 export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }
@@ -64,7 +66,7 @@ const areas = new Map<string, Route['area']>([
  */
 export function findRoute(path: string): Route | undefined {
   const raw = path.split('/')
-  // An encoded letter is equivalent to the letter (RFC 3986 6.2.2.2), also before the resource.
+  // All segments are decoded, because an encoded letter is equivalent to the letter (RFC 3986 6.2.2.2).
   const decoded = raw.map(decode)
   const segments = decoded.filter((segment) => segment !== undefined)
   const at = segments.findIndex((segment) => versions.has(segment.toLowerCase()))
@@ -88,7 +90,7 @@ export interface RoutedRequest extends ServiceRequest {
   readonly route: Route
 }
 
-/** Returns the URL of the service root, which `@odata.context` of the reply refers to. */
+/** Returns the URL of the service root, with which the `@odata.context` of a reply begins. */
 export function contextRoot({ route, origin }: RoutedRequest): string {
   return `${origin}${route.root}`
 }

@@ -15,7 +15,7 @@ import type { PortService, ServiceRequest } from './request.ts'
 
 export interface PortParts {
   readonly admit: Admit
-  /** Answers `POST …/connect/token`. `undefined` if the port has no token endpoint. */
+  /** Answers `POST …/connect/token`, or is `undefined` if the port has no token endpoint. */
   readonly issueToken: ((contentType: string | undefined, body: string) => Reply) | undefined
   readonly service: PortService
   readonly control: express.Router
@@ -25,7 +25,7 @@ export interface PortParts {
 
 const maxFormBytes = 16_384
 
-/** Orders the routes: health and control first, then the gateway and the data service for all other paths. */
+/** Creates the routes of a port: health and control first, and then the gateway and the data service for all other paths. */
 function createApp(parts: PortParts): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -78,7 +78,7 @@ async function serveDisturbed(
   const { loss, latencyMs } = disturbance
   if (latencyMs > 0) await delay(latencyMs)
   if (disturbance.reply !== undefined || loss?.apply === false) {
-    // The request is read completely first, so that the client cannot know whether it was applied.
+    // The request is read completely first, so that the client cannot know whether the request was applied.
     await readBody(request, { maxBytes: parts.maxBodyBytes, contentEncoding: undefined })
   }
   if (loss?.apply === false) {
@@ -123,7 +123,7 @@ function addressOf(
   const mark = request.url.indexOf('?')
   const encrypted = 'encrypted' in request.socket
   return {
-    // Node omits the body of the reply to a HEAD request (RFC 9110 9.3.2).
+    // Node.js omits the body of the reply to a HEAD request (RFC 9110 9.3.2), so HEAD is answered like GET.
     method: request.method === 'HEAD' ? 'GET' : request.method,
     path: mark < 0 ? request.url : request.url.slice(0, mark),
     query: mark < 0 ? '' : request.url.slice(mark + 1),
@@ -136,7 +136,7 @@ const single = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value.join(', ') : value
 
 export function sendReply(response: ServerResponse, reply: Reply): void {
-  // Uses Node's writeHead, because Express would parse and rewrite every content type.
+  // `writeHead` of Node.js is used, because Express would parse and rewrite every content type.
   const length = reply.status === 204 ? {} : { 'Content-Length': Buffer.byteLength(reply.body) }
   response.writeHead(reply.status, { ...reply.headers, ...length })
   response.end(reply.body)
@@ -163,7 +163,7 @@ function sendDisturbed(response: ServerResponse, reply: Reply, disturbance: Dist
   sendSlowly(response, sent, bytesPerSecond, end)
 }
 
-/** Compresses the body and corrupts it after the gzip header, so that decoding fails partway. */
+/** Compresses the body and corrupts the compressed bytes after the gzip header, so that decoding fails partway. */
 function breakGzip(reply: Reply): Reply {
   const body = gzipSync(reply.body)
   // The ten header bytes stay intact (RFC 1952 2.3), so that the stream looks like gzip.
@@ -191,12 +191,17 @@ function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
   if (how === 'reset') response.socket?.resetAndDestroy()
 }
 
-// Leaves room for a filter over many learners, so that the query limit applies before the limit of the HTTP parser.
+// The limit is large enough for a filter over many learners, so that a long query reaches the limit of the query parser before the limit of
+// the HTTP parser.
 const maxHeaderBytes = 131_072
-// Longer than the idle timeout of clients, because otherwise a connection can close just as a client reuses it.
+// The idle timeout is longer than the idle timeout of clients. Otherwise the sandbox could close a connection at the moment in which a
+// client reuses it.
 const keepAliveMs = 75_000
 
-/** Creates a port of the service, or any free port for 0. `option` names the setting in the error about a port in use. */
+/**
+ * Creates an HTTP port of the service. Port 0 selects a free port. `option` is the command-line option that the error about a port in use
+ * names.
+ */
 export function createHttpPort(
   parts: PortParts,
   { host, port, option }: { host: string; port: number; option: string | undefined },
@@ -204,7 +209,10 @@ export function createHttpPort(
   const server = createOrderedServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
   return {
-    /** Resolves to the base URL without a trailing slash, and the port. Throws `ADP_CONFIGURATION` if the port cannot listen. */
+    /**
+     * Starts to listen. Resolves with the port, and with the base URL without a trailing slash. Rejects with `ADP_CONFIGURATION` if the
+     * server cannot listen on the port.
+     */
     listen: async () => {
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }

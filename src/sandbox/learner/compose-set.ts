@@ -23,7 +23,7 @@ import {
 } from './samples.ts'
 
 export interface LearnerEntity {
-  /** 0 for groups and lookups. */
+  /** The number of the learner, or 0 for groups and lookups. */
   readonly learner: number
   readonly entity: Record<string, Json>
 }
@@ -33,7 +33,7 @@ const model = createModelIndex(serviceModel)
 
 /**
  * Composes the entities of a learner set on a day from sample values. Each entity has every field and every collection of the model. The
- * seed, the set and the learner determine the values, and the day determines those that change with time.
+ * values depend on the seed, the set and the learner. Values that change with time also depend on the day.
  */
 export function composeSet(
   { seed, ids, roster }: { seed: number; ids: Identities; roster: Roster },
@@ -48,7 +48,7 @@ export function composeSet(
     const random = createRandom(seed, `${set.name} ${learner}`)
     const compose = (own: number, contact?: Contact): LearnerEntity => {
       let count = 0
-      // A type that occurs in several sets has different ids in each.
+      // A type that occurs in several sets has different ids in each set.
       const nextId = (name: string): string => ids.guid(`${set.name} ${name}`, own, (count += 1))
       const about = { ids, day, yearStart, pupil, contacts, contact, index: 0, random, nextId, draw: 0 }
       return { learner, entity: structure(set.entityType, about, contact?.id ?? externalId) }
@@ -94,7 +94,7 @@ function valueOf(owner: string, { name, type, collection }: Property, subject: S
   return type.startsWith('Edm.') ? null : complexValue(typeName, subject)
 }
 
-/** Builds a reference to a person, a reference to a listed value, or a structure. */
+/** Returns the value of a complex property: a reference to a person, a reference to a value of a list, or a structure. */
 function complexValue(typeName: string, subject: Subject): Json {
   const { ids, pupil, contact } = subject
   if (typeName === 'LearnerContactDetail' && contact !== undefined)

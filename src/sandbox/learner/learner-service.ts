@@ -16,10 +16,13 @@ import { listedRows } from '../query/read-collection.ts'
 import { answerSet, readResource, type ServedSet } from '../query/serve-set.ts'
 import type { School } from '../school.ts'
 
-/** The sets of learners and contacts. The links of LearnerGroup have the names of the sets that they lead to (service.md 2.2). */
+/** The sets of learners and contacts. A link of LearnerGroup has the same name as the set to which it leads (service.md 2.2). */
 const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-/** Composes a set once and caches it until a client changes an entity or the day changes. */
+/**
+ * Returns a function that composes the entities of a set. The function caches the entities until a client changes an entity or the day
+ * changes.
+ */
 function createLearnerEntities(school: School): (set: string) => readonly LearnerEntity[] {
   const cache = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
   const all = (name: string): readonly LearnerEntity[] => {
@@ -38,11 +41,12 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
     const patches = school.patches.all()
     return list.map((one) => ({ ...one, entity: patches.get(one.learner) ?? one.entity }))
   }
-  /** Returns the groups of a day. Their member collections are getters, so that they are built only if a query follows them. */
+  /** Returns the groups of a day. The collections of their members are getters, so that a collection is built only if a query reads it. */
   const groups = (day: number): LearnerEntity[] =>
     groupsOn(day, school.ids, school.roster.entries).map(({ entity, members }) => {
       for (const { name } of memberSets) {
-        // Caching is safe because groups are rebuilt whenever an entity changes. A filter may read this property many times.
+        // The collection is cached, because a filter may read this property many times. The cache is never outdated, because the groups are
+        // built again after each change of an entity.
         let found: Json[] | undefined
         const get = (): Json[] =>
           (found ??= all(name).flatMap((one) => (members.has(one.learner) ? [one.entity] : [])))
@@ -53,7 +57,10 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
   return all
 }
 
-/** Returns true if a root offers a set. V2 offers only the registrations (service.md 9), and the root of the lookups only lookups. */
+/**
+ * Returns true if a service root offers a set. V2 offers only the registrations (service.md 9), and the root of lookups offers only
+ * lookups.
+ */
 const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
 
@@ -69,7 +76,7 @@ export function createLearnerService(
     const set = resource === undefined ? undefined : (lookup?.set ?? findLearnerSet(resource.set))
     if (resource === undefined || set === undefined || !offered(set, request)) return notFound
     const [next] = resource.rest
-    // Reading the members of a group also requires the permission of the members' domain.
+    // A read of the members of a group also requires the permission for the set of the members.
     const link = set.subject === 'group' && next?.kind === 'property' ? findLearnerSet(next.name) : undefined
     for (const { securityDomain } of link === undefined ? [set] : [set, link]) {
       const refusal = refuseDomain(principal, securityDomain)
@@ -96,8 +103,8 @@ export function createLearnerService(
 }
 
 /**
- * Refuses a query on groups if it reaches members whose domain the token lacks. Every option counts, because a filter or an order over
- * members discloses as much as `$expand`. Throws `QueryError` if the query cannot be parsed.
+ * Refuses a query of groups that uses members whose security domain the token lacks. All options are checked, because a filter or an order
+ * by a field of the members discloses as much as `$expand`. Throws `QueryError` if the query cannot be parsed.
  */
 function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Reply | undefined {
   if (set.subject !== 'group' || principal.domains === undefined || query === '') return undefined
@@ -111,7 +118,7 @@ function refuseMembers(set: LearnerSet, { principal, query }: RoutedRequest): Re
   return undefined
 }
 
-/** Yields the properties that a query names at any depth, and `*` if it asks for all. */
+/** Yields the names of the properties in a query at any depth, and `*` if the query contains `*`. */
 function* namesIn(node: unknown): Generator<string> {
   if (typeof node !== 'object' || node === null) return
   if ('kind' in node && node.kind === 'star') yield '*'
@@ -122,9 +129,9 @@ function* namesIn(node: unknown): Generator<string> {
 }
 
 /**
- * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1) by replacing the given properties. The service does not show the form of the
- * request, so it follows OData protocol 11.4.3. The status is 204, or 200 with the entity if the client prefers it. An invalid body gets
- * 400 with all its errors, and nothing changes.
+ * Answers `PATCH …/LearnerPersonals(<id>)` (service.md 1.1) by replacing the given properties. Service.md does not show the form of the
+ * request, so the request has the form of OData protocol 11.4.3. The status is 204, or 200 with the entity if the client prefers a body.
+ * For an invalid body, the status is 400 with all errors, and the entity stays unchanged.
  */
 function patchPersonal(
   school: School,
@@ -146,7 +153,7 @@ function patchPersonal(
   return { ...reply, headers: { ...reply.headers, 'Preference-Applied': 'return=representation' } }
 }
 
-/** A key in the body is ignored (OData protocol 11.4.3). */
+/** The schema of the body of a PATCH. A key in the body is ignored (OData protocol 11.4.3). */
 const changesSchema = z.strictObject(
   Object.fromEntries(learnerPersonal.properties.map(({ name, type }) => [name, changeable(name, type)])),
 )

@@ -7,7 +7,7 @@ export interface LearnerSet extends ServiceSet {
   readonly subject: SetSubject
 }
 
-/** Sets that are not listed here contain learners. */
+/** The subjects of the sets. Sets that are not listed contain learners. */
 const subjects: Readonly<Record<string, SetSubject>> = {
   LearnerGroups: 'group',
   LearnerLookups: 'lookup',
@@ -19,17 +19,17 @@ const subjects: Readonly<Record<string, SetSubject>> = {
   Contacts: 'contact',
 }
 
-/** The sets of the learner domains: those in service.md 1.1, and those that LearnerGroup links to (service.md 2.2). */
+/** The sets of the learner domains: the sets of service.md 1.1, and the sets to which LearnerGroup links (service.md 2.2). */
 export const learnerSets: readonly LearnerSet[] = serviceSets
   .filter(({ securityDomain }) => securityDomain !== 'Attendance')
   .map((set) => ({ ...set, subject: subjects[set.name] ?? 'learner' }))
 
-/** The permissions that calls can need (service.md 1.1 and 1.2). */
+/** The permissions that a call can require (service.md 1.1 and 1.2). */
 export const securityDomains: readonly string[] = [
   ...new Set(serviceSets.map(({ securityDomain }) => securityDomain)),
 ]
 
-/** Accepts any case and any spelling that the interface uses. */
+/** Finds a learner set by any spelling that the service uses, in any case. */
 export function findLearnerSet(name: string): LearnerSet | undefined {
   const wanted = name.toLowerCase()
   return learnerSets.find((set) =>

@@ -23,7 +23,7 @@ export interface Contact {
   readonly birthDay: number
 }
 
-/** The learner or contact that the fields of an entity describe. */
+/** The learner or contact whose data the fields of an entity contain, with the context for computing the fields. */
 export interface Subject {
   readonly ids: Identities
   /** The current day, and the first day of the school year for which the school was planned. */
@@ -31,13 +31,13 @@ export interface Subject {
   readonly yearStart: number
   readonly pupil: Pupil
   readonly contacts: readonly Contact[]
-  /** `undefined` for entities about the learner alone. */
+  /** The contact, or `undefined` if the entity contains only data of the learner. */
   readonly contact: Contact | undefined
-  /** The position in the collection, from 0. */
+  /** The position of the entity in its collection, counted from 0. */
   readonly index: number
   readonly random: Random
   readonly nextId: (type: string) => string
-  /** A random number of up to nine digits, drawn for each structure. */
+  /** A random number of up to nine digits, which is different for each structure. */
   readonly draw: number
 }
 
@@ -46,7 +46,10 @@ interface ListedValue {
   readonly description: string
 }
 
-/** The values of the model's reference types. Each line has type names, then `CODE=Description` pairs, with the most common value first. */
+/**
+ * The values of the reference types of the model. Each line has the names of types, and then pairs `CODE=Description` with the most common
+ * value first.
+ */
 const lists = `
 TitleRef: MR=Mr; MRS=Mrs; MS=Ms; MISS=Miss; DR=Dr
 GenderRef: F=Female; M=Male
@@ -146,18 +149,18 @@ export const lookupSets: Readonly<Record<string, Readonly<Record<string, string>
   },
 }
 
-/** Picks the first value in at least half of all cases. Returns `undefined` if there is no such list. */
+/** Picks a value of a list. Picks the first value in at least half of all cases. Returns `undefined` if there is no such list. */
 export function pickListed(list: string, random: Random): ListedValue | undefined {
   const values = valueLists.get(list)
   return values === undefined || random.chance(0.5) ? values?.[0] : random.pick(values)
 }
 
-/** Returns the id of a listed value, which is the same wherever the value is referenced. */
+/** Returns the id of a value of a list. All references to the value have the same id. */
 export function listedId(ids: Identities, list: string, code: string): string {
   return ids.guid('lookup', hashName(list), hashName(code))
 }
 
-/** The collections that always have items, with their maximum number of items. Any other collection has one item for one owner in five. */
+/** The collections that always have items, with their maximum number of items. In any other collection, one of five owners has one item. */
 export const usualItems: Readonly<Record<string, number>> = {
   ...{ MedicalProviders: 1, Enrolments: 1, EnrolmentStatuses: 1, Emails: 1, Addresses: 1 },
   ...{ LearnerLanguageDetails: 2, LearnerNationalities: 2, LearnerConsentTypes: 2, Telephones: 2 },
@@ -197,8 +200,8 @@ const shared = (sample: Sample, ...fields: string[]): Record<string, Sample> =>
   Object.fromEntries(fields.map((field) => [field, sample]))
 
 /**
- * The values of fields, by `Type.Field` or by field name. A function computes the value from the learner, the contact and the day. A list
- * offers samples to draw from. Any other field gets the default of its type.
+ * The values of fields, by `Type.Field` or by the name of the field. A function computes the value from the learner, the contact and the
+ * day. From a list, a value is drawn at random. Any other field gets the default of its type.
  */
 export const samples: Readonly<Record<string, Sample>> = {
   ...shared((subject) => personOf(subject).middleName, 'MiddleName', 'MiddleNames'),
@@ -234,7 +237,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   CurrentPrimaryClass: (subject) => groupOf(subject, 'PrimaryClass'),
   CurrentHouse: (subject) => groupOf(subject, 'House'),
   DateOfAdmission: ({ pupil }) => dateOf(pupil.admissionDay),
-  // The end of an enrolment is unknown until the learner has left.
+  // The date is null until the learner has left.
   DateOfLeaviing: leavingDate,
   DestinationStartDate: (subject) =>
     hasLeft(subject) ? dateOf(schoolDayAfter(subject.pupil.leavingDay)) : null,
@@ -253,7 +256,8 @@ export const samples: Readonly<Record<string, Sample>> = {
   ExpiryDate: ({ yearStart }) => dateOf(yearStart + 1200),
   ConsentingAdult: ({ contacts: [first] }) => (first === undefined ? null : fullName(first)),
   LearnerPersonInvolved: ({ contacts: [first] }) => first?.id ?? null,
-  // Reserved values: prefix QQ is never issued, NHS numbers from 999 are for tests, 01632 960 is for fiction, ZZ is no postcode area.
+  // The following values cannot belong to real people: the prefix QQ is never issued, NHS numbers from 999 are for tests, 01632 960 is for
+  // fiction, and there is no postcode area ZZ.
   NationalInsuranceNumber: (subject) => `QQ${sevenDigits(subject).slice(-6)}C`,
   NHSNumber: (subject) => `999${sevenDigits(subject)}`,
   TelephoneNumber: (subject) => `01632 960${sevenDigits(subject).slice(-3)}`,
@@ -301,7 +305,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   EnglishAsAdditional: [false, false, true],
 }
 
-/** The group types of the service (service-facts 15). `shortName` returns `undefined` if the pupil has no such group. */
+/** The types of groups (service-facts 15). `shortName` returns `undefined` if the pupil belongs to no group of the type. */
 const groupTypes = {
   YearGroup: {
     shortName: (pupil: Pupil, day: number) => String(yearGroupOn(pupil, day)),
@@ -311,7 +315,7 @@ const groupTypes = {
   House: { shortName: ({ house }: Pupil) => house, fullName: (name: string) => `${name} House` },
 } as const
 
-/** Returns null if the learner is not on roll or has no such group. */
+/** Returns a reference to a learner's group of a type, or null if the learner is not on roll or has no such group. */
 function groupOf({ ids, pupil, day }: Subject, type: keyof typeof groupTypes): Json {
   const name = isOnRoll(pupil, day) ? groupTypes[type].shortName(pupil, day) : undefined
   if (name === undefined) return null
@@ -324,7 +328,7 @@ interface Group {
   readonly members: ReadonlySet<number>
 }
 
-/** Builds the year groups, classes and houses of the pupils on roll on a day, sorted by id. */
+/** Returns the year groups, classes and houses of the pupils who are on roll on a day, sorted by id. */
 export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[]): Group[] {
   const current = pupils.filter((pupil) => isOnRoll(pupil, day))
   return Object.entries(groupTypes)
@@ -342,7 +346,10 @@ export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[])
     .sort((one, other) => (one.entity.ExternalID < other.entity.ExternalID ? -1 : 1))
 }
 
-/** Returns the id of a group by its short name: years 1 to 6, classes `1A` to `6D`, and houses by their first letter. */
+/**
+ * Returns the id of a group. The short name is a year from 1 to 6, a class from `1A` to `6D`, or the name of a house, of which the first
+ * letter counts.
+ */
 function groupId(ids: Identities, name: string): string {
   const letter = name.charCodeAt(name.length - 1) - 64
   const number = /^\d$/.test(name)

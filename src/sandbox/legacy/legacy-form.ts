@@ -3,21 +3,24 @@ import { z } from 'zod'
 import type { Reply } from '../http/reply.ts'
 import type { ServiceRequest } from '../http/request.ts'
 
-/** The body of `PUT /_sandbox/legacy-form`. The defaults are the form of service.md. */
+/** The schema of the body of `PUT /_sandbox/legacy-form`. The defaults are the form that service.md describes. */
 export const legacyFormSchema = z.strictObject({
-  /** How the parts of a batch reply are arranged. `auto` nests them for a client that names an OData version or accepts multipart/mixed. */
+  /** The layout of a batch reply. `auto` selects the nested layout for a client that names an OData version or accepts multipart/mixed. */
   layout: z.enum(['flat', 'nested', 'auto']).default('flat'),
-  /** True to wrap records and pages in the `d` of OData V2. */
+  /** True if records and pages are wrapped in the member `d`, as in OData V2. */
   dataEnvelope: z.boolean().default(false),
-  /** True to send the parts of a batch reply as `application/http; msgtype=response`. */
+  /** True if the parts of a batch reply have the media type `application/http; msgtype=response`. */
   msgtypeResponse: z.boolean().default(false),
-  /** Whether the records of a batch whose ids differ are applied. The reply is the same in both cases. */
+  /**
+   * The handling of a batch whose ids in the header and the body differ: its records are applied (`post`) or not (`drop`). The reply is the
+   * same in both cases.
+   */
   mismatch: z.enum(['post', 'drop']).default('post'),
   /** Messages by error code, which replace those of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 
-/** The points in which V2 installations differ, or that service.md does not specify. */
+/** The points in which V2 installations differ, and points that service.md does not specify. */
 type LegacyForm = z.output<typeof legacyFormSchema>
 
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {
@@ -26,7 +29,7 @@ export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceReques
   return namesVersion || /\bmultipart\/mixed\b/i.test(header('accept') ?? '') ? 'nested' : 'flat'
 }
 
-/** Counts and raw values get no envelope. */
+/** Converts a reply to the configured form of V2. Wraps records and pages in the envelope, but not counts and raw values. */
 export function toLegacyForm(reply: Reply, { dataEnvelope }: LegacyForm): Reply {
   const isJson = reply.headers['Content-Type']?.startsWith('application/json') === true
   if (!dataEnvelope || reply.status !== 200 || !isJson) return reply
@@ -35,7 +38,7 @@ export function toLegacyForm(reply: Reply, { dataEnvelope }: LegacyForm): Reply 
   return { ...reply, body: JSON.stringify({ d }) }
 }
 
-/** Renames the members of a page as in OData V2 JSON (OData V2 JSON format 4 and 8), where the count is a string. */
+/** Renames the members of a page to the names in OData V2 (OData V2 JSON format 4 and 8), in which the count is a string. */
 function toOldPage(page: Readonly<Record<string, unknown>>): object {
   const { value, '@odata.count': count, '@odata.nextLink': next, ...others } = page
   return {

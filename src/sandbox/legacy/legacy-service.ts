@@ -38,14 +38,17 @@ import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
 import { layoutFor, toLegacyForm } from './legacy-form.ts'
 
-/** Creates the obsolete attendance interface (service.md 4.2, 9): the batch write, single records, and reads of recorded marks. */
+/**
+ * Creates the obsolete attendance interface (service.md 4.2, 9), with the batch write, writes of single records, and reads of recorded
+ * marks.
+ */
 export function createLegacyService(school: School): (request: RoutedRequest) => Reply {
   const index = createModelIndex(attendanceV2Model)
   const face = (asOf: number | undefined): RecordFace => ({
     ...{ name: 'V2', typeName: 'AttendanceService.Models.OData.AttendanceRecord' },
     toEntity: (row) => ({
       ...toFlatReply(row.view),
-      // A getter, because the history costs a query and most filters do not need it.
+      // The history is a getter, because the history requires a query and most filters do not read the history.
       get AttendanceHistorys() {
         return historyViews(school, row, asOf).map((view) => ({ ...toFlatReply(view) }))
       },
@@ -91,11 +94,14 @@ interface FlatWriter {
   readonly school: School
   readonly actorId: string
   readonly context: string
-  /** `Location` is built from this URL. */
+  /** The URL of the set of records, with which the `Location` header begins. */
   readonly recordsUrl: string
 }
 
-/** The error codes of this service for errors that the codec finds. Only `ATT_VAL_2` and `ATT_VAL_3` are known from service.md 7. */
+/**
+ * The error codes of the sandbox for errors that the decoder finds. These codes are assumed, because service.md 7 shows only `ATT_VAL_2`
+ * and `ATT_VAL_3`.
+ */
 const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
   ADP_JSON: 'INVALID_JSON',
   ADP_CHARSET: 'INVALID_CHARSET',
@@ -112,8 +118,8 @@ const unknownIds: Readonly<Record<string, string>> = {
 }
 
 /**
- * Writes one flat record. Returns a status with the stored record, or with the array of all its errors (service.md 7), as JSON on one line.
- * Ignores members that are not part of the write form.
+ * Writes one flat record. Returns a status and JSON on one line: the stored record, or the array of all errors of the record (service.md
+ * 7). Ignores members that are not part of the write form.
  */
 function writeFlat(
   writer: FlatWriter,
@@ -124,7 +130,7 @@ function writeFlat(
   const { dataEnvelope, errorMessages } = school.legacyForm.current()
   const refuse = (status: number, errors: readonly V2Error[]) => {
     const worded = errors.map((error) => ({ ...error, message: errorMessages[error.code] ?? error.message }))
-    // All errors of a record share one SequenceID. Its value does not matter, so it is derived from the seed.
+    // All errors of a record share one SequenceID. The value of the SequenceID has no meaning, so it is computed from the seed.
     return { status, json: encodeErrorArray(worded, school.ids.guid('sequence', school.marks.lastSeq() + 1)) }
   }
   if (record === undefined) {
@@ -179,14 +185,14 @@ function toFlatReply(view: RecordView): FlatReply {
 
 /**
  * Answers the V2 `$batch` (service.md 4.2) with one part for each record in order, even if other records fail. If the ids in the header and
- * the body differ, the reply is a single 200 without outcomes. The records are then applied, unless the form of V2 says to drop them.
- * Throws `AdapterError` for a malformed envelope before anything is applied.
+ * the body differ, the reply is a single 200 without outcomes. The records of this batch are applied unless the setting `mismatch` is
+ * `drop`. Throws `AdapterError` for a malformed envelope before any record is applied.
  */
 function answerBatch(writer: FlatWriter, request: ServiceRequest): Reply {
   const batch = decodeBatch(request.body, request.header('content-type'))
   const form = writer.school.legacyForm.current()
   if (!batch.idsAgree && form.mismatch === 'drop') return answerMismatch()
-  // One transaction is faster, and the records stay independent because writing a record never throws.
+  // All records share one transaction, which is faster. The records stay independent, because writing a record never throws.
   const parts = transact(writer.school.database, () =>
     batch.parts.map((part): PartReply => {
       const { status, json } = writeFlat(writer, part, part.metadata)

@@ -45,7 +45,7 @@ export function compilePredicate(
   return (entity) => evaluate([entity]) === true
 }
 
-/** Orders nulls and values that have no order before all others (OData protocol 11.2.6.2). */
+/** Compares two values for a sort. Nulls and values that have no order come first (OData protocol 11.2.6.2). */
 function order(left: Scalar, right: Scalar): number {
   const isFirst = (value: Scalar): boolean => value === null || Number.isNaN(value)
   if (isFirst(left) || isFirst(right)) return Number(isFirst(right)) - Number(isFirst(left))
@@ -71,12 +71,12 @@ export function compileComparator(
   }
 }
 
-/** Evaluates an expression with the JSON values of the variables by number. */
+/** A function that evaluates an expression. `variables` contains the JSON values of the variables, by the number of the variable. */
 type Evaluate = (variables: unknown[]) => Scalar
 
 /**
- * The number of collection items that may still be visited. Nested lambdas multiply, so a short condition can require an excessive number
- * of visits. All expressions of a request may share one budget.
+ * The number of collection items that may still be visited. The visits of nested lambdas multiply, so a short condition can require a very
+ * large number of visits. All expressions of a request may share one budget.
  */
 export interface VisitBudget {
   left: number
@@ -87,7 +87,10 @@ type Compile = (node: TypedExpr) => Evaluate
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/** Returns `undefined` if a step meets null or a missing member. */
+/**
+ * Compiles the path of a member to a function that returns the JSON value of the member. The value is `undefined` if the path leads through
+ * null or a missing member.
+ */
 function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
   return (variables) => {
     let value = variables[variable]
@@ -102,7 +105,7 @@ function compileMember(node: MemberNode, index: ModelIndex): Evaluate {
   return (variables) => read(raw(variables))
 }
 
-/** Uses three-valued logic, in which null means unknown (OData URL conventions 5.1.1.1.7 and 8). */
+/** Compiles `and` or `or` in three-valued logic, in which null means unknown (OData URL conventions 5.1.1.1.7 and 8). */
 function compileLogical({ kind, operands }: LogicalNode, compile: Compile): Evaluate {
   const decisive = kind === 'or'
   const parts = operands.map(compile)
@@ -137,7 +140,10 @@ function compileHas({ left, right }: HasNode, compile: Compile): Evaluate {
   }
 }
 
-/** Visits the items of a collection that pass its filters, with each item bound to the variable, until `visit` returns true. */
+/**
+ * Returns a function that visits the items of a collection that match the filters, until `visit` returns true. Each item becomes the value
+ * of the variable before the visit.
+ */
 function compileItems(
   { collection, variable, filters }: ItemSource,
   compile: Compile,
@@ -188,7 +194,7 @@ function compileCount({ source }: CountNode, compile: Compile, budget: VisitBudg
   }
 }
 
-/** Compiles a checked expression to a function of JSON values, which throws `QueryError` once the budget is spent. */
+/** Compiles a checked expression to a function of JSON values. The function throws `QueryError` once the budget is spent. */
 function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudget): Evaluate {
   const compile = (node: TypedExpr): Evaluate => {
     switch (node.kind) {
@@ -247,7 +253,7 @@ function compileExpression(root: TypedExpr, index: ModelIndex, budget: VisitBudg
   return compile(root)
 }
 
-/** Reads the JSON value of a property, or returns null for absent and unreadable values. */
+/** Converts the JSON value of a property to a scalar, or to null if the value is absent or has the wrong type. */
 type ReadScalar = (raw: unknown) => Scalar
 
 const readText =
@@ -255,7 +261,7 @@ const readText =
   (raw) =>
     typeof raw === 'string' ? (parse(raw) ?? null) : null
 
-/** Reads a number, which may be a JSON string (IEEE754Compatible). Strings can also hold INF and NaN. */
+/** Reads a number, which may be a JSON string (IEEE754Compatible). A string can also contain INF or NaN. */
 function readNumber(raw: unknown): Scalar {
   if (typeof raw === 'number') return raw
   if (typeof raw !== 'string' || raw === '') return null
@@ -288,7 +294,7 @@ function scalarReader(type: ValueType, index: ModelIndex): ReadScalar {
       return (raw) => (typeof raw === 'string' ? (parseEnum(raw, members) ?? null) : readNumber(raw))
     }
     case 'structured':
-      // A structured value is only compared with null, so only its presence matters.
+      // A structured value is compared only with null, so any value that is not null can stand for it.
       return (raw) => (raw === null || raw === undefined ? null : true)
     case 'null':
       return () => null
@@ -352,8 +358,8 @@ function toNumericType(value: number, type: ValueType): number {
 }
 
 /**
- * Returns the conversion of a cast (OData URL conventions 5.1.1.10.1): any value to text, text to the value that it denotes, and numbers to
- * numbers. The conversion returns null for text that does not denote a value of the type.
+ * Returns the function of a cast (OData URL conventions 5.1.1.10.1). The function converts any value to text, text to a value of the type,
+ * and numbers to other numeric types. It returns null for a text that is not a value of the type.
  */
 function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
   const info = index.findType(from.name)

@@ -23,23 +23,32 @@ export interface QueryContext {
 
 /** A query that is ready to run, for a request or for an expanded collection. */
 export interface CompiledQuery {
-  /** `undefined` if every entity matches. */
+  /** The checked `$filter`, or `undefined` if every entity matches. */
   readonly filter: TypedExpr | undefined
   readonly matches: (entity: Entity) => boolean
-  /** Compares entities for `$orderby`. `undefined` for the order of the service. */
+  /** Compares entities for `$orderby`, or is `undefined` for the natural order. */
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
   readonly project: (entity: Entity) => Record<string, Json>
-  /** The selected members as a context URL shows them, such as `(Surname,Forename)`. Empty if all are selected (OData protocol 10.7). */
+  /**
+   * The selected members as a context URL shows them, such as `(Surname,Forename)`. Empty if all members are selected (OData protocol
+   * 10.7).
+   */
   readonly selection: string
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
 }
 
-/** The maximum for all conditions of one query in total. It is dozens of times what a school needs. */
+/**
+ * The maximum number of collection items that all conditions of one query may visit. A query of a school visits a small fraction of this
+ * number.
+ */
 const maxVisits = 200_000
 
-/** Checks and compiles query options. At the level `full` entities show their type. Throws `QueryError` with option and position. */
+/**
+ * Checks and compiles query options. At the level `full`, entities contain their type. Throws `QueryError` with the option and the
+ * position.
+ */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,
@@ -68,7 +77,7 @@ function compileTyped(
 ): CompiledQuery {
   const { filter, orderby } = query
   const nested: Compile = (inner, target) => compileTyped(inner, target, index, budget, level, '$expand')
-  // Errors that occur only while the query runs name their option too.
+  // `inOption` adds the name of the option to errors that occur only while the query runs.
   const test = filter === undefined ? undefined : compilePredicate(filter, index, budget)
   const order = orderby.length === 0 ? undefined : compileComparator(orderby, index, budget)
   return {
@@ -84,8 +93,8 @@ function compileTyped(
 }
 
 /**
- * Compiles `$select` and `$expand`. Without `$select` all structural properties are shown. Navigation properties are shown only if they are
- * expanded (OData URL conventions 5.1.2, 5.1.3).
+ * Compiles `$select` and `$expand` to a function. Without `$select`, the result contains all structural properties. Navigation properties
+ * are contained only if they are expanded (OData URL conventions 5.1.2, 5.1.3).
  */
 function compileProjection(
   { select, expand }: TypedQuery,

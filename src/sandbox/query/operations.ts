@@ -11,7 +11,7 @@ import {
 
 export const isInstant = (value: Scalar): value is Instant => typeof value === 'object' && value !== null
 
-/** Orders strings by code point, which is also the order of their UTF-8 bytes. */
+/** Compares strings by code point, which is also the order of their UTF-8 bytes. */
 function orderStrings(left: string, right: string): number {
   if (left === right) return 0
   const length = Math.min(left.length, right.length)
@@ -21,10 +21,10 @@ function orderStrings(left: string, right: string): number {
   return rank(left.charCodeAt(at)) - rank(right.charCodeAt(at))
 }
 
-/** Ranks surrogates above all other code units, because they encode code points above U+FFFF. */
+/** Ranks surrogates above all other code units, because surrogates encode code points above U+FFFF. */
 const rank = (unit: number): number => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit)
 
-/** Compares two non-null values of one family. Returns a negative, zero or positive number, or NaN if they have no order. */
+/** Compares two non-null values of one family. Returns a negative, zero or positive number, or NaN if the values have no order. */
 export function orderScalars(left: Scalar, right: Scalar): number {
   if (typeof left === 'string' && typeof right === 'string') return orderStrings(left, right)
   if (isInstant(left) && isInstant(right)) {
@@ -33,11 +33,11 @@ export function orderScalars(left: Scalar, right: Scalar): number {
   }
   const first = toNumber(left)
   const second = toNumber(right)
-  // The difference of two equal infinities is NaN.
+  // Equal values are compared first, because the difference of two equal infinities is NaN.
   return first === second ? 0 : first - second
 }
 
-/** Returns the number by which a value is compared. Instants compare as points in time, regardless of their offset. */
+/** Converts a value to the number by which values are compared. Instants are compared as points in time, regardless of their offset. */
 export function toNumber(value: Scalar): number {
   if (isInstant(value)) return value.ms + (value.ticks ?? 0) / TICKS_OF_MS
   return value === null ? NaN : Number(value)
@@ -92,7 +92,7 @@ function calculate(operator: Arithmetic, left: number, right: number): number | 
 
 /**
  * Computes an arithmetic node (OData URL conventions 5.1.1.2). The result is null if an operand is null. A division by a zero in the data
- * also gives null, so that a single row does not fail the request.
+ * also gives null, so that a single row cannot fail the whole request.
  */
 export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Scalar): Scalar {
   if (left === null || right === null) return null
@@ -102,14 +102,15 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
     case 'instant':
       return toInstant(result, isInstant(left) ? left.offsetMinutes : 0)
     case 'date':
-      // A time within a day counts as that day: adding less than a day keeps it, and subtracting less than a day gives the day before.
+      // The result is rounded down to a day. Adding less than a day gives the same day, and subtracting less than a day gives the day
+      // before.
       return Math.floor(result / dayMs) * dayMs
     default:
       return node.integer ? Math.trunc(result) : result
   }
 }
 
-/** Implements a built-in function. The arguments are not null and belong to the families that the check accepted. */
+/** The implementation of a built-in function. The arguments are not null and belong to the families that the check accepted. */
 type Implementation = (first: Scalar, second?: Scalar, third?: Scalar) => Scalar
 
 const lengthOf = (text: string): number => Array.from(text).length
@@ -188,7 +189,7 @@ const implementations: Readonly<Record<string, Implementation>> = {
   ceiling: onNumber(Math.ceil),
 }
 
-/** Returns null if an argument is null (OData URL conventions 5.1.1.4). */
+/** Returns the implementation of a call. The result of the call is null if an argument is null (OData URL conventions 5.1.1.4). */
 export function implementCall({ name }: CallNode): (...values: readonly Scalar[]) => Scalar {
   const implementation = implementations[name]
   return (...values) => {

@@ -4,13 +4,19 @@ import { jsonMediaType, jsonReply, type Reply } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
 import type { Entity, Json } from '../json.ts'
 
-/** The level `full` adds the type of each entity, but nothing that a client can compute from `$metadata` (OData JSON format 3.1). */
+/**
+ * The service root and the metadata level of a reply. The level `full` adds the type of each entity, and no further annotations, because a
+ * client can compute them from `$metadata` (OData JSON format 3.1).
+ */
 interface Presentation {
   readonly root: string
   readonly level: MetadataLevel
 }
 
-/** Returns the metadata level that the client asks for. `$format` overrides `Accept` (OData protocol 8.2.1), even if it names no level. */
+/**
+ * Returns the metadata level that the client requests. `$format` overrides `Accept` (OData protocol 8.2.1), even if `$format` names no
+ * level.
+ */
 export function levelOf(format: string | undefined, request: ServiceRequest): MetadataLevel {
   return readPreferences('', format ?? request.header('accept') ?? '').metadata
 }
@@ -19,7 +25,7 @@ export function presentationOf({ format }: QueryOptions, request: RoutedRequest)
   return { root: contextRoot(request), level: levelOf(format, request) }
 }
 
-/** Builds a page (OData JSON format 12). `context` is the text after `$metadata#`. */
+/** Builds the reply with one page of a collection (OData JSON format 12). `context` is the text after `$metadata#`. */
 export function collectionReply(
   { root, level }: Presentation,
   context: string,
@@ -47,12 +53,12 @@ export function entityReply(
   return jsonReply(status, JSON.stringify(body), { 'Content-Type': jsonMediaType(level) })
 }
 
-/** Returns a raw value or a count (OData protocol 11.2.4.1, 11.2.10). */
+/** Builds the reply with a raw value or a count (OData protocol 11.2.4.1, 11.2.10). */
 export function plainText(text: string): Reply {
   return jsonReply(200, text, { 'Content-Type': 'text/plain' })
 }
 
-/** Writes the key of an entity as a path shows it: `(<guid>)`, or with names if the key has several parts. */
+/** Formats the key of an entity as a path shows it, such as `(<guid>)`. A key with several parts is written with names. */
 export function keyPredicate(type: StructuredType, entity: Entity, index: ModelIndex): string {
   const parts = type.key.map((name) => {
     const given = entity[name]

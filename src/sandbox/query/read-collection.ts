@@ -11,7 +11,7 @@ import type { Entity } from '../json.ts'
 import { type CompiledQuery, compileQuery, type QueryContext } from './compile-query.ts'
 import { collectionReply, plainText, presentationOf } from './presentation.ts'
 
-/** An entity of a collection, and the token of a page that starts after it. */
+/** An entity of a collection, and the token of a page that starts after this entity. */
 export interface CollectionRow {
   readonly entity: Entity
   readonly token: () => string
@@ -22,17 +22,17 @@ export interface Collection {
   readonly context: string
   readonly typeName: string
   /**
-   * Returns the rows in natural order, from the first row or after the row of a token. `filter` allows the source to skip rows that cannot
+   * Returns the rows in natural order, from the first row or after the row of a token. The function may skip rows that `filter` cannot
    * match. Throws `QueryError` for a malformed token.
    */
   readonly rows: (after: string | undefined, filter: TypedExpr | undefined) => Iterable<CollectionRow>
   /** Returns the reply to a filter that is too wide, or `undefined` if the rows may be read. */
   readonly refuse?: (filter: TypedExpr | undefined) => Reply | undefined
-  /** Set if the rows may be those of a whole school. They can then only be read in natural order. */
+  /** True if the collection may contain the rows of a whole school. The rows can then be read only in natural order. */
   readonly naturalOrderOnly?: true
 }
 
-/** Serves a collection that is held in memory. The token is the number of rows before the page. */
+/** Returns the `rows` function of a collection that is held in memory. The token is the number of rows before the page. */
 export function listedRows(entities: readonly Entity[]): Collection['rows'] {
   return (after) => {
     const first = readOffset(after)
@@ -42,8 +42,9 @@ export function listedRows(entities: readonly Entity[]): Collection['rows'] {
 }
 
 /**
- * Answers a GET of a collection with one page. In natural order the token of the next page identifies the last row of this page, so every
- * page costs the same. In any other order the token is the number of preceding rows. Throws `QueryError` for invalid query options.
+ * Answers a GET of a collection with one page. In natural order the token of the next page identifies the last row of this page, so that
+ * every page takes the same time. In any other order the token is the number of preceding rows. Throws `QueryError` for invalid query
+ * options.
  */
 export function readCollection(
   collection: Collection,
@@ -101,7 +102,7 @@ export function countCollection(
   return refuse?.(query.filter) ?? plainText(String(count()))
 }
 
-/** Counts the rows without collecting them, because a whole school may match. */
+/** Counts the matching rows without storing them, because a whole school may match. */
 function countMatching(rows: Iterable<CollectionRow>, { matches }: CompiledQuery): number {
   let count = 0
   for (const { entity } of rows) if (matches(entity)) count += 1
@@ -114,14 +115,17 @@ function readOffset(token: string | undefined): number {
   return Number(token)
 }
 
-/** `rest` is the number that `$top` leaves for later pages. */
+/** The size of a page in rows. `rest` is the number of rows that `$top` leaves for later pages. */
 interface PageSize {
   readonly size: number
   /** `undefined` if the client gave no `$top`. */
   readonly rest: number | undefined
 }
 
-/** Returns the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+/**
+ * Returns the size of a page. It is the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5), and at
+ * most `$top`.
+ */
 function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryOptions): PageSize {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(header('prefer') ?? '')?.[1]
   const limit = wanted === undefined ? serverSize : Math.min(serverSize, Math.max(1, Number(wanted)))
@@ -134,7 +138,7 @@ interface Page<Row> {
   readonly more: boolean
 }
 
-/** Takes a page of rows. Reads at most one row beyond the page. */
+/** Returns a page of rows. Reads at most one row beyond the page. */
 function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSize): Page<Row> {
   const taken: Row[] = []
   let left = skip
@@ -148,8 +152,8 @@ function takePage<Row>(rows: Iterable<Row>, skip: number, { size, rest }: PageSi
 }
 
 /**
- * Builds the link to the next page: the same options with the remaining `$top`, and with a token in place of `$skip`. `$count` is dropped
- * because the first page already has the count (OData JSON format 4.5.5).
+ * Returns the link to the next page. The link has the same options with the remaining `$top`, and a token in place of `$skip`. `$count` is
+ * dropped, because the first page already contains the count (OData JSON format 4.5.5).
  */
 function nextLink(
   { origin, path }: RoutedRequest,

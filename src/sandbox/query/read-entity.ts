@@ -26,8 +26,9 @@ interface EntityTarget {
 }
 
 /**
- * Answers a GET of an entity or of a resource below it: a property (OData protocol 11.2.4.1), its raw value, a navigation property, or an
- * item of one by its key. The status is 204 for null and 404 if the path leads nowhere. Throws `QueryError` for invalid query options.
+ * Answers a GET of an entity or of a resource below the entity: a property (OData protocol 11.2.4.1), the raw value of a property, a
+ * navigation property, or an item of a navigation property by its key. The status is 204 for null, and 404 if there is no such resource.
+ * Throws `QueryError` for invalid query options.
  */
 export function readEntity(target: EntityTarget, queryContext: QueryContext, request: RoutedRequest): Reply {
   const { typeName, context, entity, isRaw } = target
@@ -112,8 +113,9 @@ export function findByKey(
 }
 
 /**
- * Returns the values of a key predicate as text, in the order of the key names. Guids are lower-cased and accepted with or without
- * apostrophes. Enumeration members are given by name. Returns `undefined` if the predicate does not fit the key, so that nothing is found.
+ * Returns the values of a key predicate as text, in the order of the key names. Guids are accepted with or without apostrophes and are
+ * converted to lower case. Enumeration members are given by name. Returns `undefined` if the predicate does not fit the key, so that no
+ * entity is found.
  */
 export function keyValues(parts: readonly KeyPart[], names: readonly string[]): string[] | undefined {
   if (parts.length !== names.length) return undefined

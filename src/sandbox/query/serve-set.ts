@@ -6,9 +6,9 @@ import type { QueryContext } from './compile-query.ts'
 import { type Collection, countCollection, readCollection } from './read-collection.ts'
 import { findByKey, keyValues, readEntity } from './read-entity.ts'
 
-/** An entity set of a service root with its operations besides GET. */
+/** An entity set of a service root, with its operations in addition to GET. */
 export interface ServedSet extends Collection {
-  /** Finds the entity by a key of one part. If absent, all rows are searched. */
+  /** Finds the entity by a key of one part. If this function is absent, all rows are searched. */
   readonly byId?: (id: string) => Entity | undefined
   readonly post?: (request: RoutedRequest) => Reply
   readonly patch?: (entity: Entity, request: RoutedRequest) => Reply
@@ -27,12 +27,12 @@ interface Resource {
  * `Set(key)/Property/$value`. Returns `undefined` for any other form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser accepts blanks and tabs because clients write them in queries. A path has neither around its names.
+  // Segments with blanks or tabs are refused here, because the parser accepts blanks and tabs, which may occur in queries but not in paths.
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'
     const [set = '', ...below] = isRaw ? segments.slice(0, -1) : segments
-    // .NET clients write `Set()` for the set.
+    // .NET clients write `Set()` for a set.
     const path = [set.replace(/\(\)$/, ''), ...below]
     const [first, second, ...rest] = parseResourcePath(path.join('/'))
     if (first?.kind !== 'property') return undefined
@@ -44,7 +44,7 @@ export function readResource(segments: readonly string[]): Resource | undefined 
   }
 }
 
-/** Throws `QueryError` for invalid query options. */
+/** Answers a request for a set or for a resource below the set. Throws `QueryError` for invalid query options. */
 export function answerSet(
   set: ServedSet,
   resource: Resource,

@@ -24,7 +24,7 @@ interface SchoolYear {
   readonly training: ReadonlySet<number>
 }
 
-/** Days on which the whole school closed unexpectedly: a bank holiday at short notice, and snow. */
+/** Days on which the whole school closed unexpectedly, because of a bank holiday at short notice or snow. */
 const closures = new Set(['2022-09-19', '2026-03-12'].map(dayNumber))
 
 const onOrAfter = (isoDate: string, wanted: number): number => {
@@ -42,7 +42,7 @@ const workingDay = (isoDate: string, step: 1 | -1): number => {
 }
 const week = (monday: number): Span => ({ first: monday, last: monday + 4 })
 
-/** Builds an English school year with at least 190 school days, five training days, and a week off in the middle of each term. */
+/** Returns an English school year with at least 190 school days, five training days, and a week of holiday in the middle of each term. */
 function schoolYear(year: number): SchoolYear {
   const autumn = { first: workingDay(`${year}-09-02`, 1), last: workingDay(`${year}-12-20`, -1) }
   const spring = { first: workingDay(`${year + 1}-01-03`, 1), last: workingDay(`${year + 1}-03-31`, -1) }
@@ -60,7 +60,7 @@ function schoolYear(year: number): SchoolYear {
   }
 }
 
-/** The school years by their first calendar year. */
+/** A cache of school years by their first calendar year. */
 const schoolYears = new Map<number, SchoolYear>()
 
 export function dayKindOf(day: number): DayKind {
@@ -96,29 +96,32 @@ export function lastDaysOfTerms(day: number, count: number): number[] {
     .slice(0, count)
 }
 
-/** A school day without marks within the fixed weeks, so that tests find the code `-` whatever the current date. */
+/** A school day without marks within the fixed weeks, so that tests find the code `-` on any date. */
 export const unmarkedDay = dayNumber('2026-03-11')
 
-/** The Monday on which the two fixed weeks of the sandbox begin. They do not depend on the current date. */
+/** The Monday on which the two fixed weeks of the sandbox begin. The fixed weeks do not depend on the current date. */
 export const fixedMonday = '2026-03-02'
 
-/** One half of a calendar day. Every day has both halves, including weekends and holidays (service-facts 21). */
+/** A session, which is one half of a calendar day. Every day has two sessions, including weekends and holidays (service-facts 21). */
 export interface Session {
-  /** Twice the day number, plus one in the afternoon, so that sessions are numbered in order of time. */
+  /** Twice the day number, plus one for an afternoon session, so that the numbers are in order of time. */
   readonly number: number
   readonly day: number
   readonly half: 'AM' | 'PM'
   readonly externalId: string
-  /** The start in milliseconds: 09:00 or 13:00 local time, which is an hour earlier in UTC during British Summer Time. */
+  /**
+   * The start in milliseconds since 1970. The session starts at 09:00 or 13:00 local time, which is one hour earlier in UTC during British
+   * Summer Time.
+   */
   readonly start: number
-  /** Computed once because every row of a read shows it. */
+  /** The start as text. It is computed once, because every row of a read contains the text. */
   readonly startText: string
   readonly kind: DayKind
 }
 
 export type Calendar = ReturnType<typeof createCalendar>
 
-/** Creates the calendar up to the end of the school year of `now`. Its sessions are in order of time and have no gaps. */
+/** Creates the calendar, which ends with the school year of `now`. The sessions are in order of time without gaps. */
 export function createCalendar(ids: Identities, now: number, firstYear: number) {
   const first = dayNumber(`${firstYear}-09-01`)
   const last = dayNumber(`${schoolYearOf(Math.max(dayOf(now), dayNumber(fixedMonday))) + 1}-08-31`)
@@ -142,7 +145,7 @@ export function createCalendar(ids: Identities, now: number, firstYear: number) 
   const base = first * 2
   return {
     sessions,
-    /** Returns `undefined` outside the calendar. */
+    /** Returns the session with a number, or `undefined` outside the calendar. */
     byNumber: (number: number): Session | undefined => sessions[number - base],
     /** Finds the session with a guid in lower case. */
     byId: (externalId: string): Session | undefined => byGuid.get(externalId),

@@ -4,12 +4,12 @@ import type { DayKind } from './calendar.ts'
 
 type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
-/** A code of the register, in the order of the lookup. */
+/** The definition of an attendance code. */
 interface CodeDefinition {
   readonly code: string
   readonly description: string
   readonly category: CodeCategory
-  /** The statutory code that a school's own code of up to three characters stands for (service-facts 7). */
+  /** The statutory code. It differs from `code` if the school defined `code` itself (service-facts 7). */
   readonly statutory: string
   /** False for codes that can no longer be chosen. */
   readonly visible: boolean
@@ -30,7 +30,7 @@ const notCounted = define('notCounted')
 const system = define('system')
 const retired = define('absent', false)
 
-/** The codes of sessions without a mark, by the reason. Three of them refine `#`, which alone means a closure that the school planned. */
+/** The codes of sessions without a mark, by the reason. `#W`, `#H` and `#T` are more exact forms of `#`, the code for a planned closure. */
 const systemCodes = {
   missing: '-',
   weekend: '#W',
@@ -90,7 +90,7 @@ export const codeDefinitions: readonly CodeDefinition[] = [
 ]
 
 export interface AttendanceCode extends CodeDefinition {
-  /** Position in the lookup, from 1. */
+  /** The position in the lookup, counted from 1. */
   readonly number: number
   readonly externalId: string
   readonly statutoryId: string
@@ -127,9 +127,9 @@ export function createCodeTable(ids: Identities) {
     byNumber: (number: number): AttendanceCode | undefined => codes[number - 1],
     /** Finds the code with a guid in lower case. */
     byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
-    /** Returns the code that an unmarked session on such a day shows. */
+    /** Returns the code of a session without a mark on a day of this kind. */
     forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],
-    /** Throws `ADP_INTERNAL` if no code has this text. */
+    /** Returns the code with a text such as `/`. Throws `ADP_INTERNAL` if there is no such code. */
     named,
     /** Returns the number of the next visible code of the same category, so that Present and Absent still agree with the code. */
     another: (number: number): number => {

@@ -22,7 +22,7 @@ export const boys = names(`
   Yusuf, Ibrahim, Luca, Dylan, Rhys, Kofi, Jakub, Arjun, Seán
 `)
 
-/** Some of these names exercise escaping, accents and length. */
+/** Surnames, including names with apostrophes, accents or many letters, for tests of escaping, encoding and length. */
 export const surnames = names(`
   Smith, Jones, Taylor, Brown, Williams, Wilson, Johnson, Davies, Patel, Robinson, Wright, Thompson, Evans,
   Walker, White, Roberts, Green, Hall, Wood, Jackson, Clarke, O'Neill, Khan, Hughes, Ahmed, Begum,
@@ -36,16 +36,16 @@ export const streets = names(`
   Kingfisher Way, Chapel Hill, Meadow Rise, Canal Walk, Old Forge Court
 `)
 
-/** One class for tests and demonstrations, or a whole school with its history. */
+/** The size of the seeded data: one class for tests and demonstrations, or a whole school with its history. */
 type Scale = 'class' | 'school'
 
 const houses = ['Ash', 'Beech', 'Cedar', 'Oak'] as const
 
 export interface Pupil extends Enrolment {
-  /** The number of the learner, from 1. All other fields follow from this number and the seed. */
+  /** The number of the learner, counted from 1. All other fields are computed from this number and the seed. */
   readonly number: number
   readonly externalId: string
-  /** Calendar year of the September in which the learner's year group started Year 1. */
+  /** The calendar year in whose September the year group of the learner started Year 1. */
   readonly entryYear: number
   /** The letter of the class, A to D. */
   readonly form: string
@@ -53,9 +53,9 @@ export interface Pupil extends Enrolment {
   readonly middleName: string | null
   readonly surname: string
   readonly gender: 'Female' | 'Male'
-  /** A day number, as in dates.ts. */
+  /** The birthday as a day number (dates.ts). */
   readonly birthDay: number
-  /** `undefined` for some learners, so that a filter on null finds some. */
+  /** The house, or `undefined` for some learners, so that a filter on null finds learners. */
   readonly house: (typeof houses)[number] | undefined
 }
 
@@ -68,10 +68,13 @@ const lateJoiners = 0.2
 
 const firstSeptember = (year: number): number => dayNumber(`${year}-09-01`)
 
-/** Pupils stay on roll until the end of August after Year 6. */
+/** Returns the last day on roll of a pupil who does not leave early: 31 August after Year 6. */
 const endOfPhase = (entryYear: number): number => firstSeptember(entryYear + 6) - 1
 
-/** Returns the admission day: the first day of the year group, or for a late joiner a school day between that day and `before`. */
+/**
+ * Returns the admission day of a learner. It is the first day of the year group, or for a late joiner a school day between this day and
+ * `before`.
+ */
 function admission(seed: number, number: number, entryYear: number, before: number): number {
   const random = createRandom(seed, `place ${number}`)
   const start = firstSeptember(entryYear)
@@ -82,9 +85,9 @@ function admission(seed: number, number: number, entryYear: number, before: numb
 }
 
 /**
- * Creates the roster of a school that is full on the day `today`. All late joiners and leavers came or left before that school year and
- * before the fixed weeks. Leavers left at the end of a term or of Year 6. Some learners start next September. At both scales the first 30
- * learners are class 4B of the school year of `today`, so their ids and names never change.
+ * Creates the roster of a school in which all places are taken on the day `today`. Late joiners came, and leavers left, before the school
+ * year of `today` and before the fixed weeks. Leavers left at the end of a term or of Year 6. Some learners start next September. At both
+ * scales the first 30 learners are class 4B of the school year of `today`, so the ids and names of these learners never change.
  */
 export function createRoster(seed: number, ids: Identities, scale: Scale, today: number) {
   const year = schoolYearOf(today)
@@ -126,14 +129,14 @@ export function createRoster(seed: number, ids: Identities, scale: Scale, today:
     byNumber: (number: number): Pupil | undefined => entries[number - 1],
     /** Finds the learner with a guid in lower case. */
     byId: (externalId: string): Pupil | undefined => byGuid.get(externalId),
-    /** Calendar year of the September in which the school year of `today` began. */
+    /** The calendar year in which the school year of `today` began. */
     year,
-    /** Calendar year of the first school year with marks. */
+    /** The calendar year in which the first school year with marks began. */
     firstYear: scale === 'class' ? settledYear : Math.min(settledYear, year - 5),
   }
 }
 
-/** Invents a learner. The same seed and number always give the same learner. */
+/** Invents the personal data of a learner. The same seed and number always give the same data. */
 function inventPerson(seed: number, number: number, entryYear: number) {
   const random = createRandom(seed, `pupil ${number}`)
   const female = random.chance(0.49)
@@ -150,7 +153,7 @@ function inventPerson(seed: number, number: number, entryYear: number) {
   } as const
 }
 
-/** Returns a class such as `4B`. */
+/** Returns the name of a pupil's class on a day, such as `4B`. */
 export function classNameOn(pupil: Pupil, day: number): string {
   return `${yearGroupOn(pupil, day)}${pupil.form}`
 }

@@ -8,7 +8,9 @@ import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { contentMark, readDay, storeFact, transact } from '../store/database.ts'
 
-/** The codes of a morning and an afternoon, and how many of 1,000 days in a primary school have them (service-facts). */
+/**
+ * The codes of a morning and an afternoon, and the number of days with these codes among 1,000 days in a primary school (service-facts).
+ */
 const patterns: readonly (readonly [am: string, pm: string, perThousand: number])[] = [
   ['/', '\\', 934],
   ['L', '\\', 11],
@@ -28,12 +30,15 @@ const patterns: readonly (readonly [am: string, pm: string, perThousand: number]
   ['/', 'N', 1],
 ]
 
-/** Draws the marks of a learner for one day. `minutesLate` belongs to the morning and is null unless its code means late. */
+/**
+ * Creates the function that draws the marks of a learner for one day. `minutesLate` belongs to the morning, and is null if the code of the
+ * morning does not mean late.
+ */
 function createRegister(codes: CodeTable) {
   const late = codes.named('L').number
   const afterClose = codes.named('U').number
   const total = patterns.reduce((sum, [, , weight]) => sum + weight, 0)
-  // One slot per thousandth, so that a random number is an index.
+  // Each thousandth has one slot, so that a random number can be used as an index.
   const slots = patterns.flatMap(([am, pm, weight]) =>
     Array.from({ length: weight }, () => ({ am: codes.named(am).number, pm: codes.named(pm).number })),
   )
@@ -53,12 +58,12 @@ interface RegisterSeed {
   readonly onProgress: (share: number) => void
 }
 
-/** Teachers complete a register twenty minutes after the session begins. */
+/** The time from the beginning of a session to the time at which the teacher completes the register. */
 const registerMs = 20 * 60_000
 
 /**
- * Writes the marks that teachers recorded from day `first` to day `last`. Existing marks stay. SQLite first fills in the marks of a usual
- * day, which takes a sixth of the time of one statement per mark. The exceptions are updated afterwards.
+ * Writes the marks of all registers from day `first` to day `last`. Existing marks stay unchanged. One SQL statement per learner first
+ * writes the marks of a usual day, which takes a sixth of the time of one statement per mark. The other marks are updated afterwards.
  */
 function fillRegisters(
   database: DatabaseSync,
@@ -90,7 +95,7 @@ function fillRegisters(
     fill.run(learner, teacher, admissionDay * 2, leavingDay * 2 + 1)
     for (const { number, day } of mornings) {
       if (day < admissionDay || day > leavingDay) continue
-      // Depends only on the learner and the day, so marks do not change with the date of the run or the scale.
+      // The random numbers depend only on the seed, the learner and the day, so the marks are the same on any date and at any scale.
       const marks = markDay(createRandom(seed, `register ${learner} ${day}`))
       if (marks.am !== usual.AM.number) mark(learner, number, marks.am, marks.minutesLate)
       if (marks.pm !== usual.PM.number) mark(learner, number + 1, marks.pm, null)
@@ -112,7 +117,7 @@ function createRegisterTable(
 
 const staffCount = 24
 
-/** Seeds an empty database in one transaction: staff, and registers up to the day before `today`. */
+/** Fills an empty database with staff and with the registers up to the day before `today`, in one transaction. */
 export function seedDatabase(
   database: DatabaseSync,
   source: RegisterSeed & { readonly ids: Identities },
@@ -129,7 +134,7 @@ export function seedDatabase(
   })
 }
 
-/** Fills in the registers that have closed since the last call. The registers of `today` are still open. */
+/** Fills in the registers of the days since the last call, up to the day before `today`. */
 export function closeRegisters(database: DatabaseSync, source: RegisterSeed, today: number): void {
   const marked = readDay(database, 'marked')
   const first = marked === undefined ? dayNumber(`${source.roster.firstYear}-09-01`) : marked + 1
@@ -141,8 +146,8 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
 }
 
 /**
- * Fills in the closed registers of some days again. A session that a client marked before its register closed was skipped, so its seeded
- * mark is missing once that client's write is undone.
+ * Fills in the closed registers of some days again. If a client marked a session before its register closed, the session got no seeded
+ * mark. The seeded mark is added when the write of the client is undone.
  */
 export function refillRegisters(
   database: DatabaseSync,

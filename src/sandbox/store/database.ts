@@ -6,9 +6,9 @@ import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
 import { AdapterError } from '../../errors.ts'
 
 /**
- * Marks are clustered by learner and session, the order in which they are read. Ids that follow from the seed are not stored, so a seeded
- * mark takes about 25 bytes. `mark_history` keeps replaced marks for the audit of changes, for stale reads and for the return to the seeded
- * state. `patch` holds the LearnerPersonals that clients changed.
+ * The tables of the sandbox. Marks are clustered by learner and session, which is the order in which reads return marks. Ids that can be
+ * computed from the seed are not stored, so a seeded mark takes about 25 bytes. `mark_history` contains replaced marks for the history of
+ * changes, for stale reads and for a reset to the seeded state. `patch` contains the LearnerPersonals that clients changed.
  */
 const schemaStatements = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -36,16 +36,22 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/** Increment this whenever the seeded content changes. Changes of the tables are detected. A file of another version is refused. */
+/**
+ * The version of the seeded content. Increment the version with each change of the content, so that files with the old content are refused.
+ * A change of the tables is detected automatically.
+ */
 const SEED_VERSION = '4'
 
-/** `fresh` is true if the tables were just created and still need the seed. */
+/** An open database. `fresh` is true if the tables were just created and are still empty. */
 interface OpenDatabase {
   readonly database: DatabaseSync
   readonly fresh: boolean
 }
 
-/** Creates the tables of a new file. Throws `ADP_USAGE` if the file cannot be opened, has another seed or is only partly seeded. */
+/**
+ * Opens a database file, and creates the tables in a new file. Throws `ADP_USAGE` if the file cannot be opened, has another seed or is only
+ * partly seeded.
+ */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = openFile(location)
   if (tables?.['n'] === 0) {
@@ -56,19 +62,19 @@ export function openDatabase(location: string, content: string): OpenDatabase {
     database.close()
     throw new AdapterError(
       'ADP_USAGE',
-      `The database file ${location} does not contain ${content}. It was not changed. Remove it or choose another with --db.`,
+      `The database file ${location} does not contain ${content}. The file was not changed. Remove the file, or choose another file with --db.`,
     )
   }
   return { database, fresh: false }
 }
 
-/** Opens the file, creates its folder if needed, and runs a query, because only a query reveals that a file is not a database. */
+/** Opens the file, and creates its folder if needed. Runs a query, because only a query reveals that a file is not a database. */
 function openFile(location: string): { database: DatabaseSync; tables: Record<string, unknown> | undefined } {
   let database: DatabaseSync | undefined
   try {
     if (location !== ':memory:') mkdirSync(dirname(location), { recursive: true })
     database = new DatabaseSync(location)
-    // WAL without fsync: the data survives a crash of the process, but a power failure may lose the last writes or damage the file.
+    // WAL without fsync is fast. The data survives a crash of the process, but a power failure may lose the last writes or damage the file.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY')
     const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'meta'").get()
     return { database, tables }
@@ -77,13 +83,16 @@ function openFile(location: string): { database: DatabaseSync; tables: Record<st
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new AdapterError(
       'ADP_USAGE',
-      `The database file ${location} cannot be opened: ${why}. Choose another with --db.`,
+      `The database file ${location} cannot be opened: ${why}. Choose another file with --db.`,
       { cause },
     )
   }
 }
 
-/** `content` is stored once the seed is complete. `planned` is the day of the school's plan, `marked` the last day with marks. */
+/**
+ * A fact about the seeded data. `content` identifies the content, and is stored once the seed is complete. `planned` is the day for which
+ * the roster was created. `marked` is the last day with seeded marks.
+ */
 type SeedFact = 'content' | 'planned' | 'marked'
 
 function readFact(database: DatabaseSync, name: SeedFact): string | undefined {
@@ -100,7 +109,10 @@ export function storeFact(database: DatabaseSync, name: SeedFact, value: string 
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
-/** Runs `work` in a transaction, or in the one that is already open. An error rolls the new transaction back and is rethrown. */
+/**
+ * Runs `work` in a new transaction, or in the transaction that is already open. An error rolls the new transaction back and is thrown
+ * again.
+ */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')
@@ -114,7 +126,7 @@ export function transact<Result>(database: DatabaseSync, work: () => Result): Re
   }
 }
 
-/** Identifies the version and content of a database file. */
+/** Returns the text that identifies the version and the content of a database file. */
 export function contentMark(content: string): string {
   const tables = createHash('sha256').update(schemaStatements).digest('hex').slice(0, 12)
   return `${SEED_VERSION} ${tables} ${content}`
@@ -145,8 +157,8 @@ export function text(row: Row, column: string): string {
 }
 
 /**
- * Encodes text for storage. SQLite stores UTF-8, in which a lone surrogate would become U+FFFD. Such text is stored as UTF-16 in a BLOB,
- * which a TEXT column leaves unchanged.
+ * Encodes text for storage. SQLite stores UTF-8, in which a lone surrogate would become U+FFFD. Text with a lone surrogate is therefore
+ * stored as UTF-16 in a BLOB, which a TEXT column leaves unchanged.
  */
 export function storedText(value: string | null): string | Buffer | null {
   return value === null || value.isWellFormed() ? value : Buffer.from(value, 'utf16le')
@@ -168,7 +180,7 @@ export function createActors(database: DatabaseSync) {
   reload()
   const insert = database.prepare('INSERT INTO actor VALUES (?, ?)')
   return {
-    /** Assigns a number to a new actor. `externalId` is in lower case. */
+    /** Returns the number of an actor, and assigns a number to a new actor. `externalId` is in lower case. */
     number: (externalId: string): number => {
       const known = numbers.get(externalId)
       if (known !== undefined) return known
@@ -182,7 +194,7 @@ export function createActors(database: DatabaseSync) {
   }
 }
 
-/** Stores the LearnerPersonals that clients changed, as whole entities by learner number. */
+/** Creates the store of the LearnerPersonals that clients changed. The store contains whole entities by the number of the learner. */
 export function createPatches(database: DatabaseSync) {
   const select = database.prepare('SELECT learner, body FROM patch')
   const replace = database.prepare('INSERT OR REPLACE INTO patch VALUES (?, ?)')
@@ -205,7 +217,7 @@ export function createPatches(database: DatabaseSync) {
       database.exec('DELETE FROM patch')
       reload()
     },
-    /** Changes with every write, so that callers know when their caches are stale. */
+    /** Returns a number that changes with every write, so that callers know when their caches are outdated. */
     version: (): number => version,
     reload,
   }

@@ -4,11 +4,11 @@ import { type Identities, zeroGuid } from '../identity.ts'
 import type { SandboxSettings } from '../options.ts'
 import { integer, integerOrNull, type Row, storedText, text, textOrNull, transact } from './database.ts'
 
-/** Learner, session, code and actor are internal numbers, which are converted to ids in replies. */
+/** A stored mark. Learner, session, code and actor are internal numbers, which are converted to ids in replies. */
 export interface Mark {
   readonly learner: number
   readonly session: number
-  /** 0 for the first mark of a session. Higher for duplicates, if the store keeps them. */
+  /** 0 for the first mark of a session. Duplicates of the mark have higher numbers, if duplicates are allowed. */
   readonly copy: number
   readonly code: number
   readonly present: boolean
@@ -20,7 +20,7 @@ export interface Mark {
   readonly actor: number
   readonly changeProcessName: string | null
   readonly externalId: string
-  /** The effect that wrote the mark, or 0 for the seeded history. */
+  /** The number of the effect that wrote the mark, or 0 for a seeded mark. */
   readonly seq: number
 }
 
@@ -56,7 +56,7 @@ function readMark(ids: Identities, row: Row): Mark {
 
 export type Face = 'V2' | 'V3'
 
-/** Only a reset removes accepted writes from the effect log, and nothing changes them. */
+/** An accepted write in the log of effects. An effect never changes, and only a reset removes effects. */
 export interface Effect extends Omit<Mark, 'copy' | 'recordedOn' | 'actor' | 'changeProcessName'> {
   readonly face: Face
 }
@@ -136,14 +136,14 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       posted,
       onExisting,
     }: {
-      /** The client's id. The all-zero guid asks the store to assign an id. */
+      /** The id that the client sent. For the all-zero guid, the store assigns an id. */
       readonly externalId: string
       readonly face: Face
       /** The time of the service in milliseconds since 1970, which can differ from `recordedOn`. */
       readonly writtenAt: number
-      /** The log keeps the client's values even if the service stores others. */
+      /** The values that the client sent, which the log of effects contains even if the service stores other values. */
       readonly posted: Pick<Mark, 'minutesLate' | 'comment'>
-      /** The behaviour of the real service on an existing mark is unknown (service-facts 20). */
+      /** The result of a write to a session that has a mark. The behaviour of the real service is unknown (service-facts 20). */
       readonly onExisting: SandboxSettings['onExisting']
     },
   ): WriteResult => {
@@ -158,7 +158,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
     if (replaced === undefined && first !== undefined && onExisting === 'conflict')
       return { conflict: 'marked' }
     const next = seq + 1
-    // A mark keeps its id, so an id sent by a client is used only for a new mark.
+    // A replaced mark keeps its id, so an id that a client sent is used only for a new mark.
     const externalId = replaced?.externalId ?? (named ? given : ids.guid('posted', next))
     const copy = replaced?.copy ?? rows.length
     const flags = packFlags(draft.present, draft.absent)
@@ -183,9 +183,11 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
     /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    /** Returns the marks in order of writing, without the seeded history. */
+    /**
+     * Returns the marks that were written since a time in milliseconds since 1970, in the order of the writes. Seeded marks are left out.
+     */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
-    /** Returns the states that writes at or after an instant created or replaced, in the order of those writes. */
+    /** Returns the states of marks that writes at or after an instant created or replaced, in the order of the writes. */
     history: (ms: number): MarkChange[] => {
       const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
       return changes
@@ -193,22 +195,25 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
         .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
-    /** Returns all such states of one session of a learner. */
+    /** Returns all states of the mark of one learner and session that writes created or replaced. */
     historyOf: ({ learner, session }: Pick<Mark, 'learner' | 'session'>): MarkChange[] =>
       changesOfSession.all(learner, session).map(readChange),
-    /** Returns the mark as it was after effect `at`, or `undefined` if its session had no mark then. */
+    /** Returns the state of a mark after effect `at`, or `undefined` if its session had no mark at this time. */
     before: (mark: Mark, at: number): Mark | undefined => {
       if (mark.seq <= at) return mark
       const row = previous.get(mark.learner, mark.session, mark.copy, at, at)
       return row === undefined ? undefined : readMark(ids, row)
     },
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /** Returns the number of the last effect, or of the last effect at an instant. 0 if there is none. */
+    /**
+     * Returns the number of the last effect, or with `atMs` the number of the last effect up to this time. Returns 0 if there is no such
+     * effect.
+     */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
     reload: (): void => {
       seq = loadSeq()
     },
-    /** Undoes every accepted write. Returns the first and last session that was written to, or `undefined` if there were no writes. */
+    /** Undoes every accepted write. Returns the first and last session with a write, or `undefined` if there were no writes. */
     reset: () => {
       const written = sessionsWritten.get() ?? {}
       const [first, last] = [integerOrNull(written, 'first'), integerOrNull(written, 'last')]
