@@ -74,10 +74,7 @@ export interface AppOverrides {
   readonly tracing?: Tracing | undefined
   /** Renders the metrics of all processes that share a port. Default: the metrics of this process. */
   readonly renderMetrics?: () => Promise<MetricsText>
-  /**
-   * The length of the lease in milliseconds. Other instances take over the batches of this instance some time after the lease has ended.
-   * Default: 10 s.
-   */
+  /** The length of the lease in milliseconds. After its end, other instances take over the batches of this instance. Default: 10 s. */
   readonly leaseMs?: number
   /** The longest wait for a free connection to an upstream, in milliseconds. Default: 10 s. */
   readonly acquireMs?: number

@@ -25,10 +25,7 @@ const STOP_MS = 5_000
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>
 
-/**
- * Creates the heartbeat, which runs recurring duties. Turns of one duty never overlap. Of several failures in a row, only the first is
- * passed to `onFailure`.
- */
+/** Creates the heartbeat, which runs recurring duties. Only the first of several failures in a row is passed to `onFailure`. */
 export function createHeartbeat(
   clock: Pick<Clock, 'after'>,
   onFailure: (failure: { readonly work: string; readonly code: string }) => void,
@@ -60,10 +57,7 @@ export function createHeartbeat(
         schedule(beat, duty.firstMs ?? duty.everyMs)
       }
     },
-    /**
-     * Stops all duties. Cancels turns that have not started, waits for running turns, and then runs each duty with `atStop` once more.
-     * Resolves when all turns have ended, or after 5 s.
-     */
+    /** Stops all duties. Waits up to 5 s for running turns, and for a last turn of each duty with `atStop`. */
     stop: async (): Promise<void> => {
       isStopped = true
       const ended = new AbortController()

@@ -43,10 +43,7 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
   }
 }
 
-/**
- * Creates the server for clients. The server does not listen yet. While the adapter is not ready, the server closes each connection after
- * the next reply.
- */
+/** Creates the server for clients, which does not listen yet. While `isReady` returns false, a connection closes after its next reply. */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
   headersMs: number,
@@ -74,8 +71,7 @@ export function createListener(
     },
   )
   server.keepAliveTimeout = CLIENT_IDLE_MS
-  // A client may send a request on a keep-alive connection while the adapter stops. The server answers the request, and then closes the
-  // connection.
+  // A request on a keep-alive connection while the adapter stops is answered, and then the connection closes.
   server.prependListener('request', (_request, response) => {
     if (!isReady()) response.shouldKeepAlive = false
   })

@@ -36,14 +36,10 @@ export function shortageOf(shares: DescriptorShares | undefined): string | undef
   return `The process may open ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`
 }
 
-/**
- * Returns the limit of open files, or `undefined` if the system sets no limit. Node.js raises the soft limit to the hard limit at its
- * start.
- */
+/** Returns the limit of open files, or `undefined` if there is no limit. Node.js raises the soft limit to the hard limit at its start. */
 function readLimit(): number | undefined {
   const { report } = process
-  // Without this setting the report looks up the host names of all connected peers. `Object.assign` is needed because the types of Node.js
-  // lack the member.
+  // Without this setting, which the types of Node.js lack, the report would look up the host names of all peers.
   Object.assign(report, { excludeNetwork: true })
   const { userLimits } = report.getReport() as { readonly userLimits?: { readonly open_files?: { readonly soft: unknown } } } // prettier-ignore
   const soft = userLimits?.open_files?.soft

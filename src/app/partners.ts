@@ -24,10 +24,7 @@ interface ConfiguredPartners {
   readonly partners: readonly Partner[]
 }
 
-/**
- * Creates the partners of a configuration. A partner of `before` stays the same object if its settings are unchanged, and keeps its token
- * if its settings for tokens are unchanged.
- */
+/** Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens likewise. */
 export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
   const known = new Map(
@@ -93,10 +90,7 @@ export function toPartner(
   }
 }
 
-/**
- * Returns the stage at which a partner without a stored stage begins. If a step forward needs two people, the partner begins at `legacy`,
- * because otherwise one person could take the step by editing the file.
- */
+/** Returns the stage at which a partner begins. With two approvals it is `legacy`, so that the file alone cannot move a partner forward. */
 export function toFileStage(
   { stage, canary }: PartnerConfig,
   { approval }: Pick<Config['rollout'], 'approval'>,
@@ -115,10 +109,7 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
   return { header: { name, value: value.reveal() } }
 }
 
-/**
- * Creates the source of a partner's tokens. Returns `undefined` for a partner without client credentials. The validation of the
- * configuration guarantees that the credentials are complete.
- */
+/** Creates the source of a partner's tokens, or returns `undefined` for a partner without client credentials. */
 export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
@@ -204,10 +195,7 @@ export function createApplyConfig(
   }
 }
 
-/**
- * Throws `ADP_CONFIGURATION` if a change would separate a partner from its unsettled records, or the error of the journal. Reads the
- * journal only if a change could affect the owner of records.
- */
+/** Throws `ADP_CONFIGURATION` if a change would separate a partner from its unsettled records. Throws the errors of the journal. */
 async function checkPartnerChanges(
   running: Config,
   next: Config,

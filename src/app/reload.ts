@@ -15,10 +15,7 @@ type Load = () => Config | Promise<Config>
 /** Loads a configuration and applies it. If the promise rejects, the running configuration is still in effect. */
 export type Reload = (load: Load) => Promise<ConfigChanges>
 
-/**
- * Creates the function that reloads the configuration. Calls during a reload share one more reload with the last `load`, so that the
- * adapter ends up with the latest file.
- */
+/** Creates the reload. Calls during a reload share one more reload with the last `load`, so that the latest file takes effect. */
 export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload {
   let running: Promise<unknown> | undefined
   let waiting: Promise<ConfigChanges> | undefined
@@ -48,9 +45,7 @@ export function createReload(apply: ApplyConfig, report?: ReloadReport): Reload 
   }
 }
 
-/**
- * Returns the faults of an error, or the error itself as one fault if it has no list of faults. Hides the message of an unexpected error.
- */
+/** Returns the faults of an error, or the error as the only fault. Hides the message of an unexpected error. */
 function faultsOf(cause: unknown): readonly ErrorDetail[] {
   if (!(cause instanceof AdapterError))
     return [

@@ -107,10 +107,7 @@ function packError(cause: unknown): PackedError {
 }
 
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
-  /**
-   * Tells the thread to close, and resolves once the thread has finished its work. From the call on, the thread keeps the process alive
-   * until `terminate`.
-   */
+  /** Closes the thread, and resolves once its work is finished. The thread then keeps the process alive until `terminate`. */
   close(): Promise<unknown>
   terminate(): Promise<unknown>
 }

@@ -6,27 +6,19 @@ import { type JournalConfig, journalUrlOf } from '../config/index.ts'
 import { errorCodeOf } from '../errors.ts'
 import type { KeptStages } from '../rollout/live/known-stages.ts'
 
-/**
- * Returns the path of the file with the last known stages. Returns `undefined` if `stateDir` is not set and the journal is not an SQLite
- * file.
- */
+/** Returns the path of the file with the last known stages, or `undefined` without `stateDir` and without an SQLite file. */
 export function stageFileOf(journal: JournalConfig): string | undefined {
   const url = journalUrlOf(journal)
   if (journal.stateDir !== undefined) return join(journal.stateDir, 'journal.stages')
   return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
 }
 
-/**
- * Returns the path of the file with the number of the last change that this instance has seen in the journal. Returns `undefined` if
- * `stateDir` is not set.
- */
+/** Returns the path of the file with the number of the last change that was seen in the journal, or `undefined` without `stateDir`. */
 export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 
-/**
- * Creates the store of the last known stages. Each save replaces the whole file. Without a path for the file, the stages are not stored.
- */
+/** Creates the store of the last known stages. Each save replaces the whole file. Without a path, nothing is stored. */
 export function createStageFile(journal: JournalConfig): KeptStages {
   const path = stageFileOf(journal)
   if (path === undefined) return { load: () => Promise.resolve(undefined), save: () => Promise.resolve() }

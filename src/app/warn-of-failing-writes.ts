@@ -3,10 +3,7 @@ import type { BatchAnswered, Events, WritesFailing } from '../observability/even
 
 const EVERY_MS = 60_000
 
-/**
- * Returns events that also warn of batches with records that V3 did not accept. The first batch of a partner is reported at once, and
- * further batches once a minute with their number.
- */
+/** Returns events that also warn of batches with failed records: of the first batch at once, and of further batches once a minute. */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()
   /** The number of batches by partner and reason. */
@@ -22,8 +19,7 @@ export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>)
     clock.after(EVERY_MS, () => report(partner))
   }
   const add = ({ partner, notApplied, unknown, reason, outcomesShown }: BatchAnswered): void => {
-    // If the client does not see the outcomes of a batch (a mismatch), the configuration may have dropped the records, so they do not count
-    // as failed.
+    // In a mismatch the configuration may have dropped the records, so they do not count as failed.
     const held = outcomesShown ? notApplied : 0
     if (held + unknown === 0) return
     if (reason !== undefined) {

@@ -28,7 +28,6 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
-/** The differences between a new configuration and the running one. */
 export interface ConfigChanges {
   /** The ids of the added partners. */
   readonly added: readonly string[]
@@ -41,10 +40,7 @@ export interface ConfigChanges {
 /** The sections that a reload does not apply, except for the keys that `commandKeys` matches. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
-/**
- * Matches keys of these sections that need no restart, because only the console and the `rollout` commands use them. Each command reads the
- * file again.
- */
+/** Matches keys of these sections that a reload applies. Only the console and the `rollout` commands use these keys. */
 const commandKeys = /^rollout\.operators\b/
 
 /**
@@ -73,10 +69,7 @@ export function planReload(running: Config, next: Config): { config: Config; cha
 
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
-/**
- * Finds partners whose stage moves forward. A step forward must drain requests first, which only `markbridge rollout set` does. Without a
- * journal the file alone sets the stages, so every step is allowed.
- */
+/** Finds partners whose stage moves forward. With a journal, only `rollout set` may do this, because it drains requests before the step. */
 function raisedStages(
   running: Config,
   next: Config,

@@ -68,10 +68,7 @@ function findTooFewOperators(
   return found
 }
 
-/**
- * Finds faults in the access to the console. Without a list of operators, the console accepts only the link that the adapter prints on its
- * terminal.
- */
+/** Finds faults in the access to the console. Without operators, only the link that the adapter prints on its terminal gives access. */
 function findOpenConsole(given: unknown, operators: readonly Members[], hasJournal: boolean): ErrorDetail[] {
   if (given === undefined) return []
   const { host, identity, trustedProxies } = membersOf(given)
@@ -156,10 +153,7 @@ function findUnreachable(matches: readonly Members[]): ErrorDetail[] {
 
 const EVERY_PATH = 'path /'
 
-/**
- * Returns the ways in which a partner matches requests, as texts that can be compared. Leaves out values of a wrong type. A path ends with
- * a slash, so that only whole segments match.
- */
+/** Returns the ways in which a partner matches requests, as texts. A path ends with a slash, so that only whole segments match. */
 function waysOf({ any, subscriptionKeySha256, header, pathPrefix }: Members): readonly string[] {
   if (any === true) return [EVERY_PATH]
   if (typeof pathPrefix === 'string') return [`path ${pathPrefix.replace(/\/+$/, '')}/`.toLowerCase()]

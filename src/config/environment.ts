@@ -11,10 +11,7 @@ export function foundConfig(): string | undefined {
   return readEnvironment().config ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined)
 }
 
-/**
- * Returns the value of an environment variable that the configuration file names as the source of a secret, or `undefined` if the variable
- * is not set.
- */
+/** Returns the value of an environment variable that the configuration names, or `undefined` if the variable is not set. */
 export function readVariable(name: string): string | undefined {
   return process.env[name]
 }
@@ -32,9 +29,7 @@ export function readEnvironment() {
     npmScript: read('npm_lifecycle_event'),
     /** The log level. The logger validates the value. */
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
-    /**
-     * The URL of the trace collector. Tracing is on if the URL is set. OpenTelemetry reads this variable and its other variables itself.
-     */
+    /** The URL of the trace collector, which switches tracing on. OpenTelemetry reads this variable and its other variables itself. */
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
     /** The credentials that `send` and `compare run` use. */
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),

@@ -34,7 +34,6 @@ const encryptionKey = z.strictObject({
   ),
 })
 
-/** The section `journal` of the configuration. */
 export const journalSchema = z
   .strictObject({
     url: key(

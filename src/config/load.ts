@@ -48,10 +48,7 @@ export async function loadConfig(
   return parseConfig(value, [...file.faults, ...faults], { path, positionOf: file.positionOf })
 }
 
-/**
- * Loads a YAML file of any schema, without defaults. References to secrets become plain text. Throws `ADP_CONFIGURATION` with every fault
- * of the file.
- */
+/** Loads a YAML file of any schema, with secrets as plain text and without defaults. Throws `ADP_CONFIGURATION` with every fault. */
 export async function loadValues<Schema extends z.ZodType>(
   path: string,
   schema: Schema,

@@ -18,7 +18,6 @@ export function parseConfig(
   return checkValues(configSchema, input, place, earlier, findConflicts(input))
 }
 
-/** The path of the source file, and a function that returns the positions of its keys. */
 interface FilePlace {
   readonly path?: string | undefined
   readonly positionOf?: (target: string) => FilePosition | undefined
@@ -39,10 +38,7 @@ export function readValues<Schema extends z.ZodType>(
     : { value: undefined, faults: result.error.issues.flatMap(toDetails) }
 }
 
-/**
- * Validates values against any schema and fills in defaults. Throws `ADP_CONFIGURATION` with all faults, including the `earlier` and
- * `later` faults.
- */
+/** Validates values against any schema, with defaults. Throws `ADP_CONFIGURATION` with all faults, including `earlier` and `later`. */
 export function checkValues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -79,10 +75,7 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
   )
 }
 
-/**
- * Formats the first `maxShown` faults as lines with place and cause. `whole` is the place of a fault that has neither a path nor a
- * position.
- */
+/** Formats up to `maxShown` faults as lines with place and cause. A fault without path and position gets the place `whole`. */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`
@@ -146,10 +139,7 @@ function nearest(key: string, known: readonly string[]): string | undefined {
   return best !== undefined && best.distance <= slipsIn(best.name) ? best.name : undefined
 }
 
-/**
- * Returns the largest edit distance for a hint. Texts whose lengths differ by more than this distance are not compared, because a key may
- * be very long.
- */
+/** Returns the largest edit distance for a hint. Names that differ more in length are not compared, because a key may be very long. */
 const slipsIn = (name: string): number => Math.max(2, name.length / 3)
 
 function editDistance(one: string, other: string): number {

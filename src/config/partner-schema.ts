@@ -15,10 +15,7 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
-/**
- * The value of the header that identifies a partner. Every caller that knows the value can write as the partner, so the value is never
- * printed.
- */
+/** The value of the header that identifies a partner. It is never printed, because every caller that knows it can write as the partner. */
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =
@@ -127,10 +124,7 @@ const partnerV3 = z.strictObject({
   auth: key('The bearer token that the adapter sends to V3.', auth.prefault({})),
 })
 
-/**
- * An attendance code or the guid of a code. Codes have up to three characters (service-facts 7). The limit of 10 characters keeps a guid
- * that lost a digit from passing as a code.
- */
+/** An attendance code or its guid. Codes have up to three characters (service-facts 7). The limit of 10 refuses a guid without a digit. */
 const codeOrGuid = z
   .string()
   .regex(
@@ -167,7 +161,7 @@ const hostName = z
 
 const stage = z.enum(['legacy', 'shadow', 'canary', 'v3', 'complete'])
 
-/** Schools, as the claim of a token or the header names them. */
+/** Schools, by the names that the claim of a token or the header contains. */
 const schools = z
   .array(z.string().min(1).max(255))
   .max(10_000)

@@ -66,7 +66,6 @@ const evidence = z.strictObject({
   ),
 })
 
-/** The rollout section: who may change the stage of a partner, and how. */
 const rolloutSchema = z.strictObject({
   approval: key(
     'Number of people that a step forward needs. two: a second operator must approve the step, and a partner without a stored stage begins at legacy.',
@@ -143,15 +142,9 @@ const defaultAllow: readonly string[] = [
   '/**/$metadata',
 ]
 
-/**
- * The methods that a configuration may pass through. TRACE is excluded because it echoes a request with its credentials, and CONNECT
- * because it opens a tunnel.
- */
+/** The methods that can be passed through. TRACE would echo a request with its credentials, and CONNECT would open a tunnel. */
 const method = z.enum(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'])
-/**
- * A path pattern with the wildcards `*` and `**`. Special characters of other pattern languages are refused, because Markbridge would match
- * them literally.
- */
+/** A path pattern with `*` and `**`. Other special characters are refused, because they would be matched literally. */
 const servedPattern = z
   .string()
   .max(512)
@@ -315,7 +308,6 @@ export type ConsoleConfig = NonNullable<Config['console']>
 
 export type PartnerConfig = Config['partners'][number]
 
-/** The members of JSON Schema that the schema of the configuration uses. */
 export interface JsonSchemaNode {
   $schema?: string
   title?: string

@@ -11,7 +11,6 @@ export class Secret {
     this.#value = value
   }
 
-  /** Returns the value, which must never be printed or logged. */
   reveal(): string {
     return this.#value
   }

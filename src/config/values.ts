@@ -51,9 +51,7 @@ export const httpUrl = z
     'must have no user, password, query or fragment, and no @ in the path (write %40 instead)',
   )
 
-/**
- * A secret, which the configuration file never contains in plain text. Loading replaces `{ env: NAME }` or `{ file: path }` by the value.
- */
+/** A secret, which the file never contains in plain text. Loading replaces `{ env: NAME }` or `{ file: path }` by the value. */
 export const secret = z.instanceof(Secret, {
   error: 'must be { env: NAME } or { file: path }, never the value itself',
 })

@@ -1,10 +1,7 @@
 import { journalKeysOf, journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 
-/**
- * Returns warnings about valid but risky settings. Each warning is one line with the consequence and the remedy. `workers` is the
- * number of processes that share the port. `today` has the form `YYYY-MM-DD`.
- */
+/** Returns one-line warnings about valid but risky settings, for `workers` processes that share the port. `today` is `YYYY-MM-DD`. */
 export function warningsOf(config: Config, workers: number, today: string): readonly string[] {
   return [
     ...keyWarnings(config, workers),
@@ -40,10 +37,7 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
   ]
 }
 
-/**
- * Warns about an audit trail without a key. Applies to partners that have a V2, because their stage will change, and the audit trail gets
- * its key with the first change of a stage.
- */
+/** Warns about an audit trail without a key if a partner has a V2. The audit trail gets its key only at the first change of a stage. */
 function trailWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
   const isKept = journalUrlOf(journal) !== 'none' && partners.some((partner) => hasV2(config, partner))
@@ -55,10 +49,7 @@ function trailWarnings(config: Config): readonly string[] {
   ]
 }
 
-/**
- * Warns about stages in the configuration file that have no effect. If a step forward needs two approvals, the file alone cannot move a
- * partner forward.
- */
+/** Warns about stages in the file that have no effect. With two approvals, the file alone cannot move a partner forward. */
 function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   if (rollout.approval !== 'two') return []
   const further = partners
@@ -103,9 +94,7 @@ const isPastCanary = ({ stage }: PartnerConfig): boolean => stage === 'v3' || st
 const usesCanary = ({ percent, always, never }: PartnerConfig['canary']): boolean =>
   percent > 0 || always.length + never.length > 0
 
-/**
- * Returns true if Markbridge can finish writes only with the client's credentials, because the partner lacks a token or a key of its own.
- */
+/** Returns true if the partner lacks its own token or key, so that Markbridge can finish writes only with the client's credentials. */
 function needsItsClient({ v3 }: PartnerConfig): boolean {
   return v3.auth.mode !== 'clientCredentials' || v3.subscriptionKey === undefined
 }

@@ -29,24 +29,17 @@ export interface FilePosition {
   readonly column: number
 }
 
-/** A fault of the file, with its position if it is known. */
 export type FileFault = ErrorDetail & Partial<FilePosition>
 
 export interface YamlFile {
   /** The value of the file, or `undefined` if a fault makes the whole file unreadable. */
   readonly value: unknown
   readonly faults: readonly FileFault[]
-  /**
-   * Returns the position of a key such as `partners[0].v3.budgetMs`. If the key is absent, returns the position of the nearest enclosing
-   * key, or `undefined` if there is none of them.
-   */
+  /** Returns the position of a key such as `partners[0].v3.budgetMs`, or of the nearest enclosing key that the file contains. */
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
-/**
- * Returns the parser's name for a fault, such as `missing char`. The parser's messages are not used, because they quote the line, which may
- * contain a secret.
- */
+/** Returns the parser's name for a fault, such as `missing char`. The parser's messages quote the line, which may contain a secret. */
 const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
 /** Parser errors that leave the rest of the file readable, so that the other faults of the file can be listed too. */

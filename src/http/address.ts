@@ -3,19 +3,12 @@ import { BlockList, isIP } from 'node:net'
 
 import { AdapterError } from '../errors.ts'
 
-// A host name or an IP address with an optional port (RFC 3986 3.2.2, 3.2.3). Nothing else is accepted, because the adapter writes the host
-// into links of the reply.
+// A host with an optional port (RFC 3986 3.2.2, 3.2.3). The pattern is strict, because the adapter writes the host into links.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
-/**
- * The length of the longest name (255 characters, RFC 1035 2.3.4) with a port. The limit exists because each part of a batch reply repeats
- * the host.
- */
+/** The length of the longest name (255 characters, RFC 1035 2.3.4) with a port. Each part of a batch reply repeats the host. */
 const MAX_HOST = 261
 
-/**
- * Returns the host of a request. Throws `ADP_HOST` unless there is exactly one valid `Host` header (RFC 9112 3.2). The parser of Node.js
- * also accepts two.
- */
+/** Returns the host of a request. Throws `ADP_HOST` unless there is exactly one valid `Host` header, as RFC 9112 3.2 requires. */
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { rawHeaders } = request
   let count = 0
@@ -89,18 +82,12 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/**
- * Returns true if there is no `@` after the host of a URL. An unencoded `/`, `?` or `#` in a password ends the host early (RFC 3986 3.2),
- * so that `URL` would take a part of the password for the path.
- */
+/** Returns true if no `@` follows the host. An unencoded `/`, `?` or `#` in a password would end the host early (RFC 3986 3.2). */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }
 
-/**
- * The predicate of an error message that says which addresses of a journal are valid. The message quotes no address, because the address
- * may contain a password.
- */
+/** The second half of an error message about the address of a journal. It quotes no address, because an address may contain a password. */
 export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'
@@ -109,10 +96,7 @@ export function isPostgresAddress(text: string): boolean {
   return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
 }
 
-/**
- * Removes user names and passwords from URLs in a text. Removes all characters up to the last `@` of a line, because a password may contain
- * any character.
- */
+/** Removes user names and passwords from URLs: all up to the last `@` of a line, because a password may contain any character. */
 export function hideUsers(text: string): string {
   return text.replace(/(:\/\/).*@/g, '$1')
 }

@@ -22,10 +22,7 @@ export interface BodyOptions {
   readonly slices?: Slices | undefined
 }
 
-/**
- * The maximum ratio of the decompressed to the compressed size. Batches of real records compress to a thirtieth at best, a batch of one
- * repeated record to a hundredth, and a body of zeros to a thousandth.
- */
+/** Batches of real records compress to a thirtieth at best, a batch of one repeated record to a hundredth, and zeros to a thousandth. */
 const MAX_INFLATION = 200
 /** Size in bytes up to which the ratio is not checked, because a small body costs little. */
 const FREE_BYTES = 1_048_576

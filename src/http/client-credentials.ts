@@ -8,10 +8,7 @@ interface ClientCredentials {
   readonly authorization: string
 }
 
-/**
- * Returns the credentials of a request without checking them. A missing credential is an empty string, because V2 itself checks the
- * credentials of the requests that it serves.
- */
+/** Returns the credentials of a request. A missing credential is an empty string, because V2 checks the credentials itself. */
 export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const subscriptionKey = headers['ocp-apim-subscription-key']
   return {
@@ -20,10 +17,7 @@ export function showClientCredentials(headers: IncomingHttpHeaders): ClientCrede
   }
 }
 
-/**
- * Returns the credentials of a request, which the service has not verified yet. Throws `ADP_SUBSCRIPTION_KEY` if the key is missing, and
- * `ADP_TOKEN` if the bearer token is missing.
- */
+/** Returns the unverified credentials of a request. Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` if the key or the token is missing. */
 export function readClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const { subscriptionKey, authorization } = showClientCredentials(headers)
   if (subscriptionKey === '') {

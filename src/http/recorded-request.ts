@@ -44,8 +44,7 @@ export function readRecordedRequest<Result>(
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // All bytes are one chunk. The connection must not end before the parser has read the chunk, because the body of a complete request
-    // would be discarded.
+    // The connection ends only after the parser has read all bytes, because the body of a complete request would be discarded.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

@@ -19,15 +19,10 @@ export interface ConnectionFault {
 interface ListenerOptions {
   /** Maximum number of open connections. Default: no limit. */
   readonly maxConnections?: number | undefined
-  /**
-   * A callback for each connection that was closed because too many were open: an `idle` connection, or the `new` connection if no other
-   * connection was idle.
-   */
+  /** Called when a connection is closed because too many are open: an `idle` connection, or the `new` one if no other is idle. */
   readonly onCrowded?: (closed: 'idle' | 'new') => void
   readonly onFault?: (fault: ConnectionFault) => void
-  /**
-   * A callback for a fault in the middle of a request body. It runs before the server answers the fault, and may answer the request itself.
-   */
+  /** Called for a fault in the middle of a request body, before the server answers the fault. May answer the request itself. */
   readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
 }
 
@@ -91,8 +86,7 @@ export function createOrderedServer(
     const answer = (): void => {
       const next = firstOwed(replies)
       if (next !== undefined) next.once('close', answer)
-      // If the last request was answered before its body was complete, the fault gets no answer, because the answer would be a second reply
-      // to this request.
+      // A request that was answered before its body was complete gets no second reply.
       else if (last?.writableFinished === true && !last.req.complete) closeGently(socket)
       else closeGently(socket, encodeAnswer(status, text, headers))
     }
@@ -142,26 +136,17 @@ function firstOwed(replies: ReadonlySet<ServerResponse>): ServerResponse | undef
   return undefined
 }
 
-/**
- * Returns true if a proxy before this server may have found the end of the request in another place. The bytes that follow may then not be
- * a request (RFC 9112 6.1).
- */
+/** Returns true if a proxy may have found another end of the request. The bytes that follow may then not be a request (RFC 9112 6.1). */
 function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
 }
 
-/**
- * Emits `close` for waiting replies. Before version 24.21 and after CONNECT, Node.js emits no `close` for them, so they would never release
- * their resources.
- */
+/** Emits `close` for waiting replies, so that they release their resources. Node.js emits none before 24.21 or after CONNECT. */
 function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
   for (const reply of replies) if (!reply.closed) reply.emit('close')
 }
 
-/**
- * Discards further input. The parser of Node.js cannot recover from an error, but the input must still be read, so that the server notices
- * when the client disconnects.
- */
+/** Discards further input, which the parser cannot read after an error. Reading must go on, to notice when the client disconnects. */
 function dropInput(socket: Duplex): void {
   socket.on('data', () => undefined).removeAllListeners('data')
   // The `end` listener of Node.js would end the connection before the fault is answered.
@@ -194,8 +179,7 @@ function encodeAnswer(status: number, message: string, headers: readonly string[
 const LINGER_MS = 1_000
 
 /**
- * Sends `text` and closes the connection after one second. Until then further input is discarded. A close with unread input would send a
- * reset, which may reach the client before the replies (RFC 9112 9.6).
+ * Sends `text`, and closes the connection a second later. A close with unread input could send a reset before the replies (RFC 9112 9.6).
  */
 function closeGently(socket: Duplex, text?: string): void {
   if (!socket.writable) return

@@ -52,10 +52,7 @@ export function pathOf(request: IncomingMessage): string {
   return readTarget(request.url ?? '').path
 }
 
-/**
- * The maximum length of a path in characters, far above any path of the service. The limit exists because each part of a batch reply
- * repeats the client's path prefix.
- */
+/** The maximum length of a path, far above any path of the service. Each part of a batch reply repeats the client's path prefix. */
 const MAX_PATH = 2_048
 const MAX_SEGMENTS = 64
 
@@ -90,10 +87,7 @@ export function pathBefore(path: string, count: number): string {
   return path.slice(0, Math.max(end, 0))
 }
 
-/**
- * Decodes a path once. Throws `ADP_PATH` for a path that servers may treat in different ways. One example is a remaining percent sign,
- * which a server that decodes twice would take for another escape.
- */
+/** Decodes a path once. Throws `ADP_PATH` if servers may treat the path in different ways, for example a server that decodes twice. */
 function decodePath(rawPath: string): string {
   if (PLAIN.test(rawPath)) return rawPath
   let path

@@ -4,19 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/**
- * The maximum size of a request head in bytes. It is enough for a next link (64 KiB) and for a filter that names each learner of a class.
- * The default of Node.js, 16 KiB, is not enough.
- */
+/** The maximum size of a request head in bytes. Next links (64 KiB) and filters over a class exceed the default of Node.js (16 KiB). */
 export const MAX_HEADER_BYTES = 131_072
 
 /** The error codes of a wrong host, such as an address of another machine or a name without an address. Another port does not help. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
-/**
- * Starts to listen and returns the port in use. Throws `ADP_CONFIGURATION` if the server cannot listen. The message names `portOption` as
- * the option for another port.
- */
+/** Starts to listen. Returns the port in use. Throws `ADP_CONFIGURATION`, which names `portOption` as the option for another port. */
 export function startListening(
   server: Server,
   port: number,
@@ -69,10 +63,7 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
   await new Promise<void>((resolve) => server.close(() => resolve()))
 }
 
-/**
- * The abort reason of every signal for a disconnected client. All signals share one exception, because creating an exception costs more
- * than creating a signal.
- */
+/** The abort reason for a disconnected client. All signals share one exception, because creating an exception costs more than a signal. */
 export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
 export function closeSignal(response: ServerResponse): AbortSignal {

@@ -49,19 +49,13 @@ const attendanceRecord: EntityType = entity('AttendanceRecord', {
   fabricated: string,
 })
 
-/**
- * One change of a mark (service-facts 4). In V2 the changes are in the member AttendanceHistorys of the mark. The fields of this type are
- * assumed.
- */
+/** One change of a mark (service-facts 4), which V2 shows in the AttendanceHistorys of the mark. The fields are assumed. */
 const statutoryAttendanceRecordHistory: EntityType = entity('StatutoryAttendanceRecordHistory', {
   AttendanceRecord: guid,
   ...mark,
 })
 
-/**
- * A morning or afternoon session. A client must know the id of the session before it writes a mark (service-facts 4). The fields of this
- * type are assumed.
- */
+/** A morning or afternoon session, whose id a client needs to write a mark (service-facts 4). The fields are assumed. */
 const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSession', {
   Description: string,
   Session: string,

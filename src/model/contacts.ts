@@ -36,7 +36,6 @@ const noteFields: Readonly<Record<string, Field>> = {
   Attachments: strings,
 }
 
-/** Returns the fields of a relationship between a learner and a contact. */
 const relationshipFields = (typeName: string): Readonly<Record<string, Field>> => ({
   HasCourtOrder: bool,
   HasParentalResponsibility: bool,

@@ -69,10 +69,7 @@ const lookupFields: Readonly<Record<string, Field>> = {
   IsVisible: bool,
 }
 
-/**
- * Declares an entity type for lookup values of the service. The `extra` fields follow the fields that all lookups share (service.md 2.2,
- * service-facts 7).
- */
+/** Declares an entity type for lookup values, with `extra` fields after the common fields (service.md 2.2, service-facts 7). */
 export const lookup = (name: string, extra: Readonly<Record<string, Field>> = {}): EntityType =>
   keyedEntity(name, ['ExternalID', 'LookupType'], { ...lookupFields, ...extra })
 

@@ -19,10 +19,7 @@ export interface ServiceSet {
   readonly name: string
   /** The name of the entity type, without namespace. */
   readonly entityType: string
-  /**
-   * The permission that a caller needs, with the misspellings of service.md 1.1. A set that is missing there gets the permission of the
-   * most similar set.
-   */
+  /** The permission that a caller needs, misspelt as in service.md 1.1. A set that is missing there gets that of the most similar set. */
   readonly securityDomain: string
   /** Other spellings of the name that paths may contain. */
   readonly aliases: readonly string[]
@@ -55,10 +52,7 @@ const documented: readonly ServiceSet[] = [
   set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory', 'Attendance'),
 ]
 
-/**
- * The sets of the other top-level types of service.md 2. The names are assumed. If LearnerGroup has a link to the type, the set has the
- * name of the link.
- */
+/** The sets of the other top-level types of service.md 2. The names are assumed, from the links of LearnerGroup where possible. */
 const assumed: readonly ServiceSet[] = [
   set('AttendanceLookups', 'AttendanceLookup', 'Attendance'),
   set('LearnerLookups', 'LearnerLookup', 'Learner.Indentifier'),
@@ -100,10 +94,7 @@ const entityTypes = [
   ...attendanceEntityTypes,
 ]
 
-/**
- * Declares the types that service.md only names. Each gets an id, a code and a description, like the lookups of the service (service.md
- * 2.11).
- */
+/** Declares the types that service.md only names, with an id, a code and a description as in the lookups (service.md 2.11). */
 function namedTypes(): ComplexType[] {
   const declared = new Set([...complexTypes, ...enumTypes].map(({ name }) => `${serviceNamespace}.${name}`))
   const used = new Set(

@@ -34,7 +34,6 @@ export const attachment = (name: string): ComplexType =>
 /** Declares an entity type with the fields ExternalID and Type (service.md 2.1). */
 export const typedEntity = (name: string): EntityType => entity(name, { Type: string })
 
-/** The complex types that several domains use. */
 export const sharedComplexTypes: readonly ComplexType[] = [
   complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
   // The fields are assumed.

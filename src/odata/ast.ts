@@ -3,10 +3,7 @@ interface Positioned {
   readonly position: number
 }
 
-/**
- * The EDM type that follows from the spelling of a literal. A type check may convert the literal to another type, such as a string to an
- * enumeration member.
- */
+/** The type that follows from the spelling of a literal. A type check may change the type, for example from a string to an enumeration. */
 export type LiteralType =
   | 'null'
   | 'Edm.Boolean'
@@ -32,10 +29,7 @@ export interface Literal extends Positioned {
   readonly value: string
 }
 
-/**
- * An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. An enumeration literal without a type is parsed as a
- * string `Literal`.
- */
+/** An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. Without the type, it is parsed as a string `Literal`. */
 export interface EnumLiteral extends Positioned {
   readonly kind: 'enum'
   /** The type name as written, with or without a namespace. */

@@ -20,10 +20,7 @@ export const primitiveFamilies = {
 
 export type PrimitiveType = keyof typeof primitiveFamilies
 
-/**
- * A reference to a type: the name of a primitive type or the qualified name of a declared type. With `collection`, the value is a
- * collection of this type.
- */
+/** A reference to a primitive type by its name, or to a declared type by its qualified name, or to a collection of the type. */
 export interface TypeRef {
   readonly type: string
   readonly collection: boolean
@@ -71,7 +68,7 @@ export interface Parameter extends TypeRef {
   readonly nullable: boolean
 }
 
-/** A function. If it is bound, its first parameter is the binding parameter. */
+/** The declaration of a function. The first parameter of a bound function is the binding parameter. */
 export interface FunctionDeclaration {
   readonly name: string
   readonly bound: boolean

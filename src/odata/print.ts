@@ -201,8 +201,7 @@ export function printQuery(options: QueryOptions): string {
 }
 
 /**
- * Prints the selected properties as a context URL shows them (OData protocol 10.7), such as `(Surname,House/Description)`. Returns an empty
- * string if all properties are selected.
+ * Prints the selection as in a context URL (OData protocol 10.7), such as `(Surname,House/Description)`. Prints nothing if all is selected.
  */
 export function printSelection({
   select,

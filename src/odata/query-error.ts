@@ -4,10 +4,7 @@ import { AdapterError } from '../errors.ts'
 export class QueryError extends AdapterError {
   /** Index of the offending character, counted from 0. Also available as `at.offset`. */
   readonly position: number
-  /**
-   * The query option that contains the error, such as `$filter`. `position` counts within the percent-decoded value of this option. Also
-   * available as `at.path`. `undefined` if the error is not in an option.
-   */
+  /** The query option whose value contains `position`, such as `$filter`, also available as `at.path`. `undefined` outside options. */
   readonly option: string | undefined
   readonly #fault: string
 

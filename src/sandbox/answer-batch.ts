@@ -13,9 +13,7 @@ import { parseJson } from './json.ts'
 interface Operation {
   /** The Content-ID or JSON id, or `undefined` if the request has none. */
   readonly id: string | undefined
-  /**
-   * The changeset or atomicity group of the request, which is applied as a whole or not at all. `undefined` if the request is in no group.
-   */
+  /** The changeset or atomicity group, which is applied as a whole or not at all, or `undefined` outside a group. */
   readonly group: string | undefined
   /** The ids of the operations and groups that must succeed before this operation runs. */
   readonly dependsOn: readonly string[]
@@ -143,15 +141,13 @@ function readOperation(bytes: Buffer, range: PartRange, group: string | undefine
 
 interface BatchParts {
   readonly service: Service
-  /** Runs `work` in a transaction, and rolls the transaction back if `work` returns false. Returns the result of `work`. */
   readonly attempt: (work: () => boolean) => boolean
   /** Returns the reply of a configured fault, which replaces the reply of the service. Returns `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 
 /**
- * The number of reply bytes after which further reads of a batch are refused, because 20,000 reads could produce gigabytes. Replies to
- * writes are small and are not limited.
+ * Beyond this number of reply bytes, reads of a batch are refused, because 20,000 reads could produce gigabytes. Writes are not refused.
  */
 const maxAnswerBytes = 33_554_432
 const repliesTooLarge = odataError(

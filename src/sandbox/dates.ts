@@ -33,18 +33,13 @@ function lastSunday(year: number, month: number): number {
   return last - ((weekday(last) + 1) % 7)
 }
 
-/**
- * Returns the number of minutes by which local time in England is ahead of UTC after 02:00 on a day. The number is 60 during British Summer
- * Time, and otherwise 0.
- */
+/** Returns the minutes by which England is ahead of UTC after 02:00 on a day: 60 during British Summer Time, and otherwise 0. */
 export function ukOffsetMinutes(day: number): number {
   const year = new Date(day * dayMs).getUTCFullYear()
   return day >= lastSunday(year, 3) && day < lastSunday(year, 10) ? 60 : 0
 }
 
-/**
- * Formats an instant in the form of the service: in UTC with `Z`, and with a fraction only if the fraction is not zero (service.md 2.10).
- */
+/** Formats an instant in UTC with `Z`, and with a fraction only if the fraction is not zero, like the service (service.md 2.10). */
 export function formatInstant(ms: number): string {
   const text = new Date(ms).toISOString()
   return text.endsWith('.000Z') ? `${text.slice(0, 19)}Z` : text

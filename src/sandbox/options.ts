@@ -64,10 +64,7 @@ export type SandboxOptions = z.input<typeof sandboxFileSchema>
 
 export type SandboxSettings = z.output<typeof sandboxFileSchema>
 
-/**
- * Validates the options of a sandbox and fills in defaults. Throws `ADP_USAGE` with one detail per fault, in the form of the faults of a
- * configuration file.
- */
+/** Validates options and fills in defaults. Throws `ADP_USAGE` with one detail per fault, as for a configuration file. */
 export function readOptions(options: SandboxOptions): SandboxSettings {
   const { value, faults: invalid } = readValues(sandboxFileSchema, options)
   const faults = value === undefined ? invalid : conflictsOf(value)

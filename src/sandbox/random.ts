@@ -1,6 +1,4 @@
-/**
- * A stream of pseudo-random numbers. The numbers depend only on the seed and the name of the stream, so they are the same on every machine.
- */
+/** A stream of pseudo-random numbers, which depend only on the seed and the name of the stream and not on the machine. */
 export interface Random {
   /** Returns a number in [0, 1). */
   next(): number

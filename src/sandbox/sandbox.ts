@@ -32,7 +32,6 @@ import { createSecurity } from './security.ts'
 
 const clockSchema = z.strictObject({ now: z.iso.datetime({ offset: true }) })
 
-/** A sandbox, which accepts requests after `listen`. */
 export interface Sandbox {
   /**
    * Starts to listen. Resolves with the port, and with the base URL without a trailing slash. `v2Url` is the base URL of V2, which differs
@@ -151,7 +150,6 @@ export function createSandbox(
 interface ServicePort {
   /** Returns true if the port serves the resource. Requests for other resources get 404. */
   readonly serves: (route: Route) => boolean
-  /** Returns the reply that a fault gives to a request inside a V3 batch, or `undefined` if no fault applies. */
   readonly disturb: (method: string, path: string) => Reply | undefined
 }
 

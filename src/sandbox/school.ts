@@ -14,7 +14,6 @@ import { closeRegisters, refillRegisters, seedDatabase } from './seed/seed-datab
 import { createActors, createPatches, openDatabase, readDay } from './store/database.ts'
 import { createMarkStore } from './store/marks.ts'
 
-/** The school behind both interfaces of the service, with its database, calendar and ids. */
 export type School = ReturnType<typeof openSchool>
 
 /**

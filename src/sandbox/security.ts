@@ -9,10 +9,7 @@ export interface Principal {
   readonly actorId: string
 }
 
-/**
- * Checks the subscription key and the token of a call (service.md 5, service-facts 10), and counts the call for the rate limit. Returns the
- * caller, or the refusal.
- */
+/** Checks the key, the rate limit and the token of a call (service.md 5, service-facts 10). Returns the caller or the refusal. */
 export type Admit = (credentials: {
   readonly subscriptionKey: string | undefined
   readonly authorization: string | undefined
@@ -136,8 +133,7 @@ function answerTokenCall(
   if (scope === null || scope === '') return tokenReply(400, { error: 'invalid_scope' })
   const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
   if (organisation === undefined) return tokenReply(400, { error: 'invalid_request' })
-  // A school may withdraw its consent. The credentials of the client are then still valid, but the client gets no token for this
-  // organisation.
+  // A school may withdraw its consent. The credentials are then still valid, but give no token for this organisation.
   if (client.organisation !== undefined && client.organisation !== organisation)
     return tokenReply(400, { error: 'unauthorized_client' })
   const token = tokens.issue(client.domains && new Set(client.domains))

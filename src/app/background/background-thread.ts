@@ -25,17 +25,11 @@ type Call = Thread<ThreadCalls>['call']
 
 const MAX_WAITING = 256
 const MAX_BYTES = 33_554_432
-/**
- * The time from the failure of a thread to the start of the next thread, in milliseconds. The time doubles after each thread that failed
- * before it began any work.
- */
+/** The pause in milliseconds after the failure of a thread. The pause doubles after each thread that failed before it began any work. */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
 
-/**
- * Creates the manager of the background thread. The manager limits the work that waits for the thread, and starts another thread some time
- * after a failure.
- */
+/** Creates the manager of the background thread, which limits the waiting work and restarts a failed thread after a pause. */
 export function createBackgroundThread(options: ThreadOptions) {
   const { calls, onFailure, clock, stop } = options
   let { config } = options
@@ -107,21 +101,12 @@ export function createBackgroundThread(options: ThreadOptions) {
 }
 
 const THREAD = new URL(import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js', import.meta.url)
-/**
- * The heap limit of the thread, which is larger than all concurrent work needs. If the heap grows beyond the limit, the thread ends and the
- * adapter continues.
- */
+/** The heap limit of the thread, which is more than all concurrent work needs. Beyond the limit the thread ends, but not the adapter. */
 const HEAP_MIB = 384
-/**
- * The limit for short-lived objects in MiB. It is the same as for the thread that serves clients. Without a limit V8 would use 192 MiB
- * (docs/limits.md).
- */
+/** The limit for short-lived objects, as in the main thread. Without a limit V8 would use 192 MiB (docs/limits.md). */
 const YOUNG_MIB = 48
 
-/**
- * Starts the background thread, which does not keep the process alive. When the thread ends, `onEnd` receives the error that ended the
- * thread, or `undefined` if there was no error.
- */
+/** Starts the background thread, which does not keep the process alive. Calls `onEnd` once, with the error if an error ended the thread. */
 export function startBackground(
   start: ThreadStart,
   calls: MainCalls,

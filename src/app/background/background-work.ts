@@ -44,17 +44,13 @@ interface BackgroundParts {
   readonly registry: Pick<PartnerRegistry, 'of'>
   readonly rateLimits: RateLimits
   readonly accepted: AcceptedCredentials
-  /**
-   * The stores of the journal, or `undefined` if no journal is configured. Without a journal, each process limits only its own calls, and
-   * no evidence is stored.
-   */
+  /** The stores of the journal. Without a journal, each process limits only its own calls, and no evidence is stored. */
   readonly journal:
     { readonly slotsOf: (name: string) => RateSlots; readonly evidence: EvidenceKeeper } | undefined
   readonly metrics: Pick<Metrics, 'compare' | 'addGauge'>
   readonly events: Pick<Events, 'internalError' | 'unmarkedCodesUnknown'>
   readonly nowMs: () => number
   readonly onCompared: OnCompared | undefined
-  /** The nice value of the thread, on Linux. Default: 19, the lowest priority. */
   readonly nice?: number | undefined
   readonly traceWork?: Tracing['work'] | undefined
   readonly clock?: Clock
@@ -184,10 +180,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     const counts = new Map(learned.map((name) => [countName('learned', name), 1]))
     journal?.evidence.add(head, { size: 1, toEntry: () => ({ counts, pairs: [] }) })
   }
-  /**
-   * Sends the keys of a write that is not compared to the thread, because the write may replace a mark that a comparison waits for. Without
-   * a running thread no comparison waits.
-   */
+  /** Tells the thread about a write that is not compared, because the write may replace a mark that a comparison waits for. */
   const wrote = (partner: string, keys: readonly (string | undefined)[]): void => {
     const current = thread.current()
     if (current === undefined || keys.length === 0 || pendingKeys + keys.length > MAX_PENDING_KEYS) return
@@ -197,8 +190,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
     }
     current.call('wrote', partner, keys).then(noted, noted)
   }
-  // This is a separate function so that its scope ends here. Otherwise the code that waits for the result would keep the bytes of the
-  // exchange in memory.
+  // This function is a separate scope, because the code that waits for the result would otherwise keep the bytes of the exchange in memory.
   const handCompared = (exchange: OfferedExchange): ReturnType<typeof thread.hand<PostedResult>> => {
     const posted = { ...exchange, client: toPostedClient(exchange.client) }
     return thread.hand(sizeOf(exchange), async (call, id) => call('compare', id, nowMicros(), posted))

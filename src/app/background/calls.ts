@@ -30,10 +30,7 @@ export interface ThreadStart {
 }
 
 export interface ThreadCalls {
-  /**
-   * Compares an exchange. `sinceMicros` is the time of `nowMicros` at which the client received the reply. Rejects if the comparison itself
-   * fails.
-   */
+  /** Compares an exchange whose client received the reply at the time `sinceMicros` (`nowMicros`). Rejects if the comparison fails. */
   readonly compare: (id: number, sinceMicros: number, exchange: PostedExchange) => Promise<PostedResult>
   /** Registers the keys of a write that is not compared. */
   readonly wrote: (partner: string, keys: readonly (string | undefined)[]) => void
@@ -58,15 +55,9 @@ export type PostedEnd =
     }
   | Exclude<CheckEnd, { readonly kind: 'compared' }>
 
-/**
- * The functions of the main thread that the background thread calls. Only the main thread has tokens, rate limits, the journal, metrics and
- * the log.
- */
+/** The functions that the background thread calls. Only the main thread has tokens, rate limits, the journal, metrics and the log. */
 export interface MainCalls {
-  /**
-   * Returns the credentials for calls to V3 on behalf of a client. `refused` is a token that V3 has rejected, and that is renewed if
-   * possible.
-   */
+  /** Returns a client's credentials for V3. `refused` is a token that V3 has rejected, and that is renewed if possible. */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
   readonly acquire: (client: PostedClient, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
@@ -98,10 +89,7 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/**
- * Converts the cause of a failure into a log event. Drops the message of an error, because the message may quote a value. An `undefined`
- * cause means that a thread has ended.
- */
+/** Converts a failure into a log event without its message, which may quote a value. `undefined` means that a thread has ended. */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }

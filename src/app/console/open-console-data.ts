@@ -13,10 +13,7 @@ import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from '.
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
-  /**
-   * A callback for the case that the store of the console cannot be opened or written. Until this works again, the pages of the console are
-   * outdated or empty.
-   */
+  /** Called if the store of the console cannot be opened or written. Until it can, the pages of the console are outdated or empty. */
   readonly onFailure: () => void
 }
 
@@ -32,10 +29,7 @@ const SETTINGS = {
   resourceLimits: { maxOldGenerationSizeMb: 256 },
 }
 
-/**
- * Opens the data of the console in a separate thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the database of the journal exists.
- * Returns `undefined` if no journal is configured.
- */
+/** Opens the data of the console in a thread. Calls reject with `ADP_JOURNAL_UNAVAILABLE` until the database of the journal exists. */
 export function openConsoleData({
   journal,
   clock,
@@ -100,10 +94,7 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 60_000
 
-/**
- * Opens the data of the console in an instance of the adapter. The instance also stores the steps of each record, from the calls to its
- * journal, and the figures of each minute.
- */
+/** Opens the data of the console in an instance, which also stores the steps of records and the figures of each minute. */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'snapshot'>,

@@ -105,7 +105,7 @@ export function checkExpression(
   })
 }
 
-/** Checks an expression like `checkExpression`, but also throws `QueryError` if its type is not Boolean. */
+/** Checks an expression like `checkExpression`, but also throws `QueryError` if the type is neither Boolean nor null. */
 export function checkFilter(
   filter: Expr,
   typeName: string,

@@ -42,10 +42,7 @@ function mismatch(left: TypedExpr, right: TypedExpr): never {
   throw new QueryError(types + hint(left, right), place.position)
 }
 
-/**
- * Converts the operands of a comparison to one type. Throws `QueryError` if the operands cannot be compared. A structured value can be
- * compared only with null, by `eq` or `ne`.
- */
+/** Converts operands to one type. Throws `QueryError` if they cannot be compared. Structured values can only be compared with null. */
 export function comparable(
   left: TypedExpr,
   right: TypedExpr,
@@ -151,10 +148,7 @@ export function checkNegation(operand: TypedExpr, position: number): UnaryNode {
   return { kind: 'negate', operand, type: operand.type, position }
 }
 
-/**
- * The signature of a function: the families that each argument may have, and the type of the result. `same` means the type of the first
- * argument.
- */
+/** The families that each argument of a function may have, and the type of the result. `same` means the type of the first argument. */
 interface Signature {
   readonly parameters: readonly (readonly Family[])[]
   readonly returns: ValueType | 'same'
@@ -175,9 +169,7 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/**
- * The functions of OData URL conventions 5.1.1.5 to 5.1.1.9. `matchesPattern` is left out, because a `RegExp` can take exponential time.
- */
+/** The functions of OData URL conventions 5.1.1.5 to 5.1.1.9 except `matchesPattern`, because a `RegExp` can take exponential time. */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),

@@ -72,9 +72,7 @@ export function refuseCollectionOptions(options: QueryOptions, ...more: ('select
       )
 }
 
-/**
- * Returns the type that a path segment leads to: the type of a complex property, or `type` itself if the segment is a cast to this type.
- */
+/** Returns the type of the complex property that a segment names, or `type` itself if the segment is a cast to this type. */
 function step(
   type: StructuredType,
   { kind, name, position }: ItemSegment,
@@ -87,10 +85,7 @@ function step(
   throw new QueryError(`${type.name} has no complex property ${name}`, position)
 }
 
-/**
- * Finds the navigation properties of an `$expand` item. Only casts to the type itself may come before a navigation property, because
- * complex types have no navigation properties.
- */
+/** Finds the navigation properties of an `$expand` item. Only casts to the type itself may come before a navigation property. */
 function findTargets(
   { path }: ExpandItem,
   type: StructuredType,

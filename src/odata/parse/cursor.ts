@@ -5,8 +5,7 @@ import { QueryError } from '../query-error.ts'
 const maxDepth = 100
 const maxLength = 32_768
 
-// The patterns of a name (OData ABNF odataIdentifier). A name has at most 128 characters, of the Unicode classes that the note in the ABNF
-// allows.
+// The patterns of a name (OData ABNF odataIdentifier): at most 128 characters, with the Unicode classes that the ABNF allows.
 const asciiName = /[A-Za-z_][A-Za-z0-9_]*/y
 const unicodeName = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*/uy
 const maxNameLength = 128
@@ -100,10 +99,7 @@ export class Cursor {
     return result
   }
 
-  /**
-   * Records the height of a node whose tallest child has the height `below`. Throws `QueryError` if the tree becomes taller than
-   * `maxDepth`.
-   */
+  /** Records a node whose tallest child has the height `below`. Throws `QueryError` if the tree becomes taller than `maxDepth`. */
   grow(below: number, position: number): void {
     if (below >= maxDepth) this.#failDeep(position)
     this.height = below + 1

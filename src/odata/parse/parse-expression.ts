@@ -34,15 +34,12 @@ const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
-/**
- * Consumes the next operator and the blanks around it. Returns `undefined` if there is no operator, or if its precedence is below `min`.
- */
+/** Consumes the next operator and the blanks around it. Returns `undefined` if no operator with a precedence of at least `min` follows. */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
   while (isBlank(text.charCodeAt(start))) start += 1
-  // The ABNF requires blanks around operators. A parenthesis is accepted in place of a blank, because generated filters omit the blank next
-  // to a parenthesis.
+  // The ABNF requires blanks around operators, but generated filters omit a blank next to a parenthesis.
   if (start === position && text.charAt(start - 1) !== ')') return undefined
   let end = start
   while (isLetter(text.charCodeAt(end))) end += 1
@@ -250,10 +247,7 @@ function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
 }
 
-/**
- * Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl). Returns `undefined` if the next character is not a
- * quote.
- */
+/** Parses a JSON string, which is valid only in arrays and objects (ABNF stringInUrl). Returns `undefined` if no quote follows. */
 function parseJsonString(cursor: Cursor): string | undefined {
   if (!cursor.sees('"')) return undefined
   const text = cursor.match(jsonString) ?? cursor.fail('Expected a JSON string')

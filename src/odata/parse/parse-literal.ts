@@ -5,8 +5,7 @@ import type { Cursor } from './cursor.ts'
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y
-// A blank is accepted in place of the "+" of an offset, because form encoding turns "+" into a blank. The blank cannot be mistaken for
-// anything else in this position.
+// A blank stands for the "+" of an offset, because form encoding turns "+" into a blank. No other syntax has a blank and a time here.
 const offsetPattern = /[Zz]|[+\- ](?:[01]\d|2[0-3]):[0-5]\d/y
 const numberPattern = /[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const negativeInfinity = /-INF(?!\w)/y
@@ -84,9 +83,7 @@ function parsePrefixed(cursor: Cursor, name: string, position: number): Literal 
   return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
 }
 
-/**
- * Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive, while `true` and `false` are accepted in any case.
- */
+/** Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive. `true` and `false` are accepted in any case. */
 const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>([
   ['null', 'null'],
   ['true', 'Edm.Boolean'],
@@ -113,10 +110,7 @@ export function parseNamedLiteral(
   return { kind: 'literal', type: 'Edm.Boolean', value, position }
 }
 
-/**
- * Parses a string, a number, a date, a time or a guid. Consumes nothing and returns `undefined` if the next characters are not such a
- * literal.
- */
+/** Parses a string, a number, a date, a time or a guid. Consumes nothing and returns `undefined` if no such literal follows. */
 export function parsePlainLiteral(cursor: Cursor): Literal | undefined {
   const { position } = cursor
   const first = cursor.text.charAt(position)

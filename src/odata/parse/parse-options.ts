@@ -23,10 +23,7 @@ type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
-/**
- * Finds a system option by its name in any case, with or without `$` (OData 4.01 protocol 11.2.1). Only `$skiptoken` requires its `$` (ABNF
- * skiptoken).
- */
+/** Finds an option by its name in any case, with or without `$` (OData 4.01 protocol 11.2.1). Only `$skiptoken` requires the `$`. */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
   if (lower.startsWith('$')) return byName.get(lower.slice(1))
@@ -47,8 +44,7 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   do {
     cursor.skipBlanks()
     items.push(item())
-    // Blanks are accepted on both sides of a comma. The expand lists of the service have a blank after a comma (service.md 1.1), although
-    // the ABNF does not allow blanks.
+    // Blanks around a comma are accepted, although the ABNF has none, because the expand lists of service.md 1.1 have blanks.
     const { position } = cursor
     cursor.skipBlanks()
     if (!cursor.sees(',')) cursor.position = position

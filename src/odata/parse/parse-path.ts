@@ -11,9 +11,7 @@ import type {
 } from '../ast.ts'
 import type { Cursor } from './cursor.ts'
 
-/**
- * The parser of expressions. It is a parameter of the parsers of paths, because paths contain expressions and expressions contain paths.
- */
+/** The parser of expressions, which is passed as a parameter, because paths contain expressions and expressions contain paths. */
 type ParseExpression = (cursor: Cursor) => Expr
 
 /** The state of a parser of one path. `below` is the height of the tallest expression inside the path so far. */
@@ -33,10 +31,7 @@ function nest(reader: PathReader): Expr {
   return value
 }
 
-/**
- * Converts an expression to the value of a key (ABNF keyPropertyValue). Returns `undefined` if the expression is neither a literal nor an
- * alias.
- */
+/** Converts a literal or an alias to the value of a key (ABNF keyPropertyValue). Returns `undefined` for any other expression. */
 function toKeyValue(value: Expr): KeyValue | undefined {
   if (value.kind === 'literal') return value.type === 'null' ? undefined : value
   if (value.kind === 'enum') return value
@@ -78,10 +73,7 @@ function parseParentheses(reader: PathReader): void {
   cursor.expect(')')
 }
 
-/**
- * Adds the segment for `A(k=1)`. The segment is a key if every value is a literal or an alias, and otherwise a function call. If the name
- * `A` has a namespace, the segment is always a function call.
- */
+/** Adds a key if all values of `A(k=1)` are literals or aliases, and otherwise a function call. A qualified `A` is always a function. */
 function pushNamed(reader: PathReader, parameters: readonly FunctionParameter[], position: number): void {
   const parts: KeyPart[] = []
   for (const parameter of parameters) {

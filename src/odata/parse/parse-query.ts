@@ -5,10 +5,7 @@ import { parseExpressionAt } from './parse-expression.ts'
 import { findSystemOption, parseExpandAt, parseOptionAt, type SystemOption } from './parse-options.ts'
 import { parseKeyAt, parseResourceSegments } from './parse-path.ts'
 
-/**
- * Parses a whole text with `parse`. Throws `QueryError` if text remains. The error message contains `expected`, which says what may follow
- * the parsed part.
- */
+/** Parses a whole text. If text remains, throws `QueryError` with `expected`, which says what may follow the parsed part. */
 function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: string): T {
   const cursor = new Cursor(text)
   const value = parse(cursor)

@@ -31,10 +31,7 @@ export const describeType = ({ name, collection }: ValueType): string =>
 /** A point in time, in milliseconds since 1970, with the UTC offset in which it was written. */
 export interface Instant {
   readonly ms: number
-  /**
-   * The number of 100 ns steps after `ms`, from 0 (the default) to 9,999. The steps are separate, because `ms` as a double is not precise
-   * enough for them.
-   */
+  /** The number of 100 ns steps after `ms`, from 0 (the default) to 9,999. `ms` is a double, which is not precise enough for the steps. */
   readonly ticks?: number
   readonly offsetMinutes: number
 }
@@ -54,25 +51,18 @@ const timePattern = /^([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:\.(\d+))?)?$/
 const offsetPattern = /^([+-])(\d\d):(\d\d)$/
 const durationPattern =
   /^(-)?P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?$/
-// The form in which the service writes a point in time. The pattern matches only the days 1 to 28, which every month has, so no calendar
-// check is needed.
+// The form in which the service writes instants. The pattern matches only days 1 to 28, so it needs no check of the calendar.
 const plainUtc =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
 
-/**
- * Converts seconds with a fraction to milliseconds. Works with the digits of the fraction, because a product with 1,000 would have a
- * rounding error.
- */
+/** Converts seconds with a fraction to milliseconds. A product of the decimal number with 1,000 would have a rounding error. */
 const secondsToMs = (seconds: string, fraction = ''): number => {
   // OData allows at most 12 digits (ABNF fractionalSeconds).
   const digits = fraction.slice(0, 12).padEnd(3, '0')
   return Number(seconds) * 1000 + Number(digits) / 10 ** (digits.length - 3)
 }
 
-/**
- * Parses an `Edm.Date`. Returns the milliseconds from 1970 to the start of the day, or `undefined` if the proleptic Gregorian calendar has
- * no such day.
- */
+/** Parses an `Edm.Date` to the milliseconds from 1970 to its start. Returns `undefined` if the Gregorian calendar has no such day. */
 export function parseDate(text: string): number | undefined {
   const [, year, month, day] = datePattern.exec(text) ?? []
   if (year === undefined) return undefined
@@ -82,10 +72,7 @@ export function parseDate(text: string): number | undefined {
   return isReal ? date.getTime() : undefined
 }
 
-/**
- * Parses an `Edm.TimeOfDay`. Returns the milliseconds since midnight, or `undefined` if the text is not a time. Second 60 is accepted as a
- * leap second.
- */
+/** Parses an `Edm.TimeOfDay` to milliseconds since midnight, or returns `undefined`. Second 60 is accepted as a leap second. */
 export function parseTimeOfDay(text: string): number | undefined {
   const [, hour, minute, second = '0', fraction] = timePattern.exec(text) ?? []
   if (hour === undefined) return undefined

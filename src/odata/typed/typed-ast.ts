@@ -96,10 +96,7 @@ export interface CountNode extends Typed {
   readonly source: ItemSource
 }
 
-/**
- * An expression that was checked against a model. Its names are resolved, its aliases are replaced by their values, and its literals have
- * the type that the expression needs.
- */
+/** An expression that was checked against a model. Names are resolved, aliases are replaced, and literals have the needed types. */
 export type TypedExpr =
   | ConstantNode
   | MemberNode

@@ -82,9 +82,7 @@ export function createAttendanceService(
 const isUnreadableChanges = ([set = '', call = '']: readonly string[]): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 
-/**
- * Returns the name of the set for the name in a lookup path, which is the name of the set or of the lookup type (service-facts 7 and 13).
- */
+/** Returns the name of the set for the name of a set or of a lookup type in a path (service-facts 7 and 13). */
 function lookupName(name: string): string {
   return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
 }

@@ -53,7 +53,7 @@ interface RowQuery {
   readonly after?: RowPosition | undefined
   /** The number of the last effect that the read sees. Later writes are invisible. */
   readonly asOf?: number | undefined
-  /** True to omit sessions without a recorded mark, as V2 does. */
+  /** True if sessions without a mark are left out, as in V2. */
   readonly recordedOnly?: boolean
 }
 

@@ -30,10 +30,7 @@ type DifferencePlan = z.output<typeof schema>
 /** The kind of the ids that the difference `id` shows. A read by such an id finds the mark. */
 export const otherIdKind = 'otherMark'
 
-/**
- * Creates the setting for differences between V2 and V3. The differences affect only reads of marks. Without a plan, V2 and V3 show the
- * same values.
- */
+/** Creates the differences between V2 and V3, which affect only reads of marks. Without a plan, there are no differences. */
 export function createDifferences(ids: Identities, codes: CodeTable) {
   let plan: DifferencePlan | null = null
   let byPlace: ReadonlyMap<string, readonly Kind[]> = new Map()

@@ -33,10 +33,7 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /**
-   * Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection after this time, while the batch is
-   * still handled.
-   */
+  /** Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection during the batch. */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
@@ -147,10 +144,7 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
   }
   return {
     ...setting,
-    /**
-     * Returns the combined effect of the faults that apply to a request, or `undefined` if no fault applies. Counts each fault that
-     * applies.
-     */
+    /** Returns the combined effect of the faults that apply to a request, or `undefined` if no fault applies. Counts these faults. */
     strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)

@@ -36,10 +36,7 @@ interface PostedValues extends Omit<MarkValues, 'recordedOn'> {
   readonly recordedOn: number | undefined
 }
 
-/**
- * Applies the rules to the posted values. Returns the values to store, and the values that the reply shows. `now` is in milliseconds since
- * 1970.
- */
+/** Applies the rules to posted values. Returns the values to store and the values that the reply shows. `now` is in milliseconds. */
 export function storeValues(
   rules: ValueRules,
   { minutesLate, comment, recordedOn }: PostedValues,

@@ -6,17 +6,13 @@ export interface Reply {
   readonly body: string | Buffer
 }
 
-/**
- * Returns the media type of JSON data. At the default level `minimal`, the data contains only the annotations that a client cannot compute
- * (OData JSON format 3.1).
- */
+/** Returns the media type of JSON. At `minimal`, replies contain only the annotations that a client needs (OData JSON format 3.1). */
 export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): string {
   return `application/json; odata.metadata=${level}`
 }
 
 const odataHeaders = { 'Content-Type': jsonMediaType(), 'OData-Version': '4.0' }
 
-/** Builds a JSON reply. `body` is JSON text. */
 export function jsonReply(
   status: number,
   body: string,
@@ -26,7 +22,7 @@ export function jsonReply(
 }
 
 /**
- * Builds an error reply in the OData form (OData JSON format 21.1). Only the codes ATT_VAL_2 and ATT_VAL_3 are known of the real service.
+ * Builds an error reply in the OData form (OData JSON format 21.1). Of the codes of the service, only ATT_VAL_2 and ATT_VAL_3 are known.
  */
 export function odataError(
   status: number,
@@ -67,10 +63,7 @@ export function methodNotAllowed(...methods: string[]): Reply {
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/**
- * Returns the refusal of the gateway if a valid token lacks a security domain (service-facts 12), or `undefined` if the token has the
- * domain.
- */
+/** Returns the gateway's refusal of a token without a security domain (service-facts 12), or `undefined` if the token has the domain. */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,

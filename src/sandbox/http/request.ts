@@ -41,9 +41,7 @@ export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
-/**
- * Returns the port that serves a path if V2 has a separate port. The port of V2 serves the obsolete interface and the registrations at V2.
- */
+/** Returns the port that serves a path if V2 has a separate port, which serves the obsolete interface and the registrations at V2. */
 export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }

@@ -191,17 +191,12 @@ function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
   if (how === 'reset') response.socket?.resetAndDestroy()
 }
 
-// The limit is large enough for a filter over many learners, so that a long query reaches the limit of the query parser before the limit of
-// the HTTP parser.
+// The limit is high, so that a filter over many learners reaches the limit of the query parser before the limit of the HTTP parser.
 const maxHeaderBytes = 131_072
-// The idle timeout is longer than the idle timeout of clients. Otherwise the sandbox could close a connection at the moment in which a
-// client reuses it.
+// The idle timeout exceeds that of clients. Otherwise a connection could close at the moment in which a client reuses it.
 const keepAliveMs = 75_000
 
-/**
- * Creates an HTTP port of the service. Port 0 selects a free port. `option` is the command-line option that the error about a port in use
- * names.
- */
+/** Creates a port of the service. Port 0 selects a free port. The error about a port in use names `option`. */
 export function createHttpPort(
   parts: PortParts,
   { host, port, option }: { host: string; port: number; option: string | undefined },
@@ -209,10 +204,7 @@ export function createHttpPort(
   const server = createOrderedServer({ maxHeaderSize: maxHeaderBytes }, createApp(parts))
   server.keepAliveTimeout = keepAliveMs
   return {
-    /**
-     * Starts to listen. Resolves with the port, and with the base URL without a trailing slash. Rejects with `ADP_CONFIGURATION` if the
-     * server cannot listen on the port.
-     */
+    /** Starts to listen. Resolves with the base URL without a trailing slash, and the port. Rejects with `ADP_CONFIGURATION` on failure. */
     listen: async () => {
       const taken = await startListening(server, port, host, option)
       return { url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`, port: taken }

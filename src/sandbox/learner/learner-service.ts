@@ -19,10 +19,7 @@ import type { School } from '../school.ts'
 /** The sets of learners and contacts. A link of LearnerGroup has the same name as the set to which it leads (service.md 2.2). */
 const memberSets = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-/**
- * Returns a function that composes the entities of a set. The function caches the entities until a client changes an entity or the day
- * changes.
- */
+/** Returns a function that composes the entities of a set, and caches them until a client changes an entity or the day changes. */
 function createLearnerEntities(school: School): (set: string) => readonly LearnerEntity[] {
   const cache = new Map<string, { version: number; day: number; list: readonly LearnerEntity[] }>()
   const all = (name: string): readonly LearnerEntity[] => {
@@ -45,8 +42,8 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
   const groups = (day: number): LearnerEntity[] =>
     groupsOn(day, school.ids, school.roster.entries).map(({ entity, members }) => {
       for (const { name } of memberSets) {
-        // The collection is cached, because a filter may read this property many times. The cache is never outdated, because the groups are
-        // built again after each change of an entity.
+        // The getter caches the collection, because a filter may read it many times. After a change of an entity, the groups are built
+        // again.
         let found: Json[] | undefined
         const get = (): Json[] =>
           (found ??= all(name).flatMap((one) => (members.has(one.learner) ? [one.entity] : [])))
@@ -57,10 +54,7 @@ function createLearnerEntities(school: School): (set: string) => readonly Learne
   return all
 }
 
-/**
- * Returns true if a service root offers a set. V2 offers only the registrations (service.md 9), and the root of lookups offers only
- * lookups.
- */
+/** Returns true if a service root offers a set. V2 offers only registrations (service.md 9), and `Lookup` offers only lookups. */
 const offered = (set: LearnerSet, { route }: RoutedRequest): boolean =>
   route.isLookup ? set.subject === 'lookup' : route.version !== 2 || set.name === 'LearnerRegistrations'
 

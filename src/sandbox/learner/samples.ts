@@ -46,10 +46,7 @@ interface ListedValue {
   readonly description: string
 }
 
-/**
- * The values of the reference types of the model. Each line has the names of types, and then pairs `CODE=Description` with the most common
- * value first.
- */
+/** The values of reference types. Each line has the names of types, and then pairs `CODE=Description`, the most common pair first. */
 const lists = `
 TitleRef: MR=Mr; MRS=Mrs; MS=Ms; MISS=Miss; DR=Dr
 GenderRef: F=Female; M=Male
@@ -256,8 +253,8 @@ export const samples: Readonly<Record<string, Sample>> = {
   ExpiryDate: ({ yearStart }) => dateOf(yearStart + 1200),
   ConsentingAdult: ({ contacts: [first] }) => (first === undefined ? null : fullName(first)),
   LearnerPersonInvolved: ({ contacts: [first] }) => first?.id ?? null,
-  // The following values cannot belong to real people: the prefix QQ is never issued, NHS numbers from 999 are for tests, 01632 960 is for
-  // fiction, and there is no postcode area ZZ.
+  // These values belong to no real person: QQ is never issued, NHS numbers from 999 are for tests, 01632 960 is for fiction, and ZZ is not
+  // a postcode area.
   NationalInsuranceNumber: (subject) => `QQ${sevenDigits(subject).slice(-6)}C`,
   NHSNumber: (subject) => `999${sevenDigits(subject)}`,
   TelephoneNumber: (subject) => `01632 960${sevenDigits(subject).slice(-3)}`,
@@ -346,10 +343,7 @@ export function groupsOn(day: number, ids: Identities, pupils: readonly Pupil[])
     .sort((one, other) => (one.entity.ExternalID < other.entity.ExternalID ? -1 : 1))
 }
 
-/**
- * Returns the id of a group. The short name is a year from 1 to 6, a class from `1A` to `6D`, or the name of a house, of which the first
- * letter counts.
- */
+/** Returns the id of a group by its short name: a year from 1 to 6, a class from `1A` to `6D`, or a house. */
 function groupId(ids: Identities, name: string): string {
   const letter = name.charCodeAt(name.length - 1) - 64
   const number = /^\d$/.test(name)

@@ -11,10 +11,7 @@ export const legacyFormSchema = z.strictObject({
   dataEnvelope: z.boolean().default(false),
   /** True if the parts of a batch reply have the media type `application/http; msgtype=response`. */
   msgtypeResponse: z.boolean().default(false),
-  /**
-   * The handling of a batch whose ids in the header and the body differ: its records are applied (`post`) or not (`drop`). The reply is the
-   * same in both cases.
-   */
+  /** `post` applies the records of a batch whose ids in the header and the body differ, and `drop` does not. The reply is the same. */
   mismatch: z.enum(['post', 'drop']).default('post'),
   /** Messages by error code, which replace those of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),

@@ -38,10 +38,7 @@ import type { School } from '../school.ts'
 import { transact } from '../store/database.ts'
 import { layoutFor, toLegacyForm } from './legacy-form.ts'
 
-/**
- * Creates the obsolete attendance interface (service.md 4.2, 9), with the batch write, writes of single records, and reads of recorded
- * marks.
- */
+/** Creates the obsolete attendance interface (service.md 4.2, 9): batches, writes of single records, and reads of recorded marks. */
 export function createLegacyService(school: School): (request: RoutedRequest) => Reply {
   const index = createModelIndex(attendanceV2Model)
   const face = (asOf: number | undefined): RecordFace => ({
@@ -98,10 +95,7 @@ interface FlatWriter {
   readonly recordsUrl: string
 }
 
-/**
- * The error codes of the sandbox for errors that the decoder finds. These codes are assumed, because service.md 7 shows only `ATT_VAL_2`
- * and `ATT_VAL_3`.
- */
+/** The assumed error codes for errors of the decoder. Service.md 7 shows only `ATT_VAL_2` and `ATT_VAL_3`. */
 const faultCodes: Readonly<Record<RecordFault['code'], string>> = {
   ADP_JSON: 'INVALID_JSON',
   ADP_CHARSET: 'INVALID_CHARSET',

@@ -87,10 +87,7 @@ type Compile = (node: TypedExpr) => Evaluate
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/**
- * Compiles the path of a member to a function that returns the JSON value of the member. The value is `undefined` if the path leads through
- * null or a missing member.
- */
+/** Compiles a path to a function that returns the JSON value, or `undefined` if the path leads through null or a missing member. */
 function rawValue({ variable, path }: MemberNode): (variables: readonly unknown[]) => unknown {
   return (variables) => {
     let value = variables[variable]
@@ -140,10 +137,7 @@ function compileHas({ left, right }: HasNode, compile: Compile): Evaluate {
   }
 }
 
-/**
- * Returns a function that visits the items of a collection that match the filters, until `visit` returns true. Each item becomes the value
- * of the variable before the visit.
- */
+/** Returns a function that visits the items that match the filters, each as the value of the variable, until `visit` returns true. */
 function compileItems(
   { collection, variable, filters }: ItemSource,
   compile: Compile,

@@ -29,26 +29,17 @@ export interface CompiledQuery {
   /** Compares entities for `$orderby`, or is `undefined` for the natural order. */
   readonly compare: ((one: Entity, other: Entity) => number) | undefined
   readonly project: (entity: Entity) => Record<string, Json>
-  /**
-   * The selected members as a context URL shows them, such as `(Surname,Forename)`. Empty if all members are selected (OData protocol
-   * 10.7).
-   */
+  /** The selected members as a context URL shows them (OData protocol 10.7), such as `(Surname,Forename)`. Empty for all members. */
   readonly selection: string
   readonly skip: number
   readonly top: number | undefined
   readonly count: boolean
 }
 
-/**
- * The maximum number of collection items that all conditions of one query may visit. A query of a school visits a small fraction of this
- * number.
- */
+/** The maximum number of collection items that all conditions of one query may visit, which is far more than a school needs. */
 const maxVisits = 200_000
 
-/**
- * Checks and compiles query options. At the level `full`, entities contain their type. Throws `QueryError` with the option and the
- * position.
- */
+/** Checks and compiles query options. Entities at the level `full` contain their type. Throws `QueryError` with option and position. */
 export function compileQuery(
   options: QueryOptions,
   typeName: string,

@@ -102,8 +102,7 @@ export function computeArithmetic(node: ArithmeticNode, left: Scalar, right: Sca
     case 'instant':
       return toInstant(result, isInstant(left) ? left.offsetMinutes : 0)
     case 'date':
-      // The result is rounded down to a day. Adding less than a day gives the same day, and subtracting less than a day gives the day
-      // before.
+      // Rounds down to a day: adding less than a day gives the same day, and subtracting less than a day gives the day before.
       return Math.floor(result / dayMs) * dayMs
     default:
       return node.integer ? Math.trunc(result) : result

@@ -4,19 +4,13 @@ import { jsonMediaType, jsonReply, type Reply } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
 import type { Entity, Json } from '../json.ts'
 
-/**
- * The service root and the metadata level of a reply. The level `full` adds the type of each entity, and no further annotations, because a
- * client can compute them from `$metadata` (OData JSON format 3.1).
- */
+/** The service root and the metadata level of a reply. `full` only adds the type of each entity (OData JSON format 3.1). */
 interface Presentation {
   readonly root: string
   readonly level: MetadataLevel
 }
 
-/**
- * Returns the metadata level that the client requests. `$format` overrides `Accept` (OData protocol 8.2.1), even if `$format` names no
- * level.
- */
+/** Returns the requested metadata level. `$format` overrides `Accept` (OData protocol 8.2.1), even if `$format` names no level. */
 export function levelOf(format: string | undefined, request: ServiceRequest): MetadataLevel {
   return readPreferences('', format ?? request.header('accept') ?? '').metadata
 }

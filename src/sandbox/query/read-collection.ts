@@ -122,10 +122,7 @@ interface PageSize {
   readonly rest: number | undefined
 }
 
-/**
- * Returns the size of a page. It is the smaller of the service's limit and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5), and at
- * most `$top`.
- */
+/** Returns the smallest of the service's limit, `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5) and `$top`. */
 function pageSize(serverSize: number, { header }: RoutedRequest, { top }: QueryOptions): PageSize {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(header('prefer') ?? '')?.[1]
   const limit = wanted === undefined ? serverSize : Math.min(serverSize, Math.max(1, Number(wanted)))

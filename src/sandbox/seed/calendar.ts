@@ -109,10 +109,7 @@ export interface Session {
   readonly day: number
   readonly half: 'AM' | 'PM'
   readonly externalId: string
-  /**
-   * The start in milliseconds since 1970. The session starts at 09:00 or 13:00 local time, which is one hour earlier in UTC during British
-   * Summer Time.
-   */
+  /** The start in milliseconds since 1970: 09:00 or 13:00 local time, which is one hour earlier in UTC during British Summer Time. */
   readonly start: number
   /** The start as text. It is computed once, because every row of a read contains the text. */
   readonly startText: string

@@ -4,7 +4,6 @@ import type { DayKind } from './calendar.ts'
 
 type CodeCategory = 'present' | 'absent' | 'notCounted' | 'system'
 
-/** The definition of an attendance code. */
 interface CodeDefinition {
   readonly code: string
   readonly description: string
@@ -40,8 +39,8 @@ const systemCodes = {
 } as const
 
 /**
- * The codes used in England from 19 August 2024, the retired codes and the school's own codes (service-facts). Append new codes at the end,
- * because the position of a code is part of its id.
+ * The codes of England from 19 August 2024, retired codes, and codes of the school (service-facts). Append new codes: ids contain
+ * positions.
  */
 export const codeDefinitions: readonly CodeDefinition[] = [
   present('/', 'Present (morning)'),

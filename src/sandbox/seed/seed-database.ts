@@ -8,9 +8,7 @@ import { dayNumber } from '../dates.ts'
 import type { Identities } from '../identity.ts'
 import { contentMark, readDay, storeFact, transact } from '../store/database.ts'
 
-/**
- * The codes of a morning and an afternoon, and the number of days with these codes among 1,000 days in a primary school (service-facts).
- */
+/** The codes of a morning and an afternoon, and how many of 1,000 days in a primary school have these codes (service-facts). */
 const patterns: readonly (readonly [am: string, pm: string, perThousand: number])[] = [
   ['/', '\\', 934],
   ['L', '\\', 11],
@@ -30,10 +28,7 @@ const patterns: readonly (readonly [am: string, pm: string, perThousand: number]
   ['/', 'N', 1],
 ]
 
-/**
- * Creates the function that draws the marks of a learner for one day. `minutesLate` belongs to the morning, and is null if the code of the
- * morning does not mean late.
- */
+/** Creates the function that draws the marks of a learner for a day. `minutesLate` is null unless the learner is late in the morning. */
 function createRegister(codes: CodeTable) {
   const late = codes.named('L').number
   const afterClose = codes.named('U').number
@@ -145,10 +140,7 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
   })
 }
 
-/**
- * Fills in the closed registers of some days again. If a client marked a session before its register closed, the session got no seeded
- * mark. The seeded mark is added when the write of the client is undone.
- */
+/** Fills in closed registers again, because a session that a client marked before its register closed got no seeded mark. */
 export function refillRegisters(
   database: DatabaseSync,
   source: RegisterSeed,

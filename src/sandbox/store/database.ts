@@ -36,10 +36,7 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/**
- * The version of the seeded content. Increment the version with each change of the content, so that files with the old content are refused.
- * A change of the tables is detected automatically.
- */
+/** Increment the version with each change of the seeded content, so that old files are refused. Changes of the tables are detected. */
 const SEED_VERSION = '4'
 
 /** An open database. `fresh` is true if the tables were just created and are still empty. */
@@ -48,10 +45,7 @@ interface OpenDatabase {
   readonly fresh: boolean
 }
 
-/**
- * Opens a database file, and creates the tables in a new file. Throws `ADP_USAGE` if the file cannot be opened, has another seed or is only
- * partly seeded.
- */
+/** Opens a file, or creates its tables. Throws `ADP_USAGE` if it cannot be opened, has another seed or is only partly seeded. */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = openFile(location)
   if (tables?.['n'] === 0) {
@@ -109,10 +103,7 @@ export function storeFact(database: DatabaseSync, name: SeedFact, value: string 
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
-/**
- * Runs `work` in a new transaction, or in the transaction that is already open. An error rolls the new transaction back and is thrown
- * again.
- */
+/** Runs `work` in a new transaction, or in an open transaction. An error rolls the new transaction back and is thrown again. */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')
@@ -137,7 +128,6 @@ export type Row = Readonly<Record<string, SQLOutputValue>>
 const wrongType = (column: string): AdapterError =>
   new AdapterError('ADP_INTERNAL', `The column ${column} holds a value of another type.`)
 
-/** Reads an INTEGER column that is never null. */
 export function integer(row: Row, column: string): number {
   const value = row[column]
   if (typeof value !== 'number') throw wrongType(column)
@@ -148,7 +138,6 @@ export function integerOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : integer(row, column)
 }
 
-/** Reads a TEXT column that is never null. */
 export function text(row: Row, column: string): string {
   const value = row[column]
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf16le')

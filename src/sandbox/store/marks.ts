@@ -183,9 +183,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
     /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
-    /**
-     * Returns the marks that were written since a time in milliseconds since 1970, in the order of the writes. Seeded marks are left out.
-     */
+    /** Returns the marks that were written since a time in milliseconds since 1970, in the order of the writes, without seeded marks. */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
     /** Returns the states of marks that writes at or after an instant created or replaced, in the order of the writes. */
     history: (ms: number): MarkChange[] => {
@@ -205,10 +203,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       return row === undefined ? undefined : readMark(ids, row)
     },
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /**
-     * Returns the number of the last effect, or with `atMs` the number of the last effect up to this time. Returns 0 if there is no such
-     * effect.
-     */
+    /** Returns the number of the last effect, at the time `atMs` if given, or 0 if there is no effect. */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
     reload: (): void => {
       seq = loadSeq()
