@@ -134,7 +134,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
     expect(outcomesOf(await post(adapter, mark('newer')))).toEqual(created(1))
     const before = upstream.seen.findIndex(({ body }) => body.includes('newer'))
     expect(before).toBeLessThan(12)
-    // The older record was not applied. Its answer is 409 if the newer record was confirmed before the older one was settled.
+    // The older record was not applied. Its answer is 409 if the newer record was confirmed before the older record was settled.
     for (const reply of await Promise.all(older))
       for (const status of new Set(statusesOf(reply))) expect([409, 503]).toContain(status)
     expect(upstream.seen.length).toBe(before + 1)

@@ -54,7 +54,7 @@ describe('the adapter, with a limit of five calls a second to V3', () => {
 
   it('sends writes before reads, and treats a passed-through request as a read or a write by its method', async () => {
     const upstream = await startUpstream(empty)
-    // No second call leaves before all requests are waiting.
+    // At this rate, the second call is not sent before all requests are waiting.
     const adapter = await startAdapter(upstream.url, paced(0.05, { budgetMs: 300_000 }))
     const first = gets(adapter, 1)
     await upstream.arrived(1)

@@ -80,7 +80,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect(await pausing.post(faces.batch('before'), sandboxHeaders)).toMatchObject({ status: 200 })
     pausing.stop()
     await pausing.stopped()
-    // Others stop waiting for the instance once its lease has ended.
+    // A step forward no longer waits for the instance once its lease has ended.
     expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
     const post = async (name: string) => {
       const send = (): ReturnType<typeof pausing.post> => pausing.post(faces.batch(name), sandboxHeaders)
@@ -138,7 +138,8 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       await pausing.stopped()
       if (stage === 'v3') await operator.back('shadow')
       else expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
-      // Other instances count this one until its lease has ended. Only then does it lose the write that it was about to send.
+      // Other instances count this instance until its lease has ended. Only then may the step be committed, and the instance must not send
+      // its write.
       await vi.waitFor(
         async () => expect((await operator.store.snapshot()).liveInstances).toEqual([]),
         60_000,

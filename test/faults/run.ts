@@ -36,8 +36,8 @@ const { values } = parseArgs({
 })
 
 /**
- * The minimum for each minute of a run of all scenarios, and of `flips` alone. The time that this takes depends on how fast processes
- * start.
+ * The minimum number of events for each minute of a run of all scenarios, and of `flips` alone. The time in which a run reaches the minimum
+ * depends on how fast processes start.
  */
 const WHOLE = { kills: 100, pauses: 50 } as const
 const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const

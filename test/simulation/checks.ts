@@ -523,7 +523,7 @@ export class Checks {
 
   /** Checks that marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    // A batch that V3 takes over from V2 keeps the place of its first batch on V2 that may have been applied.
+    // A batch that V3 takes over from V2 keeps the place of its first request to V2 that may have been applied.
     const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
       'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )

@@ -139,7 +139,7 @@ export class SimulatedDatabase {
     this.holder = undefined
     const next = this.waiting.shift()
     if (next === undefined) return
-    // The next holder may be another process, so it continues in an event of its own.
+    // The next holder may be another process, so its work continues in a separate event.
     this.holder = next.hold
     this.world.after(next.hold.actor, 0, next.enter)
   }

@@ -13,7 +13,7 @@ export function guid(n: number): string {
   return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
 }
 
-/** Returns a flat record of its own learner, as a client posts it. */
+/** Returns the flat record of learner `n`, as a client posts it. */
 export function flatRecord(n: number, fields: object = {}): object {
   return {
     Present: true,

@@ -7,7 +7,9 @@ import { type PostgresServer, startPostgresServer } from './postgres/postgres-se
 
 /** A PostgreSQL for tests. */
 export interface TestPostgres {
-  /** Creates a database, empty or as a copy of one that has no open connection, and resolves with its URL. `close` drops the database. */
+  /**
+   * Creates a database, empty or as a copy of a database without open connections, and resolves with its URL. `close` drops the database.
+   */
   createDatabase(original?: string): Promise<string>
   /** The server, which the test may stop, crash and start, or `undefined` if `DATABASE_URL` provides it. */
   readonly server: PostgresServer | undefined

@@ -16,7 +16,8 @@ export async function sandboxRegister(
 ): Promise<SandboxRegister> {
   const samples = await sandbox.samples()
   const learners = samples.learners.slice(0, count)
-  // The learners already have marks of that session. The read-back would take equal marks for the lost ones.
+  // The comment distinguishes these marks from the marks that the sandbox already has for the session. A read-back would take equal marks
+  // for the posted marks.
   const records = learners.map((_, index) => sampleMark(samples, index, { Comment: 'register' }))
   return {
     batch: batchOf(records),

@@ -95,7 +95,7 @@ function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): s
   return undefined
 }
 
-/** Returns the requests that may have applied a write: the accepted requests, or the unanswered ones if none was accepted. */
+/** Returns the requests that may have applied a write: the accepted requests, or the unanswered requests if none was accepted. */
 function appliedBy(forwards: readonly Forward[]): readonly Forward[] {
   const accepted = forwards.filter(({ status }) => status !== undefined && status < 300)
   return accepted.length > 0 ? accepted : forwards.filter(({ status }) => status === undefined)

@@ -13,7 +13,7 @@ import { missingPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 import { type Failpoint, failpointVariable, formatFailpoint } from './failpoint.ts'
 
-/** Runs a program of this folder with a failpoint, and returns how it ended and what it printed. */
+/** Runs a program of this folder with a failpoint, and returns its exit status or signal and its output. */
 async function run(
   program: string,
   argument: string,

@@ -103,7 +103,7 @@ export function startLoad(options: LoadOptions): Load {
     batches.push(batch)
     return batch
   }
-  /** Resolves with false if no reply that holds an outcome arrived. */
+  /** Resolves with false if no reply with an outcome arrived. */
   const replay = async (client: LoadClient, batch: SentBatch): Promise<boolean> => {
     if (!maySend(batch)) return true
     const same = await client.replay(batch)
@@ -179,7 +179,7 @@ export function startLoad(options: LoadOptions): Load {
   }
 }
 
-/** Composes a batch. Its ids differ from those of all other batches of the same seed. */
+/** Composes a batch. Its ids differ from the ids of all other batches of the same seed. */
 export function composeBatch(
   { seed, number, ...client }: Pick<SentBatch, 'number' | 'token' | 'school'> & { readonly seed: number },
   writes: readonly Write[],

@@ -5,7 +5,7 @@ import { type Fault, type FaultPlan, noFaults } from './fault.ts'
 import { type RequestHandler, serveHttp } from './http-connection.ts'
 import { serveRaw } from './raw-connection.ts'
 
-/** The number of faults so far by kind. `refuse`, `cut` and `halt` hit connections, and the others hit requests. */
+/** The number of faults so far by kind. `refuse`, `cut` and `halt` affect connections, and the other kinds affect requests. */
 export type FaultCounts = Record<Fault['kind'] | 'refuse' | 'cut' | 'halt', number>
 
 export interface FaultProxyOptions {

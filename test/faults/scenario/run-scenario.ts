@@ -209,7 +209,7 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
   }
 }
 
-/** Returns only the last events, because the others already have marks. */
+/** Returns only the last events, because the earlier events already have marks. */
 async function readSamples(sandboxUrl: string, lastEvents = Infinity): Promise<Samples> {
   const samples = (await readJson(`${sandboxUrl}/_sandbox/samples`)) as Samples
   return { ...samples, events: samples.events.slice(-lastEvents) }

@@ -16,7 +16,9 @@ export interface PostgresUser {
   readonly gid: number
 }
 
-/** Finds a PostgreSQL for tests: `DATABASE_URL`, otherwise the programs of the machine, otherwise those of the package. */
+/**
+ * Finds a PostgreSQL for tests: the server of `DATABASE_URL`, otherwise the programs of the machine, otherwise the programs of the package.
+ */
 export function findPostgres(): PostgresSource {
   const url = process.env['DATABASE_URL']
   if (url !== undefined && url !== '') return { kind: 'url', url }

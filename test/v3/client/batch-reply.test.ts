@@ -17,7 +17,7 @@ function http({ id, status = 201, n }: Part): string {
   return `Content-Type: application/http\r\n${contentId}\r\nHTTP/1.1 ${status} Told\r\nContent-Type: application/json\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
 }
 
-/** Returns a multipart reply. Parts in a nested array are those of one changeset. */
+/** Returns a multipart reply. The parts in a nested array are in one changeset. */
 function multipart(parts: readonly (Part | Part[])[]): UpstreamReply {
   const text = parts.map((part) =>
     Array.isArray(part)

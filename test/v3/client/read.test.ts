@@ -172,7 +172,7 @@ describe('parsePage', () => {
       fc.record({ value: fc.array(fc.record({ text })) }),
       text,
     )
-    // Filler rows. The first row shifts the others. They add about 130 KB with few values, so that the parser cuts the page.
+    // Filler rows, of about 130 KB but with few values, so that the parser cuts the page. The length of the first row shifts the cuts.
     const rows = fc.tuple(fc.array(row, { minLength: 1, maxLength: 4 }), fc.nat(200)).map(([own, shift]) => {
       const fill = (length: number): object => ({ filling: 'x'.repeat(length) })
       const part = (): unknown[] => [fill(200), ...own]

@@ -210,7 +210,7 @@ function post(
   })
 }
 
-/** Compares the answers to clients with what the service applied, once nothing is in progress. */
+/** Compares the answers to clients with the records that the service applied, once nothing is in progress. */
 export function judge(service: OddService, { exchange, claims, isRelayed }: Told): Finding[] {
   return claims.flatMap(({ learner, claim }): Finding[] => {
     const count = learner === undefined ? service.changed(exchange) : service.applied(learner)

@@ -24,7 +24,7 @@ const APPLIED = [201, 201, 201, 201, 201, 201, 200, 200, 202, 204, 206, 226, 299
 const NOT_APPLIED = [400, 400, 400, 404, 405, 408, 409, 410, 413, 415, 422, 429, 429, 429, 429, 451, 499, 301, 302, 304, 307, 308, 500, 501, 502, 503, 503, 503, 504] as const // prettier-ignore
 const DENIED = [401, 403] as const
 
-/** Returns a status that does not contradict what the service did with the record. */
+/** Returns a status that does not contradict whether the service applied the record. */
 function statusFor(isApplied: boolean, random: Random): number {
   if (random.chance(0.05)) {
     const any = 200 + random.below(800)

@@ -33,7 +33,7 @@ const TOO_LONG_SHARE = 0.1
 /** The number of first turns to ignore, because they compile the code. */
 const WARM_UP = 400
 
-/** Makes all exchanges of a run, and compares the answers to clients with what the service recorded. */
+/** Makes all exchanges of a run, and compares the answers to clients with the records of the service. */
 export async function runUpstreams({
   seed,
   exchanges,
