@@ -1,24 +1,29 @@
-/** The limits of one batch, all checked during parsing (batch-wire F27). */
+/** The limits of one V2 batch. All of them are checked while the batch is decoded (batch-wire F27). */
 export interface BatchLimits {
-  /** Maximum bytes of the body after decompression. A larger body gets 413. Default 32 MiB. */
+  /** Maximum size of the body in bytes, after decompression. A larger body is refused with 413. Default: 32 MiB. */
   readonly maxBodyBytes: number
-  /** Maximum number of records, and also of changesets. A larger batch gets 413. Default 20,000. */
+  /** Maximum number of records, and of changesets. A batch that exceeds either maximum is refused with 413. Default: 20,000. */
   readonly maxParts: number
-  /** Maximum bytes of the MIME and HTTP headers of one part together. A batch beyond it gets 400. Default 64 KiB. */
+  /**
+   * Maximum size in bytes of all headers of one part, MIME and HTTP. A batch that exceeds this limit is refused with 400. Default: 64 KiB.
+   */
   readonly maxPartHeaderBytes: number
-  /** Maximum header lines of one part. A batch beyond it gets 400. Default 100. */
+  /** Maximum number of lines in one block of headers of a part. A batch that exceeds this limit is refused with 400. Default: 100. */
   readonly maxHeaderLines: number
-  /** Maximum blanks after the boundary on a delimiter line. A batch beyond it gets 400. Default 256. */
+  /** Maximum number of blanks at the end of a delimiter line. A batch that exceeds this limit is refused with 400. Default: 256. */
   readonly maxBoundaryPadding: number
-  /** Maximum bytes of the JSON of one record. A record beyond it gets 400 in its part. Default 1 MiB. */
+  /** Maximum size of the JSON of one record in bytes. A larger record gets 400 in its part. Default: 1 MiB. */
   readonly maxPartBytes: number
-  /** Maximum members and array elements of one record, nested ones included. A record beyond it gets 400 in its part. Default 1,000. */
+  /**
+   * Maximum number of members and array elements of one record, including nested ones. A larger record gets 400 in its part. Default:
+   * 1,000.
+   */
   readonly maxMembers: number
-  /** Maximum backslash escapes in the strings of one record. A record beyond it gets 400 in its part. Default 65,536. */
+  /** Maximum number of backslash escapes in the strings of one record. A record with more escapes gets 400 in its part. Default: 65,536. */
   readonly maxEscapes: number
 }
 
-/** No limits. Used to decode a stored batch, which may have been accepted under other limits. */
+/** Disables all limits. Stored and recorded batches are decoded without limits, because other limits may have applied when they arrived. */
 export const noBatchLimits: BatchLimits = {
   maxBodyBytes: Infinity,
   maxParts: Infinity,

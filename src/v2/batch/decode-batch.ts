@@ -27,14 +27,14 @@ import {
 
 export const batchPath = /\/v2\/attendance\/\$batch\/?$/i
 
-/** One part of a decoded batch: a record, or the faults that prevent it from being posted. */
+/** One part of a decoded batch. It has either a record, or the faults for which the record is refused. */
 export interface BatchPart extends Preferences {
-  /** The position in the batch, counted from 1. The reply has its parts in this order. */
+  /** The position in the batch, counted from 1. The parts of the reply have the same order. */
   readonly part: number
   /** The position of the part's changeset, counted from 1, or `undefined` if the part is directly under the batch (batch-wire F10). */
   readonly changeset: number | undefined
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers; the reply then repeats it there (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
@@ -43,36 +43,36 @@ export interface BatchPart extends Preferences {
   readonly end: number
 }
 
-/** A decoded `$batch` request with a complete envelope, so that its records may be posted. */
+/** A decoded `$batch` request. Its envelope is complete, so its records may be posted. */
 export interface Batch {
   /** The boundary that frames the body. It may differ from the boundary in the header (batch-wire F12). */
   readonly boundary: string
   /** The boundary of each changeset, in order. */
   readonly changesets: readonly string[]
-  /** False if the ids in header and body differ; the reply is then a single 200 without parts (batch-wire 3). */
+  /** False if the ids in the header and the body differ. The reply is then a single 200 without parts (batch-wire 3). */
   readonly idsAgree: boolean
   readonly parts: readonly BatchPart[]
 }
 
 export interface DecodeOptions {
   readonly limits?: BatchLimits
-  /** The host names that absolute URLs in request lines may have, in lower case and without port. Any host is allowed if `undefined`. */
+  /** The host names that absolute URLs in request lines may have, in lower case and without port. If `undefined`, any host is accepted. */
   readonly serviceHosts?: ReadonlySet<string>
 }
 
 /**
- * Decodes a whole V2 `$batch` body (service.md 4.2; batch-wire 1 and 4). Returns only if the envelope is sound, so that nothing is posted
- * from a broken batch. A fault inside one record stays in its part.
+ * Decodes a whole V2 `$batch` body (service.md 4.2; batch-wire 1 and 4). Throws if the envelope is broken, so that no record of such a
+ * batch is posted. A fault inside one record affects only its part.
  *
- * `bytes` is the decompressed body, to which the result does not refer. Throws an `AdapterError` of class `request`, with the byte offset
- * if it is known: `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`, `ADP_NESTING`, `ADP_PART_TYPE`, `ADP_PART_ENCODING`,
- * `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`, `ADP_LIMIT` or `ADP_TOO_LARGE`.
+ * `bytes` is the decompressed body. The result keeps no reference to it. The thrown `AdapterError` has the class `request`, and the byte
+ * offset if it is known. Its code is `ADP_MEDIA_TYPE`, `ADP_BOUNDARY`, `ADP_BODY`, `ADP_TRUNCATED`, `ADP_NESTING`, `ADP_PART_TYPE`,
+ * `ADP_PART_ENCODING`, `ADP_HEADER`, `ADP_CONTENT_ID`, `ADP_REQUEST_LINE`, `ADP_TARGET`, `ADP_LIMIT` or `ADP_TOO_LARGE`.
  */
 export function decodeBatch(bytes: Buffer, contentType: string | undefined, options?: DecodeOptions): Batch {
   return runAtOnce(decodeBatchInSteps(bytes, contentType, options))
 }
 
-/** Runs `decodeBatch` in steps, so that the caller can do other work in between. */
+/** Works as `decodeBatch`, but in steps, so that the caller can do other work between two steps. */
 export function* decodeBatchInSteps(
   bytes: Buffer,
   contentType: string | undefined,
@@ -89,10 +89,9 @@ export function* decodeBatchInSteps(
   }
 }
 
-/** The errors that a wrong encoding of the body causes, because its lines cannot be told apart. */
+/** The codes of errors that the encoding of a whole body may cause, because its lines cannot be recognised. */
 const framingErrors: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
 
-/** The least work that a part counts for, in bytes. */
 const MIN_PART_WORK = 1_024
 
 class BatchDecoder {
@@ -148,7 +147,7 @@ class BatchDecoder {
     return splitParts(this.bytes, boundary, start, end, options)
   }
 
-  /** Reads a part. Returns `undefined` for a record. For a changeset, adds its boundary and returns the range of its content. */
+  /** Reads a part. Adds a record to the batch and returns `undefined`, or adds the boundary of a changeset and returns its content. */
   private readPart(
     range: PartRange,
     changeset: number | undefined,
@@ -181,7 +180,7 @@ class BatchDecoder {
         'The batch and a changeset have the same boundary. Nothing was posted. Use two different boundaries.'
       throw new AdapterError('ADP_NESTING', message, { at })
     }
-    // An empty changeset costs as much as a record, so it has the same limit.
+    // An empty changeset costs as much work as a record, so changesets have the same limit.
     if (this.changesets.length === limits.maxParts) throw tooMany('changesets', limits, at)
     this.changesets.push(boundary)
     return { start: end, end: range.end }
@@ -217,7 +216,10 @@ class BatchDecoder {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /** Returns the JSON text of a part, or the fault of its encoding. One check of the whole body saves a check of each part. */
+  /**
+   * Returns the JSON text of a part, or a fault if the text is not valid in its charset. The encoding of most bodies was checked as a
+   * whole, which saves a check of each part.
+   */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
     if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)
@@ -234,7 +236,7 @@ function workOf({ start, end }: PartRange): number {
 
 const RECORD_PART: MediaType = { type: 'application/http', parameters: [] }
 
-/** Returns the media type of a part, which must be a record or a changeset (batch-wire F13). Throws `ADP_PART_TYPE` for any other type. */
+/** Returns the media type of a part. Throws `ADP_PART_TYPE` if the part is neither a record nor a changeset (batch-wire F13). */
 function mediaTypeOf(contentType: string | undefined, at: ErrorLocation): MediaType {
   if (contentType === RECORD_PART.type) return RECORD_PART
   const media = contentType === undefined ? undefined : parsePartType(contentType, at)
@@ -281,7 +283,10 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
-/** Returns true if the header's boundary equals a delimiter's or has the guid of one: the id rule (service.md 4.2; batch-wire 3). */
+/**
+ * Applies the id rule (service.md 4.2; batch-wire 3): returns true if the header's boundary is one of the delimiters' boundaries, or has
+ * the guid of one.
+ */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
   return delimiters.some((own) => own === headerBoundary || (id !== undefined && guidOf(own) === id))
@@ -291,7 +296,7 @@ function guidOf(boundary: string): string | undefined {
   return GUID.exec(boundary)?.[0].toLowerCase()
 }
 
-/** The last parsed head, with the offsets of its bytes and of its Content-ID. */
+/** The last head that was parsed, with the offsets of its bytes and of its Content-ID. */
 interface Template {
   readonly start: number
   readonly idStart: number
@@ -300,7 +305,7 @@ interface Template {
   readonly head: PartHead
 }
 
-/** Reads the heads of parts. A head that differs from the last parsed one only in the Content-ID, as most do, is not parsed again. */
+/** Reads the heads of parts. Most heads differ from the last parsed head only in the Content-ID, and are therefore not parsed again. */
 class PartReader {
   private template: Template | undefined
   private readonly bytes: Buffer
@@ -311,7 +316,7 @@ class PartReader {
     this.options = options
   }
 
-  /** Returns the head of a part whose bytes match the last parsed head, or `undefined` if the part must be parsed. */
+  /** Returns the head of a part whose bytes match the last parsed head, or `undefined` if the head must be parsed. */
   readByTemplate(start: number, end: number): PartHead | undefined {
     const known = this.template
     if (known === undefined) return undefined
@@ -334,7 +339,7 @@ class PartReader {
     return { ...known.head, contentId, bodyStart: idEnd + after }
   }
 
-  /** Parses the HTTP request in a part and keeps its head as the template for the next parts. */
+  /** Parses the head of a part, which then serves as the template for the next parts. */
   read(start: number, mime: HeaderLines, contentStart: number, end: number, at: ErrorLocation): PartHead {
     const head = readHead(this.bytes, mime, contentStart, end, this.options, at)
     if (head.bodyStart - start > this.options.limits.maxPartHeaderBytes) {
@@ -349,14 +354,17 @@ class PartReader {
     if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined
-    // With a Content-ID in both places two texts would have to be compared, so such parts are always parsed.
+    // A template has one place for the Content-ID. A head with a Content-ID in the MIME headers and in the HTTP headers is therefore always
+    // parsed.
     if (head.contentIdInHttp && mime.some(([name]) => name === 'content-id')) return undefined
     const [idStart, ...others] = this.idPositions(start, bodyStart, contentId)
     if (idStart === undefined || others.length > 0) return undefined
     return { start, idStart, idEnd: idStart + contentId.length, end: bodyStart, head }
   }
 
-  /** Returns the offset of this id in each Content-ID line. A line with another id adds -1 twice, so that the template is not used. */
+  /**
+   * Returns the offset of this id in each Content-ID line, and -1 twice for a line with another id, which rules the head out as a template.
+   */
   private idPositions(start: number, end: number, contentId: string): number[] {
     const text = this.bytes.toString('latin1', start, end)
     const found: number[] = []

@@ -13,7 +13,7 @@ import {
 } from '../multipart/parts.ts'
 
 export interface ReplyPart {
-  /** The Content-ID of the MIME headers, else of the HTTP headers, or `undefined` if neither has one. */
+  /** The Content-ID of the MIME headers, or otherwise of the HTTP headers, or `undefined` if neither has a Content-ID. */
   readonly contentId: string | undefined
   /** The position of the enclosing changeset response, counted from 1, or `undefined` for a part directly under the batch. */
   readonly changeset: number | undefined
@@ -28,21 +28,21 @@ export interface ReplyPart {
 export interface BatchReply {
   /** The number of changeset responses, including empty ones. */
   readonly changesets: number
-  /** The parts in the order of the reply. The single 200 of the id rule has no parts. */
+  /** The parts in the order of the reply. The single 200 with which V2 answers a batch whose ids differ has no parts (batch-wire 3). */
   readonly parts: readonly ReplyPart[]
 }
 
 interface ReplyDecoding {
-  /** Returns the parts that the chunk completes. */
+  /** Adds a piece of the reply, and returns the parts that this piece completes. */
   push(chunk: Buffer): ReplyPart[]
-  /** Returns the parts that the end of the reply completes. Throws `ADP_TRUNCATED` if the reply is incomplete. */
+  /** Ends the reply, and returns the parts that are complete only now. Throws `ADP_TRUNCATED` if the reply is incomplete. */
   end(): ReplyPart[]
 }
 
 /**
- * Decodes a flat or nested V2 batch reply (batch-wire 2), as a client would. Throws the errors of `decodeBatch` for a broken envelope,
- * `ADP_NESTING` for a changeset within a changeset, `ADP_REQUEST_LINE` for a part without a status line, and `ADP_LIMIT` for more parts
- * than a batch may have or a part whose body is longer than `MAX_PART_BYTES`.
+ * Decodes a V2 batch reply in the layout `flat` or `nested` (batch-wire 2), as a client would. Throws the errors of `decodeBatch` for a
+ * broken envelope, `ADP_NESTING` for a changeset within a changeset, and `ADP_REQUEST_LINE` for a part without a status line. Throws
+ * `ADP_LIMIT` if the reply has more parts than a batch may have, or a part with a body of more than `MAX_PART_BYTES`.
  */
 export function decodeBatchReply(bytes: Buffer, contentType: string | undefined): BatchReply {
   return runAtOnce(decodeBatchReplyInSteps(bytes, contentType))
@@ -52,34 +52,33 @@ export function* decodeBatchReplyInSteps(bytes: Buffer, contentType: string | un
   return yield* new ReplyDecoder(readBoundary(contentType)).decodeWhole(bytes)
 }
 
-/** Creates a decoder for a reply that is still arriving. A part with a Content-Length is returned before the next delimiter arrives. */
+/** Creates a decoder for a reply that is still arriving. It returns a part with a Content-Length before the next delimiter arrives. */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
   return new ReplyDecoder(readBoundary(contentType))
 }
 
 interface OpenPart {
   readonly start: number
-  /** True for the first part of its multipart body. If this part is also the last one and blank, the body is empty (batch-wire F11). */
+  /** True for the first part of its multipart body. If this part is also the last part and blank, the body is empty (batch-wire F11). */
   readonly isFirst: boolean
-  /** True if the part was returned before the delimiter behind it arrived. */
+  /** True if the part was returned before its closing delimiter arrived. */
   isDone: boolean
 }
 
-/** The work that a part counts for besides its bytes, in bytes. */
+/** The work of one part in addition to its bytes, in bytes. */
 const STEP_WORK = 512
-/** Maximum length of the body of a part in bytes. The body repeats the record and adds some members. */
+/** Maximum length of the body of a part in bytes. A body repeats the posted record and adds members, so it may be longer than a record. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
 
 class ReplyDecoder implements ReplyDecoding {
   private readonly parts: ReplyPart[] = []
-  /** The number of changeset responses read so far. */
   private changesets = 0
-  /** The boundary of the batch and, within a changeset, the boundary of the changeset. Empty once the batch has ended. */
+  /** The boundary of the batch, followed by the boundary of the current changeset if there is one. Empty once the batch has ended. */
   private readonly boundaries: string[]
-  /** The received bytes. The search for the next delimiter begins at `position`; bytes before it are dropped. */
+  /** The received bytes that are still needed. The next delimiter is searched from `position` on, and `push` drops the bytes before it. */
   private bytes: Buffer = Buffer.alloc(0)
   private position = 0
-  /** No delimiter begins before this offset, so the next search starts here. */
+  /** The offset from which the next search starts, because no further delimiter begins before it. */
   private searchedTo = 0
   private readonly near = new NearDelimiters(defaultBatchLimits.maxParts)
   private part: OpenPart | undefined
@@ -124,7 +123,7 @@ class ReplyDecoder implements ReplyDecoding {
       const part = next === undefined ? this.takeWhole() : yield* this.takePart(next)
       if (part !== undefined) this.parts.push(part)
       if (this.parts.length > defaultBatchLimits.maxParts)
-        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch can have.')
+        throw new AdapterError('ADP_LIMIT', 'The reply has more parts than a batch may have.')
       if (next === undefined) return
       this.pass(next)
       yield this.position - from + STEP_WORK
@@ -138,10 +137,13 @@ class ReplyDecoder implements ReplyDecoding {
     throw new AdapterError('ADP_TRUNCATED', message)
   }
 
-  /** Finds the next complete delimiter line. Further bytes could turn an incomplete one into another line or a closing delimiter. */
+  /**
+   * Finds the next complete delimiter line. A line that is still arriving does not count: with its remaining bytes it may be another line
+   * or a closing delimiter.
+   */
   private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
     const { bytes, isFinal } = this
-    // Lines that are still arriving would be counted several times.
+    // While the reply is arriving, lines are searched repeatedly, so they are not counted.
     const near = isFinal ? this.near : undefined
     const find = createDelimiterFinder(bytes, boundary, defaultBatchLimits.maxBoundaryPadding, near)
     const found = yield* find(Math.max(this.position, this.searchedTo), bytes.length)
@@ -158,19 +160,20 @@ class ReplyDecoder implements ReplyDecoding {
     if (closing) this.boundaries.pop()
   }
 
-  /** Enters a changeset once its headers have arrived, and returns true if it did. `to` is the end of the part, if it is known. */
+  /**
+   * Enters a changeset once its headers have arrived, and returns true if it did so. `to` is the offset of the end of the part, if known.
+   */
   private enterChangeset(to = this.bytes.length): boolean {
     const { part } = this
     if (part === undefined || part.isDone) return false
     if (endOfHead(this.bytes, part.start, to) === undefined) return false
-    const at = {}
-    const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, at)
+    const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, {})
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
     if (!/^multipart\//i.test(type)) return false
-    // The reply comes from another program, so its depth is bounded like the depth of a request.
+    // Another program wrote the reply, so its depth is limited as for a request.
     if (this.boundaries.length > 1)
       throw new AdapterError('ADP_NESTING', 'A changeset of the reply contains another changeset.')
-    this.boundaries.push(readBoundary(type, at))
+    this.boundaries.push(boundaryOfChangeset(type))
     this.changesets += 1
     this.part = undefined
     this.isFirst = true
@@ -179,7 +182,7 @@ class ReplyDecoder implements ReplyDecoding {
     return true
   }
 
-  /** Returns the part before a delimiter, or `undefined` if the part was returned earlier or the multipart body is empty. */
+  /** Returns the part that ends at a delimiter, or `undefined` if this part was returned earlier or the multipart body is empty. */
   private *takePart({ start, closing }: Delimiter): Steps<ReplyPart | undefined> {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
@@ -189,7 +192,10 @@ class ReplyDecoder implements ReplyDecoding {
     return this.toPart(head, bodyStart, end)
   }
 
-  /** Returns the part being read if its Content-Length shows that it is complete and no byte contradicts; otherwise `undefined`. */
+  /**
+   * Returns the part that is arriving if its Content-Length shows that it is complete and the bytes after it can be a delimiter, otherwise
+   * `undefined`.
+   */
   private takeWhole(): ReplyPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone || this.isFinal) return undefined
@@ -209,7 +215,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { ...head, body: this.bytes.toString('utf8', start, end).trim() }
   }
 
-  /** Reads a part up to its body. `length` is the Content-Length, or `undefined` if the part has none. */
+  /** Reads the headers and the status line of a part. `length` is its Content-Length, or `undefined` if it has none. */
   private readHead(
     start: number,
     end: number,
@@ -238,7 +244,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { head, bodyStart: http.end, length: digits === undefined ? undefined : Number(digits) }
   }
 
-  /** Returns true as long as the bytes from `end` on may become the next delimiter. */
+  /** Returns true if the bytes from `end` on are a delimiter, or the beginning of one. */
   private mayEnd(end: number): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
     const rest = this.bytes.toString('latin1', end, end + delimiter.length + 2)
@@ -249,14 +255,24 @@ class ReplyDecoder implements ReplyDecoding {
   }
 }
 
+function boundaryOfChangeset(contentType: string): string {
+  try {
+    return readBoundary(contentType)
+  } catch (cause) {
+    if (!(cause instanceof AdapterError)) throw cause
+    // The message of `readBoundary` is written for the sender of a request.
+    throw new AdapterError(cause.code, 'A changeset of the reply has no valid boundary.', { cause })
+  }
+}
+
 const tooLong = (): AdapterError =>
   new AdapterError('ADP_LIMIT', `A part of the reply exceeds the limit of ${formatBytes(MAX_PART_BYTES)}.`)
 
-/** Maximum number of bytes read from a status line. The rest of a longer line is cut off. */
+/** Maximum number of bytes that are read of a status line. A longer line is truncated. */
 const MAX_STATUS_LINE_BYTES = 1_024
 const LF = 0x0a
 
-/** Returns the offset behind the blank line that ends the first header block, or `undefined` if none is within the limit for headers. */
+/** Returns the offset after the blank line that ends a block of headers, or `undefined` if the limit for headers comes first. */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
   for (let at = from; at < Math.min(to, from + defaultBatchLimits.maxPartHeaderBytes);) {
     const { text, next } = lineEnd(bytes, at, to)

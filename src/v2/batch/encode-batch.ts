@@ -1,6 +1,9 @@
 import { STATUS_CODES } from 'node:http'
 
-/** Where parts go: directly under the batch response (`flat`), or into a changeset response for each changeset (batch-wire A6). */
+/**
+ * The layout of a batch response (batch-wire A6). `flat` puts all parts directly under the batch. `nested` puts the parts of each changeset
+ * into a changeset response.
+ */
 export type BatchLayout = 'flat' | 'nested'
 
 export interface PartReply {
@@ -9,23 +12,26 @@ export interface PartReply {
   /** The position of the record's changeset, counted from 1, or `undefined` for a part directly under the batch. */
   readonly changeset: number | undefined
   readonly status: number
-  /** The JSON on one line, or `undefined` for a reply without a body (204). */
+  /** The JSON of the body on one line, or `undefined` for a reply without a body (204). */
   readonly json: string | undefined
 }
 
-/** Encodes one batch response in pieces. Concatenated in order, the pieces are the body (batch-wire 2). */
+/** Encodes one batch response in pieces, whose concatenation in order is the body (batch-wire 2). */
 export interface BatchEncoder {
   /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
-  /** Returns the end of the body. In the nested layout, changesets up to `changesets` that had no part come first, as empty ones. */
+  /**
+   * Returns the end of the body. The layout `nested` first adds an empty changeset response for each missing changeset up to `changesets`.
+   */
   close(changesets: number): string
 }
 
 /**
- * Creates the encoder of one response. Lines end in CRLF whatever the request used, header names are in canonical case, and no header is
- * empty (batch-wire A2). `newId` returns a new guid for each boundary. `msgtypeResponse` adds `msgtype=response` to the type of parts (RFC
- * 9112 10.2), which @odata/client cannot read. `recordsUrl` is the absolute URL of the records; without it no part has a `Location`.
+ * Creates the encoder of one batch response. Lines always end in CRLF, header names are in canonical case, and no header is empty
+ * (batch-wire A2). `newId` returns a new guid for each boundary. `msgtypeResponse` adds `msgtype=response` to the Content-Type of each part
+ * (RFC 9112 10.2), which @odata/client cannot read. `recordsUrl` is the absolute URL of the records. Without `recordsUrl` no part has a
+ * `Location`.
  */
 export function createBatchEncoder(
   layout: BatchLayout,
@@ -70,13 +76,16 @@ export function createBatchEncoder(
   }
 }
 
-/** Encodes the reply for ids that differ: one empty changeset response, whatever the outcomes (service.md 4.2, last paragraph). */
+/**
+ * Encodes the reply to a batch whose ids in the header and the body differ: one empty changeset response, whatever the outcomes of the
+ * records (service.md 4.2, last paragraph).
+ */
 export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
   const encoder = createBatchEncoder('nested', newId)
   return { contentType: encoder.contentType, body: encoder.close(1) }
 }
 
-/** Returns the URL of a created record, or `undefined` for other replies. OData clients read it from `Location` (OData 4.01 Protocol 8.3.4). */
+/** Returns the URL of a created record for `Location` (OData 4.01 Protocol 8.3.4), or `undefined` for other replies. */
 export function locationOf(
   { status, json = '' }: Pick<PartReply, 'status' | 'json'>,
   recordsUrl: string | undefined,
@@ -96,7 +105,7 @@ function encodePart(
   const id = reply.contentId === undefined ? '' : `Content-ID: ${reply.contentId}\r\n`
   const content =
     reply.json === undefined
-      ? '\r\n\r\n' // the blank line after the headers, then the line end that belongs to the delimiter
+      ? '\r\n\r\n' // The first line end is the blank line after the headers. The second belongs to the delimiter.
       : 'Content-Type: application/json; odata.metadata=minimal\r\n' +
         `Content-Length: ${Buffer.byteLength(reply.json)}\r\n\r\n${reply.json}\r\n`
   return (

@@ -4,7 +4,7 @@ import type { BatchLimits } from '../limits.ts'
 import { readCharset, type RecordCharset } from '../record/decode-record.ts'
 import { type HeaderLines, lineEnd, partOf, readHeaders, valuesOf } from './headers.ts'
 
-/** The amount of metadata in the JSON of a reply, as requested by the record's `Accept` header (OData JSON 3.1). */
+/** The amount of metadata in the JSON of a reply (OData JSON 3.1). The client requests it in `Accept`. */
 export type MetadataLevel = 'none' | 'minimal' | 'full'
 
 export interface Preferences {
@@ -13,9 +13,12 @@ export interface Preferences {
   readonly metadata: MetadataLevel
 }
 
-/** Reads the values of `Prefer` and `Accept`. Several lines of a header are joined by commas; an empty string means no header. */
+/**
+ * Reads the values of `Prefer` and `Accept`. The caller joins several lines of a header with commas, and passes an empty string for a
+ * missing header.
+ */
 export function readPreferences(prefer: string, accept: string): Preferences {
-  // OData 4.01 omits the prefix `odata.`.
+  // OData 4.01 allows `metadata` without the prefix `odata.`.
   const level = /(?<![.\w])(?:odata\.)?metadata\s*=\s*"?(none|minimal|full)\b/i
     .exec(accept)?.[1]
     ?.toLowerCase()
@@ -26,9 +29,9 @@ export function readPreferences(prefer: string, accept: string): Preferences {
 }
 
 /**
- * Returns true for a generic OData client, which needs the nested layout (batch-wire A6). Such a client names an OData version or accepts
- * multipart/mixed (the SAP Cloud SDK does only the latter); the request of service.md 4.2 does neither. The names in `headers` are in lower
- * case.
+ * Returns true for a generic OData client, which needs the layout `nested` (batch-wire A6). Such a client names an OData version, or
+ * accepts multipart/mixed as the SAP Cloud SDK does. The legacy request of service.md 4.2 does neither. The names in `headers` must be in
+ * lower case.
  */
 export function isGenericClient(headers: {
   readonly accept?: string | undefined
@@ -41,16 +44,16 @@ export function isGenericClient(headers: {
   )
 }
 
-/** The headers around one record. Most parts of a batch differ only in the Content-ID. */
+/** The decoded MIME and HTTP headers of one part. Most parts of a batch differ only in the Content-ID. */
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
   readonly charset: RecordCharset
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers; the reply then repeats it there (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly bodyStart: number
-  /** False if the part ended before the blank line after the HTTP headers, so that it has no body. */
+  /** False if the part ends before the blank line after the HTTP headers, so that it has no body. */
   readonly closed: boolean
 }
 
@@ -60,8 +63,9 @@ export interface HeadOptions {
 }
 
 /**
- * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2). `mime` holds the part's own headers. Throws `ADP_PART_ENCODING`
- * (F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16), `ADP_TARGET` (F21), `ADP_HEADER` (F15) or `ADP_LIMIT` (F27).
+ * Reads the HTTP request inside an `application/http` part (RFC 9112 10.2). `mime` holds the MIME headers of the part. Throws
+ * `ADP_PART_ENCODING` (batch-wire F14), `ADP_REQUEST_LINE` (F18), `ADP_CONTENT_ID` (F16), `ADP_TARGET` (F21), `ADP_HEADER` (F15) or
+ * `ADP_LIMIT` (F27).
  */
 export function readHead(
   bytes: Buffer,
@@ -115,7 +119,7 @@ export function readHead(
 /** The encodings of a multipart part that leave its bytes unchanged (RFC 2045 6.4; batch-wire F32). */
 export const multipartEncodings = ['binary', '7bit', '8bit']
 
-/** Throws `ADP_PART_ENCODING` if a `Content-Transfer-Encoding` is not one of `allowed` (batch-wire F14, F32). */
+/** Throws `ADP_PART_ENCODING` if the part has a `Content-Transfer-Encoding` that is not among `allowed` (batch-wire F14, F32). */
 export function checkTransferEncoding(
   mime: HeaderLines,
   allowed: readonly string[],
@@ -141,7 +145,7 @@ function readRequestLine(
     const limit = formatBytes(options.limits.maxPartHeaderBytes)
     throw new AdapterError(
       'ADP_LIMIT',
-      `${partOf(at)} has a request line of more than ${limit}. Nothing was posted. Send a shorter one.`,
+      `${partOf(at)} has a request line of more than ${limit}. Nothing was posted. Send a shorter request line.`,
       {
         at,
       },
@@ -158,8 +162,8 @@ function readRequestLine(
   return { method, target: checkTarget(uri, options.serviceHosts, at) }
 }
 
-// RFC 9112 3: method SP request-target SP HTTP-version; some senders add blanks. V2's reader takes everything between the first and the
-// last blank as the target, so a target may contain blanks (batch-wire F21).
+// Matches a request line (RFC 9112 3). Some senders add blanks. V2's reader takes everything between the first and the last blank as the
+// target, so a target may contain blanks (batch-wire F21).
 const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([!-~\u0080-\u00ff](?:[ -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)[ \t]+HTTP\/\d\.\d[ \t]*$/
 
@@ -169,11 +173,11 @@ const COLLECTION = 'attendancerecords'
 
 /**
  * Checks the request target of a part (batch-wire F21): a relative path, an absolute path or an absolute URL, with or without a slash at
- * its end. The target is never followed. A client that changed its base address may still write the old host. `serviceHosts` lists the
- * accepted host names, in lower case and without port, or is `undefined` to accept any.
+ * its end. The adapter never requests the target. A client that changed its base address may still write the old host, so `serviceHosts`
+ * lists the accepted host names, in lower case and without port. If `serviceHosts` is `undefined`, any host is accepted.
  *
  * Throws `ADP_TARGET` for another host, a URL with credentials, a path outside the attendance records, or a `..` segment, even if it is
- * encoded. The message does not repeat the credentials.
+ * percent-encoded. The message never contains the credentials.
  */
 function checkTarget(
   target: string,
@@ -205,7 +209,7 @@ function stripOrigin(
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url === undefined) throw fault('is not a URL', at)
-  // The text is searched because `URL` drops an empty name and password.
+  // `url` does not show an empty user name or password, so the text is searched for `@`.
   const [, authority = '', rest = ''] = /^[^:]+:\/*([^/?#\\]*)(.*)$/.exec(target) ?? []
   if (authority.includes('@'))
     throw fault(
@@ -214,11 +218,11 @@ function stripOrigin(
     )
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
     throw fault('names a host that is not among serviceHosts of the partner', at)
-  // The path is taken from the text because `url.pathname` has its ".." segments already resolved.
+  // In `url.pathname` the ".." segments are already resolved, so the path is taken from the text.
   return rest
 }
 
-// The path is decoded twice, because double encoding must not hide a segment that a later hop would decode.
+// Decodes a path twice, because double encoding must not hide a `..` segment that a server behind the adapter would decode.
 function decodePath(path: string, at: ErrorLocation): string {
   try {
     return decodeURIComponent(decodeURIComponent(path))

@@ -15,7 +15,7 @@ interface HeaderBlock {
   readonly lines: HeaderLines
   /** The offset of the first byte after the blank line. */
   readonly end: number
-  /** False if the part ended before a blank line. */
+  /** False if the part ends before a blank line. */
   readonly closed: boolean
 }
 
@@ -23,8 +23,8 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
  * Reads header lines within `[from, to)` up to a blank line. Names may be in any case, blanks and tabs may follow the colon, and folded
- * lines are joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes over 0x7F are read as UTF-8. Throws `ADP_HEADER` for a malformed
- * line, a name that is not a token or a control character, and `ADP_LIMIT` for too many lines or bytes.
+ * lines are joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes above 0x7F are read as UTF-8. Throws `ADP_HEADER` for a malformed
+ * line, a control character or a name that is not a token. Throws `ADP_LIMIT` for too many lines or bytes.
  */
 export function readHeaders(
   bytes: Buffer,
@@ -39,9 +39,9 @@ export function readHeaders(
     const { text: end, next } = lineEnd(bytes, position, to)
     if (end === position) return { lines, end: next, closed: true }
     if (next - from > limits.maxPartHeaderBytes) throw headersTooLong(limits, { ...at, offset: position })
-    // Folded lines count too, because each one is appended to the line before it.
+    // Folded lines count towards the limit, because each of them is appended to the value of the line before.
     if (count === limits.maxHeaderLines) {
-      const message = `${partOf(at)} exceeds the limit of ${limits.maxHeaderLines} header lines. Send fewer headers.`
+      const message = `${partOf(at)} exceeds the limit of ${limits.maxHeaderLines} header lines.${fateOf(at)} Send fewer headers.`
       throw new AdapterError('ADP_LIMIT', message, { at: { ...at, offset: position } })
     }
     refuseControls(bytes, position, end, at)
@@ -59,7 +59,7 @@ export function readHeaders(
   return { lines, end: to, closed: false }
 }
 
-/** Returns the end of the line's text, without CR, and the start of the next line. */
+/** Returns the offset at which the text of a line ends, without CR, and the offset of the next line. */
 export function lineEnd(bytes: Buffer, from: number, to: number): { text: number; next: number } {
   const found = bytes.indexOf(LF, from)
   if (found === -1 || found >= to) return { text: to, next: to }
@@ -79,7 +79,9 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   return [name.toLowerCase(), textWithin(bytes, colon + 1, to)]
 }
 
-/** Returns the text between two offsets, trimmed of spaces and tabs. Other characters, such as a no-break space, belong to the value. */
+/**
+ * Returns the text between two offsets, without spaces and tabs at its ends. Other blanks, such as a no-break space, belong to the text.
+ */
 function textWithin(bytes: Buffer, from: number, to: number): string {
   let [start, end] = [from, to]
   while (start < end && isBlank(bytes[start])) start += 1
@@ -101,7 +103,7 @@ function refuseControls(bytes: Buffer, from: number, to: number, at: ErrorLocati
 function badLine(what: string, offset: number, at: ErrorLocation): AdapterError {
   return new AdapterError(
     'ADP_HEADER',
-    `The headers of a part have ${what}. Send lines of the form "Name: value", then a blank line, then the content.`,
+    `The headers of a part have ${what}.${fateOf(at)} Send lines of the form "Name: value", then a blank line, then the content.`,
     { at: { ...at, offset } },
   )
 }
@@ -110,14 +112,19 @@ export function headersTooLong(limits: BatchLimits, at: ErrorLocation): AdapterE
   const limit = formatBytes(limits.maxPartHeaderBytes)
   return new AdapterError(
     'ADP_LIMIT',
-    `${partOf(at)} has headers of more than ${limit}. Send shorter ones.`,
+    `${partOf(at)} has headers of more than ${limit}.${fateOf(at)} Send shorter headers.`,
     {
       at,
     },
   )
 }
 
-/** Returns the name of a part, to begin a sentence with. */
+/** Returns the subject of a sentence about a part, such as `Part 3`. */
 export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
+}
+
+/** Says what happened to the records. Only parts of requests have a number: a faulty part of a reply says nothing about the records. */
+function fateOf({ part }: ErrorLocation): string {
+  return part === undefined ? '' : ' Nothing was posted.'
 }

@@ -13,15 +13,16 @@ const STEP_LINES = 1_024
 const LINE_WORK = 64
 const PART_WORK = 128
 
-/** The result of an inspection. `batch` is `undefined` if the envelope is broken. */
+/** The result of an inspection. `batch` is `undefined` if the envelope is broken, so that no record can be read. */
 interface Inspection {
   readonly batch: Batch | undefined
   readonly findings: readonly Finding[]
 }
 
 /**
- * Inspects a batch offline. Reports the faults that the adapter would refuse, and the deviations that only a stricter server would refuse
- * (batch-wire 1 and 3). Uses the adapter's own decoder, so that both refuse the same batches. Never throws for a faulty batch.
+ * Inspects a batch offline. Reports the faults for which the adapter would refuse the batch or a record, and the deviations that only a
+ * stricter server would refuse (batch-wire 1 and 3). The adapter's own decoder finds the faults, so that inspection and adapter agree.
+ * Never throws for a faulty batch.
  */
 export function* inspectBatchInSteps(
   bytes: Buffer,
@@ -48,7 +49,7 @@ function* inspectBroken(bytes: Buffer, contentType: string | undefined): Steps<F
   try {
     return yield* inspectDelimiters(bytes, readBoundary(contentType))
   } catch (cause) {
-    // Without a boundary in the header there is nothing to compare.
+    // The header names no boundary that could be compared with the body.
     if (cause instanceof AdapterError) return []
     throw cause
   }
@@ -66,7 +67,7 @@ export function toFinding(error: AdapterError): Finding {
   }
 }
 
-/** See batch-wire F3. */
+/** Reports a UTF-8 byte order mark at the beginning of the body (batch-wire F3). */
 function inspectStart(bytes: Buffer): Finding[] {
   if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return []
   return [
@@ -80,7 +81,7 @@ function inspectStart(bytes: Buffer): Finding[] {
   ]
 }
 
-/** Reports line ends of the framing that are not CRLF (batch-wire F1). Line ends inside a record belong to its JSON. */
+/** Reports the first line end outside the records that is not CRLF (batch-wire F1). Line ends inside a record belong to its JSON. */
 function* inspectLineEnds(bytes: Buffer, parts: readonly BatchPart[]): Steps<Finding[]> {
   const bareLf = yield* findBareLf(bytes, parts)
   if (bareLf === undefined) return []
@@ -143,7 +144,10 @@ function inOrder(findings: readonly Finding[]): Finding[] {
 
 const NAMED = 3
 
-/** Reports ids that differ. Their client does not receive the outcomes of its records (service.md 4.2; batch-wire 3, F12). */
+/**
+ * Reports that the ids in the header and the body differ, because the client then does not receive the outcomes of its records (service.md
+ * 4.2; batch-wire 3, F12).
+ */
 function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {
@@ -171,7 +175,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** Reports both boundaries of a body that cannot be decoded if the first delimiter does not have the header's boundary. */
+/** Reports that the first delimiter of a body that cannot be decoded has another boundary than the header, which may be the cause. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []
@@ -194,10 +198,13 @@ function namesOf({ boundary, changesets }: Batch): string {
   return `the boundary "${boundary}" and the changeset${changesets.length === 1 ? '' : 's'} ${names.join(', ')}${more}`
 }
 
-/** No header can name this boundary, so no delimiter of a body has it. */
+/** A boundary that no header and no delimiter can have. */
 const NO_BOUNDARY = '\u0000'
 
-/** Guesses the boundary of a body without its header: that of the outermost closed envelope, or else of the first delimiter line. */
+/**
+ * Guesses the boundary of a body without its `Content-Type`. Returns the boundary of the outermost closed envelope, or else of the first
+ * delimiter line, or `undefined` if the body has neither.
+ */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {
@@ -208,7 +215,7 @@ export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   }
 }
 
-/** Returns `undefined` if no line can be a delimiter. */
+/** Returns the boundary of the first line that can be a delimiter, or `undefined` if there is no such line. */
 function* firstBoundary(bytes: Buffer, from = 0): Steps<string | undefined> {
   for (const line of dashLines(bytes, from, bytes.length, Infinity)) {
     if (typeof line === 'number') yield line

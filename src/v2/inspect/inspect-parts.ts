@@ -2,19 +2,22 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
-/** `error`: the batch or a record is refused. `warning`: the result may surprise the client. `note`: the deviation is accepted. */
+/**
+ * The severity of a finding: the adapter refuses the batch or a record (`error`), the result may surprise the client (`warning`), or the
+ * adapter accepts a deviation (`note`).
+ */
 export type Severity = 'error' | 'warning' | 'note'
 
-/** A finding about a batch, with a remedy. It never contains a value of a record. */
+/** A finding about a batch, with its remedy. A finding never contains a value of a record. */
 export interface Finding {
   readonly severity: Severity
-  /** The stable name for programs: an error code, or a word such as `bareLf`. */
+  /** The stable name of the finding for programs: an error code, or a word such as `bareLf`. */
   readonly code: string
   readonly message: string
   readonly remedy: string
-  /** The byte offset from 0, if it is known. */
+  /** The byte offset in the body, counted from 0, if it is known. */
   readonly offset?: number
-  /** The position of the record from 1, if it is known. */
+  /** The position of the record in the batch, counted from 1, if it is known. */
   readonly part?: number
 }
 
@@ -50,20 +53,23 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_TOKEN:
     'Send Authorization: bearer <token> with the batch request. If it was removed from a recording, replace it with any text.',
   ADP_METHOD: 'Send only POST in a batch. Read with GET outside the batch.',
-  ADP_JSON: 'Send one JSON object by RFC 8259 that has each name once.',
+  ADP_JSON: 'Send one JSON object as in RFC 8259, with each name only once.',
   ADP_CHARSET: 'Encode the record in UTF-8, or in the single-byte charset that its Content-Type names.',
   ADP_FIELD: 'Send the field with the type that it has in the V2 record.',
   ADP_RECORD_LIMIT: 'Send only the members of the V2 record, with comments of ordinary length.',
   ADP_UNMAPPED_FIELD: 'Omit the field. V3 has no place for it.',
 }
 
-/** A rule about parts. All its findings are reported as one, with the first part and the count. */
+/** A rule for parts. All parts that break the rule are reported as one finding, with the first part and the number of other parts. */
 interface Rule {
   readonly code: string
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** `head` is everything before the body; `json` returns the body if it has an apostrophe. */
+  /**
+   * Returns true if the part breaks the rule. `head` is the text before the body. `json` returns the body if it has an apostrophe,
+   * otherwise an empty string.
+   */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
@@ -73,7 +79,7 @@ const BACKSLASH = 0x5c
 const CREDENTIALS = /^(?:authorization|cookie|host|forwarded|x-forwarded-[a-z]+)[ \t]*:/im
 const LENGTH = /^content-length[ \t]*:([^\r\n]*)/im
 
-/** Reads only the HTTP headers, which follow a blank line. Among the MIME headers, Content-Length counts the whole part. */
+/** Returns the Content-Length among the HTTP headers. Ignores a Content-Length among the MIME headers, which counts the whole part. */
 function lengthOf(head: string): string | undefined {
   const mimeEnd = head.search(/\n\r?\n/)
   return mimeEnd < 0 ? undefined : LENGTH.exec(head.slice(mimeEnd))?.[1]?.trim()
@@ -152,7 +158,7 @@ const rules: readonly Rule[] = [
 
 const MIN_PART_WORK = 1_024
 
-/** Reports the accepted deviations in the parts of a sound batch (batch-wire F10, F16, F19, F24, 4). */
+/** Reports deviations that the adapter accepts, in the parts of a batch with a sound envelope (batch-wire F10, F16, F19, F24, 4). */
 export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Finding[]> {
   const found = new Map<Rule, { first: BatchPart; count: number }>()
   let headStart = 0
@@ -174,7 +180,7 @@ export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Findi
   return [...findings, ...findRepetition(batch.parts, 'contentId'), ...findRepetition(batch.parts, 'key')]
 }
 
-/** Returns an empty string for a record that has no apostrophe or is too long. */
+/** Returns the JSON of a record, or an empty string if the record is too long or has no apostrophe. */
 function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
   const json = bytes.subarray(start, end)
   const isTooLong = faults?.some(({ code }) => code === 'ADP_RECORD_LIMIT') === true
@@ -189,7 +195,8 @@ const emptyBatch: Finding = {
 }
 
 function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
-  const others = count === 1 ? '' : `. The same is true of ${count - 1} more`
+  const others =
+    count === 1 ? '' : `. The same is true of ${count - 1} more ${count === 2 ? 'part' : 'parts'}`
   return {
     severity: rule.severity,
     code: rule.code,
@@ -200,7 +207,7 @@ function toFinding(rule: Rule, first: BatchPart, count: number): Finding {
   }
 }
 
-/** Reports the first two parts with the same Content-ID, or the first two records for the same learner and event. */
+/** Reports the first two parts that have the same Content-ID, or whose records have the same learner and event. */
 function findRepetition(parts: readonly BatchPart[], by: 'contentId' | 'key'): Finding[] {
   const firstParts = new Map<string, number>()
   for (const part of parts) {

@@ -8,18 +8,19 @@ const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** The number of lines read in one step, and the work that the step counts for, in bytes. */
+/** The number of lines that are read in one step, and the work of one step, in bytes. */
 const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
 /**
- * Chooses the boundary that frames the body (batch-wire F12). Normally this is the boundary of the header, but some legacy clients name the
- * id of a changeset there, or an id that is not in the body. Then the outermost closed envelope frames the body, so that no changeset is
- * left outside: of the lines `--<token>` before the first delimiter of the header's boundary, the one whose `--<token>--` comes last.
+ * Chooses the boundary that frames the body (batch-wire F12). This is normally the boundary in the header. Some legacy clients instead name
+ * the id of a changeset in the header, or an id that is not in the body. For these the outermost closed envelope frames the body, so that
+ * no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with the header's
+ * boundary: it chooses the token whose closing line `--<token>--` comes last.
  *
- * Throws `ADP_TRUNCATED` if the body has neither the header's boundary nor a closed envelope, or if an envelope that it opens would be left
- * outside (F8). A delimiter line with headers of content below it opens an envelope. Throws `ADP_LIMIT` for too many lines that begin with
- * two dashes.
+ * Throws `ADP_TRUNCATED` if the body has neither a delimiter with the header's boundary nor a closed envelope, or if another envelope
+ * begins before the chosen one (batch-wire F8). A line `--<token>` begins an envelope if MIME headers follow it. Throws `ADP_LIMIT` for too
+ * many lines that begin with two dashes.
  */
 export function* chooseBoundary(
   bytes: Buffer,
@@ -31,10 +32,10 @@ export function* chooseBoundary(
   const find = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding, near)
   const own = yield* find(from, bytes.length)
   const limit = own?.start ?? bytes.length
-  // The usual body opens with the delimiter of the header and has no line with two dashes before it.
+  // A usual body begins with a delimiter of the header's boundary, and no line before that delimiter begins with two dashes.
   if (own !== undefined && (yield* nextDashes(bytes, from, from, bytes.length)) === limit)
     return headerBoundary
-  // A record in its own changeset has three lines that begin with two dashes.
+  // Four lines for each record suffice, because a record in a changeset of its own has three lines that begin with two dashes.
   const maxLines = 4 * limits.maxParts + 64
   const candidates = yield* collectTokens(bytes, from, limit, maxLines)
   const closes = yield* collectCloses(bytes, from, candidates, headerBoundary, maxLines)
@@ -61,13 +62,12 @@ export function* chooseBoundary(
 }
 
 interface Opener {
-  /** Offset of the first line with this token. */
   readonly start: number
-  /** True if headers of content follow, so that the line belongs to an envelope or a part and not to prose. */
+  /** True if MIME headers follow the line, so that the line begins an envelope or a part and is not prose. */
   readonly declares: boolean
 }
 
-/** Collects the lines `--<token>` that start before `limit`, by token, in order. */
+/** Collects the tokens of the lines `--<token>` that start before `limit`, in order, each with its first line. */
 function* collectTokens(
   bytes: Buffer,
   from: number,
@@ -88,7 +88,10 @@ function* collectTokens(
   return tokens
 }
 
-/** Collects the offset of the last `--<token>--` of each candidate, after its opening line, and of the header's boundary. */
+/**
+ * Collects the offset of the last closing line `--<token>--` of each candidate and of the header's boundary. A closing line before the
+ * first line of its candidate does not count.
+ */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -120,14 +123,17 @@ interface DashLine {
 
 const LINE_OF_DASHES = Buffer.from('\n--')
 
-/** Returns the offset of the next line that begins with two dashes, or -1. A line also begins at `bodyStart`. */
+/** Returns the offset of the next line that begins with two dashes, or -1 if there is none. The first line begins at `bodyStart`. */
 function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: number): Steps<number> {
   if (from === bodyStart && bytes[from] === DASH && bytes[from + 1] === DASH) return from
   const found = yield* searchInSteps(bytes, LINE_OF_DASHES, Math.max(from - 1, bodyStart), limit - 1)
   return found === -1 ? -1 : found + 1
 }
 
-/** Yields the lines that begin with two dashes and start before `limit`, and the work of the search as numbers. Throws `ADP_LIMIT`. */
+/**
+ * Yields each line that begins with two dashes and starts before `limit`, and between the lines the work of the search, in bytes. Throws
+ * `ADP_LIMIT` if more than `maxLines` lines begin with two dashes.
+ */
 export function* dashLines(
   bytes: Buffer,
   from: number,
@@ -142,19 +148,22 @@ export function* dashLines(
     if (count % LINES_PER_STEP === 0) yield STEP_WORK
     const lineEnd = bytes.indexOf(LF, start)
     const end = lineEnd === -1 ? bytes.length : lineEnd
-    // A longer line cannot be a boundary, so its rest is not read.
+    // The rest of a longer line is not read, because such a line cannot be a delimiter.
     const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
     next = Math.min(end + 1, bytes.length)
     if (token !== '') yield { token, start, end: next }
   }
 }
 
-/** Creates a function that returns true if one of the header lines at an offset describes MIME content. Offsets must ascend. */
+/**
+ * Creates a function that returns true if one of the header lines from an offset on is a MIME header. Each call must have a higher offset
+ * than the one before.
+ */
 function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false
   return function* (from) {
-    // The previous search read past this line, so it ended where this one would end.
+    // The previous call read beyond this offset, so both calls have the same result.
     if (from < readTo) return declares
     declares = false
     let lines = 0

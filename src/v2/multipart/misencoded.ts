@@ -1,9 +1,9 @@
-/** The number of bytes examined. A program that encodes text wrongly does so from the first line on. */
+/** The number of bytes that are examined. They suffice, because a program that encodes text wrongly does so from the first line on. */
 const EXAMINED_BYTES = 65_536
 
-/** Matches a byte order mark of UTF-16, or four ASCII characters with a zero byte beside each. */
+/** Matches the beginning of UTF-16 text: a byte order mark, or four ASCII characters that each have a zero byte beside them. */
 const UTF16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0){4}|(?:\0[^\0]){4})/
-/** Matches a delimiter, a header field or a request line, without its line end. */
+/** Matches a line that frames the records (a delimiter, a header field or a request line), without the line end. */
 const FRAMING = '(?:--|[\\w-]{1,64}:|[A-Z]{1,16} )[^\\r\\n]*'
 const CR_CR_LF = new RegExp(`(?:^|\\n)${FRAMING}\\r\\r\\n`)
 const CR_ALONE = new RegExp(`^\\r*${FRAMING}\\r[^\\n]`)
@@ -12,7 +12,9 @@ export function isUtf16(bytes: Buffer): boolean {
   return UTF16.test(bytes.toString('latin1', 0, 8))
 }
 
-/** Returns a message about the encoding or line ends that make delimiters unreadable (batch-wire F8), or `undefined` if they are sound. */
+/**
+ * Returns an error message if the encoding or line ends of a body make its delimiters unreadable (batch-wire F8), otherwise `undefined`.
+ */
 export function describeMisencoding(bytes: Buffer): string | undefined {
   if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send it in UTF-8.'
   const text = bytes.toString('latin1', 0, EXAMINED_BYTES)

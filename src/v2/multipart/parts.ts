@@ -2,10 +2,10 @@ import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 
-// RFC 2046 5.1.1: bchars, without a trailing blank.
+// Matches a boundary without quotes: the characters that RFC 2046 5.1.1 calls bchars, without a blank at the end.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
-// COM and Delphi programs quote guids in braces, and .NET reads any quoted text (batch-wire F31).
+// Matches a boundary in quotes. COM and Delphi programs quote guids in braces, and .NET reads any quoted text (batch-wire F31).
 const QUOTED_BOUNDARY = /^[ -~]{0,199}[!-~]$/
 
 /** Returns true for text that may be a boundary: 1 to 200 printable ASCII characters without a trailing blank. */
@@ -14,14 +14,14 @@ export function isBoundary(text: string): boolean {
 }
 
 /**
- * Returns the boundary that a `Content-Type` of `multipart/mixed` names (batch-wire F5 to F7). Throws `ADP_MEDIA_TYPE` for another type,
- * and `ADP_BOUNDARY` if the boundary is missing, repeated, empty, too long or malformed.
+ * Returns the boundary that a `Content-Type` of `multipart/mixed` names (batch-wire F5 to F7). Throws `ADP_MEDIA_TYPE` for any other media
+ * type. Throws `ADP_BOUNDARY` if the boundary is missing, repeated, empty, too long or malformed.
  */
 export function readBoundary(contentType: string | undefined, at: ErrorLocation = {}): string {
   if (contentType === undefined || contentType.trim() === '') {
     throw new AdapterError(
       'ADP_MEDIA_TYPE',
-      'The Content-Type is missing. Send multipart/mixed with a boundary.',
+      'The Content-Type is missing. Nothing was posted. Send Content-Type: multipart/mixed; boundary=<boundary>.',
       { at },
     )
   }
@@ -38,7 +38,7 @@ function otherType(at: ErrorLocation, cause?: unknown): AdapterError {
   return new AdapterError('ADP_MEDIA_TYPE', message, { at, cause })
 }
 
-/** Throws `ADP_BOUNDARY` as `readBoundary` does. */
+/** Returns the boundary among the parameters of a media type. Throws `ADP_BOUNDARY` as `readBoundary` does. */
 export function boundaryOf(media: MediaType, at: ErrorLocation): string {
   const [first, ...others] = media.parameters.filter(([name]) => name === 'boundary')
   if (first === undefined) throw fault('has no boundary parameter', at)
@@ -54,7 +54,7 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
   try {
     return parseMediaType(contentType)
   } catch (cause) {
-    // A list of types is another media type, whatever its last entry is (batch-wire F7).
+    // A list of media types is not multipart/mixed, whatever its last entry is (batch-wire F7).
     if (!/^\s*multipart\/mixed\s*(?:;|$)/i.test(contentType)) throw otherType(at, cause)
     // Every fault of a boundary parameter has the same code (batch-wire F6).
     if (/boundary/i.test(contentType)) throw fault('cannot be read', at, cause)
@@ -65,7 +65,7 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
 function fault(what: string, at: ErrorLocation, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_BOUNDARY',
-    `The multipart Content-Type ${what}. Send one boundary of 1 to 70 characters, or up to 200 in quotes.`,
+    `The multipart Content-Type ${what}. Nothing was posted. Send one boundary of 1 to 70 characters, or up to 200 in quotes.`,
     {
       at,
       cause,
@@ -73,7 +73,7 @@ function fault(what: string, at: ErrorLocation, cause?: unknown): AdapterError {
   )
 }
 
-/** The bytes of a part, both headers and content, as offsets `[start, end)` into the body. */
+/** The bytes of a part, headers and content together, as offsets `[start, end)` into the body. */
 export interface PartRange {
   readonly start: number
   readonly end: number
@@ -86,10 +86,10 @@ interface SplitOptions {
 }
 
 /**
- * Yields the parts of one multipart body within `[from, to)`, and between the parts the work of the search as numbers. Skips preamble and
- * epilogue (batch-wire F3). An empty body yields no part, whether it is closed at once or has one blank part (F11). Throws `ADP_TRUNCATED`
- * if the body has no delimiter or no closing delimiter (F8). The parts before the fault are yielded first, so the caller must not act on
- * any part until the iteration ends.
+ * Yields the parts of one multipart body within `[from, to)`, and between the parts the work of the search, in bytes. Skips the text before
+ * the first and after the last delimiter (batch-wire F3). A body that is closed at once, or has only one blank part, yields no part (F11).
+ * Throws `ADP_TRUNCATED` if the body has no delimiter or no closing delimiter (F8). This fault is found only at the end, so the caller must
+ * not act on a part before the iteration ends.
  */
 export function* splitParts(
   bytes: Buffer,
@@ -137,10 +137,13 @@ const TAB = 0x09
 
 const STEP_BYTES = 131_072
 const STEP_LINES = 1_024
-/** The work that an examined line counts for besides its bytes, in bytes. */
+/** The work of one examined line in addition to its bytes, in bytes. */
 const LINE_WORK = 64
 
-/** Returns the offset at which `needle` begins within `[from, to)`, or -1. The caller counts the bytes of the last step with the result. */
+/**
+ * Returns the offset at which `needle` begins within `[from, to)`, or -1 if it does not occur. Yields the work of each step except the
+ * last, which the caller counts.
+ */
 export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: number): Steps<number> {
   for (let at = from; at < to; at += STEP_BYTES) {
     if (at > from) yield STEP_BYTES
@@ -160,17 +163,21 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
-/** Counts the lines that begin like a delimiter but are not one, and the blanks at their ends, over all finders of one body. */
+/**
+ * Counts the lines of one body that begin like a delimiter but are not delimiters, and the blanks at their ends. All searches in the body
+ * share one count, because each such line costs work.
+ */
 export class NearDelimiters {
   private count = 0
   private readonly max: number
 
   constructor(maxParts: number) {
-    // The delimiters of an inner boundary that begins with the outer one are such lines: at most three for each record.
+    // If the boundary of a changeset begins with the batch boundary, the delimiters of the changeset are such lines: at most three for each
+    // record.
     this.max = 4 * maxParts + 64
   }
 
-  /** Counts a line with `blanks` blanks at its end. Throws `ADP_LIMIT` beyond the limit. */
+  /** Counts a line with `blanks` blanks at its end. Throws `ADP_LIMIT` above the limit. */
   add(offset: number, blanks: number): void {
     this.count += 1 + blanks
     if (this.count <= this.max) return
@@ -186,8 +193,8 @@ export class NearDelimiters {
  * Creates a function that finds the next delimiter line of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks and the
  * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4).
  *
- * The search is native and done in steps, and reads each byte a bounded number of times. `near` bounds the lines that resemble a delimiter;
- * without it they are not bounded. Throws `ADP_LIMIT`.
+ * The search is native and done in steps, and reads each byte a bounded number of times. `near` limits the number of lines that resemble a
+ * delimiter; without `near` there is no limit. Throws `ADP_LIMIT`.
  */
 export function createDelimiterFinder(
   bytes: Buffer,
@@ -195,7 +202,7 @@ export function createDelimiterFinder(
   maxPadding: number,
   near?: NearDelimiters,
 ): (from: number, to: number) => Steps<Delimiter | undefined> {
-  // The needle has a line end; otherwise a boundary of dashes would be found at every byte of a row of dashes.
+  // The needle includes the line end before the delimiter. Otherwise a boundary of dashes would be found at every byte of a row of dashes.
   const needle = Buffer.from(`\n--${boundary}`, 'latin1')
   const text = needle.length - 1
   return function* (from, to) {
@@ -247,7 +254,7 @@ function readRest(
   return undefined
 }
 
-/** Returns the end of a part's content. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
+/** Returns the offset at which the content of a part ends. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
 export function contentEnd(bytes: Buffer, from: number, delimiterStart: number): number {
   let end = delimiterStart
   if (end > from && bytes[end - 1] === LF) end -= 1

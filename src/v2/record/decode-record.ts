@@ -8,14 +8,17 @@ import { type JsonFault, type JsonLimits, JsonReader } from './json-reader.ts'
 /** The value of `@odata.type` in a flat record (service.md 4.2). */
 export const FLAT_TYPE = '#AttendanceService.Models.OData.AttendanceRecord'
 
-/** A member of a posted record that the flat write form does not have. `raw` is its JSON text, so that number lexemes survive. */
+/**
+ * A member of a posted record that the flat write form does not have. `raw` is the JSON text of its value, in which numbers stay unchanged.
+ */
 export interface UnmappedField {
   readonly name: string
   readonly raw: string
 }
 
 /**
- * A flat V2 record as a client posts it (service.md 4.2). A missing member is `undefined`, not null. Guids have 36 characters in any case.
+ * A flat V2 record as a client posts it (service.md 4.2). Optional members that are missing are `undefined`, not null. Guids have 36
+ * characters, in any case.
  */
 export interface FlatRecord {
   readonly Present: boolean
@@ -49,13 +52,14 @@ const CLOSE = 0x7d
 const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
-// The texts that V2's parser reads as each type, apart from surrounding blanks: .NET's Guid, Boolean.Parse and Int32.Parse.
+// These patterns match the texts that V2's parser accepts for each type, without blanks at the ends: those of .NET's Guid, Boolean.Parse
+// and Int32.Parse.
 const ENCLOSED = /^(?:\{.{36}\}|\(.{36}\))$/
 const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
 const BOOLEAN_TEXT = /^(?:(true)|false)$/i
 const INT32_TEXT = /^[+-]?\d+$/
 
-/** The bit that marks each member of the write form as present. */
+/** Assigns a bit to each member of the write form, which records that the member is present. */
 const FIELDS: ReadonlyMap<string, number> = new Map([
   ['Present', 1],
   ['Absent', 2],
@@ -81,8 +85,8 @@ interface Draft {
 }
 
 /**
- * Reads one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws, because the other records of the batch proceed. Reports
- * all field faults of a record together. A fault of the JSON, or more than `limits`, ends the reading.
+ * Decodes one flat record from JSON text (batch-wire 4, F20, F23, F30). Never throws, because the other records of the batch proceed.
+ * Reports all faulty fields of the record together. Broken JSON, or a record above `limits`, ends the decoding and is then the only fault.
  */
 export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimits): RecordResult {
   const reader = new JsonReader(text, limits)
@@ -106,7 +110,7 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
   return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
 }
 
-/** Returns the bits of the members that are present. A fault of the JSON stays in the reader. */
+/** Reads all members into `draft` and returns the bits of those that are present. A fault of the JSON is stored in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let present = 0
   let others: Set<string> | undefined
@@ -135,7 +139,7 @@ function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): n
 
 function readMember(reader: JsonReader, name: string, draft: Draft, faults: RecordFault[]): void {
   switch (name) {
-    // The names are written out because a computed member name is looked up by its text, which is slow.
+    // Each field is assigned by its written name, because an assignment by a computed name is slow.
     case 'Learner':
       draft.Learner = readGuid(reader, name, draft, faults)
       return
@@ -197,7 +201,7 @@ function readGuid(reader: JsonReader, name: string, draft: Draft, faults: Record
   return guid ?? ''
 }
 
-/** Accepts a guid with hyphens, optionally in braces or parentheses, or 32 digits. Returns `undefined` for any other text. */
+/** Parses a guid of 32 digits without hyphens, or with hyphens and optionally in braces or parentheses. Otherwise returns `undefined`. */
 function parseGuidText(text: string): string | undefined {
   const trimmed = text.trim()
   const plain = ENCLOSED.test(trimmed) ? trimmed.slice(1, -1) : trimmed
@@ -223,7 +227,7 @@ function countConverted(draft: Draft): void {
   draft.converted = (draft.converted ?? 0) + 1
 }
 
-/** Skips a value of the wrong type and adds a fault. If the value is not JSON at all, the fault of the reader counts instead. */
+/** Skips a value of the wrong type and adds a fault. If the value is not JSON, the fault that the reader stores counts instead. */
 function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
   if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
 }
@@ -237,19 +241,22 @@ function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
   return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
 }
 
-/** The charset of a record: `undefined` for UTF-8, a WHATWG single-byte charset, `latin1`, or `other` if unreadable (batch-wire F26). */
+/**
+ * The charset of a record (batch-wire F26): `undefined` for UTF-8, the WHATWG name of a single-byte charset, `latin1`, or `other` for a
+ * charset that cannot be read.
+ */
 export type RecordCharset = string | undefined
 
 const SINGLE_BYTE =
   /^(?:ibm866|iso-8859-\d+(?:-i)?|koi8-[ru]|macintosh|windows-(?:874|125\d)|x-mac-cyrillic)$/
 
 export function readCharset(contentType: string | undefined): RecordCharset {
-  // The media type itself is not checked, because legacy clients spell application/json in several ways.
+  // Only the charset is read. The media type is not checked, because legacy clients spell application/json in several ways.
   const charset = /charset/i.test(contentType ?? '') ? parameterOfType(contentType ?? '') : undefined
   if (charset === undefined || charset === 'us-ascii') return undefined
   const name = encodingOf(charset)
   if (name === 'utf-8') return undefined
-  // The standard reads ISO-8859-1 as Windows-1252, as browsers do. V2's parser takes the name literally.
+  // The WHATWG standard decodes ISO-8859-1 as Windows-1252. V2's parser decodes it as ISO-8859-1.
   if (name === 'windows-1252' && !charset.includes('1252')) return 'latin1'
   return name !== undefined && SINGLE_BYTE.test(name) ? name : 'other'
 }
@@ -261,7 +268,7 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch {
-    // The charset does not define one of the bytes. A replacement would change a comment.
+    // The charset does not define one of the bytes. A replacement character would change the text of a comment.
     return notInCharset
   }
 }
@@ -276,7 +283,7 @@ const notInCharset: RecordFault = {
   message: 'The record is not valid in the charset of its Content-Type.',
 }
 
-/** Decodes the bytes in the charset that `contentType` names (batch-wire F26), then works like `decodeRecord`. */
+/** Decodes one flat record from bytes in the charset that `contentType` names (batch-wire F26). In all else it works as `decodeRecord`. */
 export function decodeRecordBytes(
   bytes: Buffer,
   contentType: string | undefined,

@@ -1,7 +1,7 @@
 import type { MetadataLevel } from '../http-part/head.ts'
 import { FLAT_TYPE } from './decode-record.ts'
 
-/** A flat V2 attendance record as V2 returns it (service.md 2.10, 9). Date-times are ISO 8601 text. Members without a value are null. */
+/** A flat attendance record as V2 returns it (service.md 2.10, 9). Date-times are ISO 8601 text. Members without a value are null. */
 export interface FlatReply {
   readonly ExternalID: string
   readonly Present: boolean
@@ -18,14 +18,15 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with its AttendanceHistorys: states of the mark, which have no histories of their own. */
+/** A flat record with its AttendanceHistorys, which are the states of the mark. A state has no histories. */
 export interface FlatRow extends FlatReply {
   readonly histories?: readonly FlatReply[]
 }
 
 /**
- * Returns the JSON of a flat record on one line, in the member order of the legacy service (product contract): `@odata.context`, or
- * `@odata.type` for `odata.metadata=full`, then the fields. `context` is the absolute context URL.
+ * Returns the JSON of a flat record on one line, with the members in the order of the legacy service (product contract). The first member
+ * is `@odata.context` for the metadata level `minimal`, and `@odata.type` for `full`. Level `none` has neither. `context` is the absolute
+ * context URL.
  */
 export function encodeFlatReply(reply: FlatRow, context: string, metadata: MetadataLevel): string {
   const type = metadata === 'full' ? FLAT_TYPE : undefined
@@ -40,7 +41,7 @@ function toStates({ histories = [] }: FlatRow): readonly object[] {
   return histories.map((state) => toMembers(state))
 }
 
-/** Returns the members in order. JSON.stringify omits those that are `undefined`. */
+/** Returns the members in order. `JSON.stringify` omits members that are `undefined`. */
 function toMembers(reply: FlatReply, context?: string, type?: string, histories?: readonly object[]): object {
   return {
     '@odata.context': context,
@@ -76,7 +77,7 @@ const fields = [
   'Comment',
 ] as const satisfies readonly (keyof FlatReply)[]
 
-/** Creates a function that encodes a record of a collection on one line, with the selected fields or all of them. */
+/** Creates a function that encodes a row of a collection on one line, with the selected fields, or with all if `select` is `undefined`. */
 export function createRowEncoder(
   select: Pick<ReadonlySet<string>, 'has'> | undefined,
   metadata: MetadataLevel,
@@ -98,17 +99,20 @@ interface FlatPage {
   readonly context: string
   readonly metadata: MetadataLevel
   readonly rows: readonly string[]
-  /** The number of recorded marks, or `undefined` if the client did not request it. */
+  /** The number of recorded marks, or `undefined` if the client did not request a count. */
   readonly count: number | undefined
   readonly next: string | undefined
-  /** Puts the page into the `d` of OData V2 (quirk `dataEnvelope`). */
+  /** True to wrap the page in the member `d` of OData V2 (quirk `dataEnvelope`). */
   readonly dataEnvelope: boolean
 }
 
-/** Approximate length of a piece. V8 allocates strings over 128 KB as large objects, which it collects less often. */
+/** Approximate length of a piece in characters. V8 allocates strings over 128 KB as large objects, which it collects less often. */
 const PIECE_CHARACTERS = 65_536
 
-/** Encodes a page (OData JSON 12) in pieces. The envelope has the names of OData V2 and the count as text (OData V2 JSON 4 and 8). */
+/**
+ * Encodes a page (OData JSON 12) as pieces of JSON. With `dataEnvelope`, members have the names of OData V2, and the count is text (OData
+ * V2 JSON 4 and 8).
+ */
 export function encodeFlatPage({
   context,
   metadata,
@@ -140,7 +144,9 @@ export function encodeFlatPage({
 const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const
 const oldNames = { count: '__count', rows: 'results', next: '__next' } as const
 
-/** Puts the JSON of one record into the `d` of OData V2 (quirk `dataEnvelope`): datajs clients read only `d`. Errors have no envelope. */
+/**
+ * Wraps the JSON of a record in the member `d` of OData V2 (quirk `dataEnvelope`): datajs clients read only `d`. Errors are not wrapped.
+ */
 export function envelopRecord(json: string): string {
   return `{"d":${json}}`
 }
@@ -151,7 +157,10 @@ export interface V2Error {
   readonly message: string
 }
 
-/** Returns the JSON of a failed record (service.md 7): errors with an empty ResourceIdentifier and one SequenceID, a new guid each time. */
+/**
+ * Returns the JSON array of the errors of one record (service.md 7). All errors have an empty ResourceIdentifier and the same SequenceID,
+ * which must be a new guid for each record.
+ */
 export function encodeErrorArray(errors: readonly V2Error[], sequenceId: string): string {
   return JSON.stringify(
     errors.map(({ code, message }) => ({

@@ -19,7 +19,7 @@ export interface JsonLimits {
   readonly maxEscapes: number
 }
 
-// RFC 8259 6
+// Matches a number (RFC 8259 6).
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"',
@@ -34,9 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * A cursor over JSON text (RFC 8259) that keeps what `JSON.parse` loses: number lexemes, repeated names and the raw text of a value.
- * Strings may be in single quotes (batch-wire F30, service.md 4). At a fault, a method stores it in `fault` and returns false or
- * `undefined`, so that the hot path throws nothing.
+ * Reads JSON text (RFC 8259) value by value. In contrast to `JSON.parse`, it shows how a number is written, names that occur twice, and the
+ * raw text of a value. Strings may be in single quotes too (batch-wire F30, service.md 4). A method that finds a fault stores it in `fault`
+ * and returns false or `undefined`. It does not throw, because a batch may have thousands of faulty records.
  */
 export class JsonReader {
   readonly text: string
@@ -62,20 +62,20 @@ export class JsonReader {
     return code
   }
 
-  /** Skips white space and consumes one punctuation character. Returns false for another character. */
+  /** Skips white space and consumes the next character if it has this code. Otherwise returns false. */
   take(code: number): boolean {
     if (this.peek() !== code) return false
     this.position += 1
     return true
   }
 
-  /** Stores the fault unless there is one already. Always returns false, so that a caller can return the result. */
+  /** Stores a fault unless one is stored already. Always returns false, so that a caller can return the result. */
   fail(message: string, position = this.position): boolean {
     this.fault ??= { message, position }
     return false
   }
 
-  /** Returns false beyond the limit. */
+  /** Counts a member or array element. Above the limit, stores a fault and returns false. */
   countMember(): boolean {
     this.members += 1
     if (this.members <= this.limits.maxMembers) return true
@@ -87,7 +87,7 @@ export class JsonReader {
     return code === QUOTE || code === APOSTROPHE
   }
 
-  /** Returns the text of the next value, unchecked, if double quotes enclose exactly `length` characters; else `undefined`. */
+  /** Returns the next `length` characters without checking or consuming them if double quotes enclose them, otherwise `undefined`. */
   peekQuoted(length: number): string | undefined {
     if (this.peek() !== QUOTE || this.text.charCodeAt(this.position + length + 1) !== QUOTE) return undefined
     return this.text.slice(this.position + 1, this.position + length + 1)
@@ -124,7 +124,7 @@ export class JsonReader {
     return this.text.slice(start, this.position)
   }
 
-  /** Returns false if the next value is another. */
+  /** Consumes the next value if it is exactly `word`. Otherwise returns false. */
   takeWord(word: string): boolean {
     this.peek()
     if (!this.text.startsWith(word, this.position) || this.isWordCharacter(this.position + word.length))
@@ -193,7 +193,7 @@ export class JsonReader {
     }
   }
 
-  /** Stores a fault about a limit unless there is a fault already. `message` is a sentence without its full stop. Always returns false. */
+  /** Stores a fault about a limit unless a fault is stored already. `message` is a sentence without its full stop. Always returns false. */
   private exceed(message: string): boolean {
     this.fault ??= { message, isLimit: true, position: this.position }
     return false

@@ -55,7 +55,7 @@ describe('inspectParts', () => {
 
   it('counts in the message how many more parts have the same finding', () => {
     const [finding] = inspect([1, 2, 3].map((id) => part(id, '', record(id, ',"Room":1'))).join(''))
-    expect(finding?.message).toMatch(/^Part 1 .* 2 more\.$/)
+    expect(finding?.message).toMatch(/^Part 1 .* 2 more parts\.$/)
   })
 
   it('reports no repeated records among records that cannot be read', () => {
