@@ -3,7 +3,9 @@ import * as z from 'zod'
 import { MAX_RECORD_NODES, parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
-/** Why a write was not made: it never left, or the upstream reported that it did not process it (429, 503, a redirect). */
+/**
+ * The reason why a write was not applied: it was never sent, or the upstream reported that it did not process it (429, 503, a redirect).
+ */
 export type NotAppliedReason =
   | 'notConnected'
   | 'budget'
@@ -17,9 +19,11 @@ export type NotAppliedReason =
   | 'leaseLost'
 
 /**
- * Why the outcome of a write is unknown: it left, and no readable reply arrived. `overwritten`: the read-back found only a newer mark of
- * another client. `superseded`: it found another mark, and the journal has a newer record. `notReadBack`: the record was sent before, and
- * this run ended before the record was read back. `stillTried`: the record was not applied yet, and the background may post it.
+ * The reason why the outcome of a write is unknown: it was sent, and no readable reply arrived.
+ *
+ * `otherRecord`: the reply is about another record. `overwritten`: the read-back found only a newer mark of another client. `superseded`:
+ * the read-back found another mark, and the journal has a newer record. `notReadBack`: an earlier attempt sent the record, and this run
+ * ended before it could read the record back. `stillTried`: the record is not applied yet, and the background work may still post it.
  * `stillExecuting`: V3 may still be executing the record's `$batch`.
  */
 export type UnknownReason =
@@ -34,22 +38,22 @@ export type UnknownReason =
   | 'stillTried'
   | 'stillExecuting'
 
-/** The records of one `$batch` without an answer. V3 may still be executing them, one after another. */
+/** The records of one `$batch` for which no answer arrived. V3 may still be executing them, one after another. */
 export interface SentTogether {
   readonly records: number
 }
 
 /**
- * The outcome of one POST. `accepted`: V3 has the record. `refused`: V3 rejected it (4xx, 501). `notApplied`: it never left, or V3 reported
- * that it did not process it (429, 503). `unknown`: it may have been applied. An unknown outcome must never be reported as a failure
- * (product contract, "no outcome guessed").
+ * The outcome of one POST. `accepted` means that V3 stored the record, and `refused` that V3 rejected it (4xx, 501). `notApplied` means
+ * that the request never left, or that V3 reported that it did not process the request (429, 503). `unknown` means that the record may have
+ * been applied. An unknown outcome must never be reported as a failure (product contract, "no outcome guessed").
  */
 export type PostOutcome =
   | { readonly kind: 'accepted'; readonly reply: V3Reply }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
   | Unanswered
 
-/** The outcome of a POST that V3 did not answer with a verdict on the record. */
+/** The outcome of a POST for which V3 returned no verdict on the record. */
 export type Unanswered =
   | {
       readonly kind: 'notApplied'
@@ -59,9 +63,9 @@ export type Unanswered =
   | {
       readonly kind: 'unknown'
       readonly reason: UnknownReason
-      /** The same object for all unanswered records of one `$batch`, or `undefined` if the record was posted alone. */
+      /** The unanswered records of the `$batch`, as one object that they share, or `undefined` if the record was posted alone. */
       readonly together?: SentTogether | undefined
-      /** For `stillExecuting`: the clock time in ms since which no record of the `$batch` has appeared. */
+      /** For the reason `stillExecuting`: the time in ms, by the clock, since which no record of the `$batch` has appeared. */
       readonly sinceMs?: number | undefined
     }
 
@@ -71,19 +75,19 @@ export interface UpstreamErrorEntry {
   readonly target: string | undefined
 }
 
-/** Error bodies are short. Longer JSON is not read, because it could take long to parse. */
+/** Maximum length of an error body in characters. A longer body is not read, because its JSON could take long to parse. */
 const MAX_ERROR_LENGTH = 65_536
 
-/** An error reply of the upstream, in one form for all forms of its body. */
+/** An error reply of the upstream in one common form, whatever the form of its body. */
 export interface UpstreamError {
   readonly status: number
-  /** `unreadable` covers HTML, an empty body, broken JSON and a body that is too long for an error. */
+  /** The form of the body. `unreadable` stands for HTML, an empty body, broken JSON, and a body that is too long for an error. */
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
-  /** The first 16 entries in the upstream's order; empty if the body is unreadable. */
+  /** The first 16 entries, in the upstream's order. Empty if the body is unreadable. */
   readonly entries: readonly UpstreamErrorEntry[]
-  /** The error around `entries` if these are its `details`. It may be another error or only their heading. */
+  /** The error that contains `entries` as its `details`. It may be a separate error or only the heading of the details. */
   readonly outer?: UpstreamErrorEntry
-  /** The number of further entries that were not read, or `undefined` if all were read. */
+  /** The number of entries beyond the first 16, which were not read, or `undefined` if all were read. */
   readonly omitted?: number
 }
 
@@ -108,7 +112,7 @@ function firstOf<Entry extends z.ZodType>(own: Entry) {
     .pipe(z.object({ first: z.array(own), omitted: z.number() }))
 }
 
-/** Reads an error in OData's form `{"error":{…}}`, the gateway's form (service-facts 12) or the V2 array (service.md 7). Never throws. */
+/** Reads an error in the form of OData, `{"error":{…}}`, the gateway (service-facts 12) or the V2 array (service.md 7). Never throws. */
 export function readUpstreamError(status: number, body: string): UpstreamError {
   const json = body.length > MAX_ERROR_LENGTH ? undefined : parseJson(body)
   const asOData = odata.safeParse(json)
@@ -149,7 +153,7 @@ function toEntry(own: z.infer<typeof entry>): UpstreamErrorEntry {
   return { code: own.code ?? undefined, message: own.message, target: own.target ?? undefined }
 }
 
-/** Reads a reply that says that nothing was applied and the request may be repeated (429, 503, 408); `undefined` for any other status. */
+/** Reads a reply of status 429, 503 or 408, after which the request may be repeated. Returns `undefined` for any other status. */
 export function readUnavailable(
   status: number,
   body: string,
@@ -161,15 +165,15 @@ export function readUnavailable(
   return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
 }
 
-/** Returns true for 4xx, and for 501: a service without a function has not run it and never will (RFC 9110 15.6.2). */
+/** Returns true for 4xx and 501. A service without a function has not executed the request and never will (RFC 9110 15.6.2). */
 export function isRefusal(status: number): boolean {
   return (status >= 400 && status < 500) || status === 501
 }
 
 /**
- * Reads the answer to a POST. Only a 2xx with a readable record is accepted: any other 2xx shows that something happened, but not what.
- * 500, 502 and 504 may follow a write that was applied. `retryAfter` is the header's text: seconds or an HTTP date (RFC 9110 10.2.3), which
- * is compared with `nowMs`.
+ * Reads the answer to a POST. A 2xx counts as accepted only with a readable record, because otherwise it is not known what the service did.
+ * 500, 502 and 504 may follow a write that was applied. `retryAfter` is the text of the header: seconds or an HTTP date (RFC 9110 10.2.3),
+ * which is compared with `nowMs`.
  */
 export function parsePostReply(
   status: number,
@@ -184,7 +188,7 @@ export function parsePostReply(
   const unavailable = readUnavailable(status, body, retryAfter, nowMs)
   if (unavailable !== undefined) return { kind: 'notApplied', ...unavailable }
   if (isRefusal(status)) return { kind: 'refused', error: readUpstreamError(status, body) }
-  // The answer to the completed request is at another address (RFC 9110 15.4.4).
+  // A 303 means that the request was completed, and that its answer is at another address (RFC 9110 15.4.4).
   if (status === 303) return { kind: 'unknown', reason: 'unreadableReply' }
   // A redirect is never followed, because its target was not configured.
   if (status >= 300 && status < 400)

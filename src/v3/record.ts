@@ -9,17 +9,17 @@ export interface V3Reference {
   readonly Type?: string | null | undefined
 }
 
-/** A nested V3 attendance record (service.md 2.10). `undefined` members are absent from the JSON; null members are null. */
+/** A nested V3 attendance record (service.md 2.10). Its JSON omits `undefined` members and has null members as null. */
 export interface V3Record {
   readonly ExternalID: string
   readonly Present: boolean
   readonly Absent: boolean
-  /** ISO 8601: the time of receipt in UTC with a trailing Z, or the time that the client sent. */
+  /** ISO 8601 text: the time of receipt in UTC with a trailing Z, or the time that the client sent. */
   readonly RecordedOn: string | null | undefined
   readonly ChangeProcessName: string | null | undefined
-  /** ISO 8601. The service knows it from the event, so a writer omits it. */
+  /** ISO 8601 text. A client normally omits this member, because the service knows the start of the event. */
   readonly AttendableEventStart: string | null | undefined
-  /** Null if the system made a default mark. */
+  /** The user who made the mark, or null for a default mark of the system. */
   readonly RecordedBy: V3Reference | null | undefined
   readonly Attendee: V3Reference
   readonly Event: V3Reference
@@ -32,10 +32,13 @@ export interface V3Qualifier {
   readonly Comment: string | null | undefined
 }
 
-/** A reference as the service returns it. A reference without a value may be an object of nulls. */
+/** A reference as the service returns it. To show that there is no value, the service may return an object of nulls. */
 type ReplyReference = Partial<Record<'ExternalID' | 'Type', string | null | undefined>>
 
-/** The service's reply to a POST, as far as it is read. Members except the id may be null (service.md 2) or missing, whatever is stored. */
+/**
+ * The members that are read from the service's reply to a POST. All except the id may be null (service.md 2) or missing, even if the
+ * service stores a value.
+ */
 export interface V3Reply {
   readonly ExternalID: string
   readonly Present?: boolean | null | undefined
@@ -50,10 +53,10 @@ export interface V3Reply {
   readonly Qualifier?: Partial<V3Qualifier> | null | undefined
 }
 
-/** All members of service.md 2.10, or the published minimum (service-facts 6). */
+/** The members of a posted record: all of service.md 2.10 (`full`), or only the published minimum (`minimal`, service-facts 6). */
 export type BodyProfile = 'full' | 'minimal'
 
-/** Returns the JSON body of a V3 POST in the service's member order. Ids are in lower case (RFC 9562 4): V3 may compare them as text. */
+/** Returns the JSON of a V3 POST in the service's member order. Ids are in lower case (RFC 9562 4), because V3 may compare them as text. */
 export function encodeRecord(record: V3Record, profile: BodyProfile): string {
   const { Qualifier } = record
   const Attendee = inLowerCase(record.Attendee)
@@ -84,8 +87,8 @@ function inLowerCase({ ExternalID, Type }: V3Reference): V3Reference {
 const INT32 = 2_147_483_648
 
 /**
- * Returns true for a reply to a POST: it has an id and no member of a wrong type; other members may be null or missing. Checks members by
- * hand, because a schema library takes longer than JSON.parse takes for the text.
+ * Returns true if a value is a reply to a POST: it has an id, and no member of a wrong type. Other members may be null or missing. The
+ * members are checked by hand, because a schema library takes longer than JSON.parse takes for the text.
  */
 export function isV3Reply(value: unknown): value is V3Reply {
   return (

@@ -3,27 +3,27 @@ import * as z from 'zod'
 import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
 import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts'
 
-/** The parts of an upstream's reply from which an outcome is read. */
+/** The parts of an upstream's reply that determine an outcome. */
 export interface UpstreamReply {
   readonly status: number
-  /** Empty if only the status line was received. */
+  /** The bytes of the body. Empty if only the status line arrived. */
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
-  /** The outcome of records without an answer if the reply broke off, or `undefined` if the reply is whole. */
+  /** If the reply was cut off, the outcome of the records without an answer, otherwise `undefined`. */
   readonly cut?: Unanswered | undefined
 }
 
 export type BatchResult =
-  /** One outcome for each record, in order. `sound`: each record had exactly one answer; `undefined` if the reply broke off. */
+  /** One outcome for each record, in order. `sound` is true if each record had exactly one answer, or `undefined` if the reply was cut off. */
   | {
       readonly kind: 'answered'
       readonly outcomes: readonly PostOutcome[]
       readonly sound: boolean | undefined
     }
-  /** The upstream does not accept so many records or bytes, and applied nothing. `throttled` is set if it answered 429. */
+  /** The upstream does not accept so many records or bytes, and applied nothing. `throttled` is the outcome if the upstream answered 429. */
   | { readonly kind: 'tooLong'; readonly throttled: PostOutcome | undefined }
-  /** The upstream has no `$batch`, or not in this format. Nothing was applied. */
+  /** The upstream does not support `$batch`, or not in this format. Nothing was applied. */
   | { readonly kind: 'unsupported' }
 
 const jsonReply = z.object({
@@ -40,14 +40,15 @@ const jsonReply = z.object({
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A refusal of the whole batch (4xx, 501) means that
- * the upstream has no batches, except for 401 and 403, which concern the credentials and apply to every record. A 413 means that the batch
- * is too long, as does a 429 without a time, because the rate limit names one (service-facts 9). Any other status applies to every record.
+ * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 413 means that the batch is too long. So does a
+ * 429 without a time, because a 429 of the rate limit names a time (service-facts 9). Any other refusal of the whole batch (4xx, 501) means
+ * that the upstream has no batches, except for 401 and 403, which concern the credentials. 401, 403 and all other statuses are the outcome
+ * of every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
   if (status >= 200 && status < 300) {
-    // 202 promises an answer later, at another address, so the outcome of the records is unknown.
+    // A 202 only promises an answer at another address, so the outcome of the records is unknown.
     const parts = status === 202 ? undefined : readAnswers(body, contentType)
     return matchAnswers(parts ?? [], count, nowMs, reply.cut)
   }
@@ -72,7 +73,7 @@ function readAnswers(body: Buffer, contentType: string | undefined): AnswerPart[
   }))
 }
 
-/** Drops a value that is neither text nor a list of texts. */
+/** Converts header fields from JSON. Drops a value that is neither text nor a list of texts. */
 const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   new ReplyFields(
     Object.entries(headers).flatMap(([name, values]) =>
@@ -81,8 +82,8 @@ const toFields = (headers: Readonly<Record<string, unknown>>): ReplyFields =>
   )
 
 /**
- * Assigns an answer to each record: by id if any part has an id, else by position if there are as many parts as records. A record without
- * an answer, or with two of the same id, has an unknown outcome.
+ * Assigns an answer to each record: by id if any part has an id, otherwise by position if the reply has as many parts as there are records.
+ * A record without an answer, or with two answers, has an unknown outcome.
  */
 function matchAnswers(
   parts: readonly AnswerPart[],
@@ -107,14 +108,14 @@ function matchAnswers(
 }
 
 interface AnswerPart {
-  /** The Content-ID or JSON id, or `undefined` if the part has none. */
+  /** The Content-ID of a multipart part, or the id of a JSON part, or `undefined` if the part has neither. */
   readonly id: string | undefined
   readonly status: number
   readonly retryAfter: string | undefined
   readonly body: string
 }
 
-/** Reads the parts of a multipart reply, also those of changesets; `undefined` for another type. A part without a delimiter is skipped. */
+/** Reads the parts of a multipart reply and its changesets, except a part that no delimiter closes. Otherwise returns `undefined`. */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')
   return boundary === undefined ? undefined : readParts(body.toString('latin1'), boundary, true)
@@ -136,7 +137,7 @@ function boundaryOf(contentType: string): string | undefined {
   return found?.[1] ?? found?.[2]
 }
 
-/** Returns the texts between delimiter lines. The line end before a delimiter belongs to it (RFC 2046 5.1.1). */
+/** Returns the texts between delimiter lines. The line end before a delimiter belongs to the delimiter (RFC 2046 5.1.1). */
 function splitParts(text: string, boundary: string): string[] {
   const delimiter = `--${boundary}`
   const parts: string[] = []

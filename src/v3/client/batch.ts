@@ -8,17 +8,17 @@ import { runBounded } from './run-bounded.ts'
 export type BatchFormat = 'multipart' | 'json'
 
 export interface BatchChoice {
-  /** `auto` posts single records if the upstream has no batches. */
+  /** `auto` posts records singly if the upstream does not support batches. */
   readonly mode: 'batch' | 'auto'
   readonly format: BatchFormat
   readonly maxRecords: number
-  /** The longest time that V3 takes for one record, in ms. Each record of a batch extends the wait for the reply by this time. */
+  /** The longest time in ms that V3 takes for one record. Each record of a batch extends the timeout for the reply by this time. */
   readonly recordMs: number
-  /** Maximum number of records in flight when they are posted singly. */
+  /** Maximum number of records in flight if records are posted singly. */
   readonly concurrency: number
 }
 
-/** Posts one record's JSON and resolves with its outcome. Never rejects. */
+/** Posts the JSON of one record and resolves with its outcome. Never rejects. */
 export type Post = (record: string) => Promise<PostOutcome>
 
 export type PostBatch = (records: readonly string[]) => Promise<BatchResult | Unanswered>
@@ -32,9 +32,9 @@ const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', 
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of as many records as the upstream accepts. Keeps no
- * order within a batch: the caller posts a record only after the previous one with the same key was answered. A single record goes as a
- * plain POST, which also costs one call.
+ * Joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of fewer records if the upstream accepts only fewer.
+ * The order within a batch does not matter, because the caller posts a record only after the previous record with the same key was
+ * answered. A single record is sent as a plain POST, which also costs one call.
  */
 export function createBatchPost(
   choice: BatchChoice,
@@ -58,7 +58,7 @@ export function createBatchPost(
   }
   const postChunk = async (chunk: readonly Waiting[]): Promise<void> => {
     if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) return postSingly(chunk)
-    // Another batch may have shown in the meantime that this one is too long.
+    // In the meantime the upstream may have refused another batch of this length.
     const size = capability.longest(choice.maxRecords)
     if (size === 1) return postSingly(chunk)
     if (chunk.length > size) return postInParts(chunk, size)
@@ -73,7 +73,7 @@ export function createBatchPost(
         const { throttled } = result
         capability.tooLong(chunk.length)
         if (throttled === undefined) return postInParts(chunk, Math.ceil(chunk.length / 2))
-        // The caller posts the records again after a pause, in smaller batches.
+        // The caller retries the records after a pause, in smaller batches.
         resolveAll(chunk, () => throttled)
         return
       }
@@ -89,7 +89,7 @@ export function createBatchPost(
   const flush = (): void => {
     const chunk = waiting
     waiting = []
-    // Whatever failed, the batch may have left.
+    // The batch may have been sent before the unexpected error, so the outcome of its records is unknown.
     if (chunk.length > 0) postChunk(chunk).catch(() => resolveAll(chunk, () => unreadable))
   }
   return (record) =>
@@ -105,7 +105,7 @@ export function createBatchPost(
     })
 }
 
-/** Resolves each record. Unknown outcomes share one object, because V3 may still be executing the batch that held the records. */
+/** Resolves each record. Unknown outcomes share one object, because V3 may still be executing the batch that contained their records. */
 function resolveAll(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutcome): void {
   const outcomes = chunk.map((_, index) => outcomeOf(index))
   const together = { records: outcomes.filter(({ kind }) => kind === 'unknown').length }
@@ -115,33 +115,33 @@ function resolveAll(chunk: readonly Waiting[], outcomeOf: (index: number) => Pos
   })
 }
 
-/** What an upstream has shown about its support for `$batch`. */
+/** Records whether one upstream supports `$batch`, and how long a batch may be. */
 interface BatchCapability {
-  /** Returns true if batches work, were never tried, or failed long ago. In the last case the caller's next batch is the probe. */
+  /** Returns true if a batch may be tried. If the upstream refused batches some time ago, the next batch of the caller probes it again. */
   mayTry(): boolean
-  /** Returns true if the next batch may be sent, without starting a probe. */
+  /** Returns true if a batch may be tried, without starting a probe. */
   isOpen(): boolean
-  /** Returns the most records that a batch may have, up to `maxRecords`. After a batch was too long, the limit is lower for a while. */
+  /** Returns the maximum number of records of a batch, up to `maxRecords`. It is lower for ten minutes after a batch was too long. */
   longest(maxRecords: number): number
   /** Called after the upstream accepted a batch of this many records. */
   worked(records: number): void
   failed(): void
-  /** Called after a batch of this many records was too long, which also shows that the upstream has batches. */
+  /** Called after a batch of this many records was too long. This also shows that the upstream supports batches. */
   tooLong(records: number): void
 }
 
-/** The time after which an upstream is tried again if it refused a batch, or refused a batch as too long. */
+/** The time in milliseconds after which an upstream that refused a batch is tried again, with batches of full length. */
 const RETRY_MS = 600_000
 
 export function createBatchCapability(nowMs: () => number): BatchCapability {
   let closedUntilMs = -Infinity
   let shortUntilMs = -Infinity
-  /** Since a batch was too long: the most records that passed in one batch, and the most to try in the next one. */
+  /** Since a batch was too long: the length of the longest batch that was accepted, and the greatest length that may be tried next. */
   let [passed, tried] = [1, 1]
   return {
     mayTry: () => {
       const open = closedUntilMs <= nowMs()
-      // One batch probes again; the others wait for its result.
+      // One batch probes the upstream. Other records are posted singly until its result is known.
       if (open && closedUntilMs !== -Infinity) closedUntilMs = nowMs() + RETRY_MS
       return open
     },
@@ -157,7 +157,7 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
     },
     tooLong: (records) => {
       closedUntilMs = -Infinity
-      // One large record can make a batch too long, so batches of a size that has passed since the first refusal stay allowed.
+      // A single large record can make a batch too long, so lengths that were accepted since the first refusal stay allowed.
       if (shortUntilMs <= nowMs()) [passed, shortUntilMs] = [1, nowMs() + RETRY_MS]
       tried = Math.floor(records / 2)
     },
@@ -171,8 +171,9 @@ interface EncodedBatch {
 }
 
 /**
- * Encodes records as one `$batch`. Every record is a request of its own outside any changeset, so that none fails with another. The id of a
- * request is its position from 1. URLs are relative to that of the batch, because a gateway may have put another path before it.
+ * Encodes records as one `$batch`. Every record is a separate request outside any changeset, so that no record fails because of another.
+ * The id of a request is its position, counted from 1. URLs are relative to the URL of the batch, because a gateway may have put another
+ * path before it.
  */
 export function encodeV3Batch(records: readonly string[], format: BatchFormat): EncodedBatch {
   return format === 'json' ? encodeJson(records) : encodeMultipart(records)

@@ -36,25 +36,25 @@ import {
 import { readBatchReply, type UpstreamReply } from './batch-reply.ts'
 
 export interface V3ClientOptions {
-  /** The base address. `/Attendance/V3/AttendanceRecords` is added to its path. */
+  /** The base address, to whose path `/Attendance/V3/AttendanceRecords` is added. */
   readonly baseUrl: URL
-  /** Maximum number of open connections. Each carries one request at a time. Default 32. */
+  /** Maximum number of open connections, each with one request at a time. Default: 32. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
-  /** Returns the milliseconds since the epoch that a date in `Retry-After` is compared with. */
+  /** Returns the current time in milliseconds since the epoch, with which a date in `Retry-After` is compared. */
   readonly nowMs: () => number
   readonly clock: Clock
-  /** Called for every call that left. Default none. */
+  /** Called for every call that was sent. */
   readonly onCall?: OnCall
   /** Starts the trace span of a call. */
   readonly trace?: ((kind: 'write' | 'batch' | 'read') => CallTrace | undefined) | undefined
-  /** Runs work in a separate turn of the event loop. By default the work is done at once. */
+  /** Runs work in a separate turn of the event loop. By default, work runs at once. */
   readonly later?: (act: () => void) => void
-  /** Opens one connection. By default undici opens it. */
+  /** Opens one connection. By default, undici opens it. */
   readonly open?: OpenConnection | undefined
 }
 
-/** The credentials of the outer request, mapped for the upstream. Credentials inside a batch are never forwarded (batch-wire F24). */
+/** The credentials for calls to the upstream. Credentials inside a batch are never used (batch-wire F24). */
 export interface V3Credentials {
   readonly authorization: string
   readonly subscriptionKey: string
@@ -62,11 +62,11 @@ export interface V3Credentials {
 
 /** The writes of one batch. They share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /** Posts a record's JSON. Retries while it was not applied and time is left, but never after an unknown outcome. Never rejects. */
+  /** Posts the JSON of a record. Retries if the record was not applied and time is left, never after an unknown outcome. Never rejects. */
   post(body: string): Promise<PostOutcome>
-  /** The number of posts that keep the batches filled, or `undefined` if records are posted singly at the partner's concurrency. */
+  /** The number of concurrent posts that fill the batches, or `undefined` if records are posted singly at the partner's concurrency. */
   readonly atATime: number | undefined
-  /** Stops sending. Records that have not left are `notApplied`. */
+  /** Stops sending. Records that were not sent yet end as `notApplied`. */
   withdraw(): void
   leftMs(): number
   /** Returns the longest time that a call has waited for the rate limit, in milliseconds. */
@@ -74,48 +74,49 @@ export interface V3Writes {
 }
 
 export interface SendPermission {
-  /** Called when a request is written to its socket, so it must be cheap. The request is not written if it returns false. */
+  /** Called when a request is written to its socket, so it must be cheap. If it returns false, the request is not written. */
   maySend(): boolean
-  /** Called after `maySend` returned false. Resolves with false if nothing may be posted any longer; the record is then `leaseLost`. */
+  /**
+   * Called after `maySend` returned false. If the promise resolves with true, the record is posted after all, otherwise it is `leaseLost`.
+   */
   renew(): Promise<boolean>
 }
 
 interface WriteOptions {
   readonly budgetMs: number
-  /** If `undefined`, no call waits for a rate limit. */
+  /** The rate limit of the calls, or `undefined` if no call waits for a rate limit. */
   readonly rateLimit?: RateLimit | undefined
-  /** Default: records may always be posted. */
+  /** By default, records may always be posted. */
   readonly permission?: SendPermission
   readonly queueKey?: QueueKey
-  /** Joins the posts of one turn of the event loop into `$batch` calls. */
+  /** How posts are joined into `$batch` calls, or `undefined` to post records singly. */
   readonly batch?: BatchChoice | undefined
 }
 
 export interface V3Client {
-  /** Opens the writes of one batch. When its budget is over, unsent records are `notApplied` and sent ones `unknown`. */
+  /** Opens the writes of one batch. When `budgetMs` has passed, unsent records end as `notApplied` and sent records as `unknown`. */
   openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
-  /** Waits for calls in flight, then closes the connections. */
+  /** Waits until the calls in flight have ended, then closes the connections. */
   close(): Promise<void>
 }
 
-/** Maximum size of an answer to one record. */
 const MAX_REPLY_BYTES = 1_048_576
-/** The bytes that each record adds to the maximum size of a batch reply. */
+/** The number of bytes by which each record raises the maximum size of a batch reply. */
 const MAX_PART_BYTES = 8_192
-/** Maximum number of batches in flight: one is answered while the next is filled. */
+/** Maximum number of batches in flight, so that one batch is filled while another is answered. */
 const BATCHES_AT_A_TIME = 2
 
-/** A larger reply is read in a separate turn of the event loop, because many may arrive in one turn. */
+/** Replies above this size are read in a separate turn of the event loop, because several large replies may arrive in one turn. */
 const LARGE_REPLY_BYTES = 32_768
 
 interface PostKind<Outcome> {
   readonly path: string
   readonly headers: string[]
   readonly options: CallOptions
-  /** The time from the end of the request to the head of its reply, in ms. */
+  /** The timeout in ms from the end of the request to the head of its reply. */
   readonly headersMs: number
   readonly read: (reply: UpstreamReply) => Outcome
-  /** True if the part of a broken-off reply that did arrive is read too. */
+  /** True if a reply that was cut off is read as far as it arrived. */
   readonly readsParts: boolean
 }
 
@@ -146,7 +147,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       })
       const group = new CallGroup(clock, () => budget.leftMs())
       let queuedMs = 0
-      // If the upstream accepted no connection in all attempts for one record, the other records do not wait for it again.
+      // Set once all attempts to connect failed for one record. The other records then do not wait for these attempts again.
       let isUnreachable = false
       const beforeSend = (): void => {
         if (permission?.maySend() === false)
@@ -180,7 +181,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         try {
           return toOutcome(kind, end)
         } catch {
-          // A reply that cannot be read says nothing about a request that left.
+          // The request was sent, and its reply does not tell whether the record was applied.
           return { kind: 'unknown', reason: 'unreadableReply' }
         }
       }
@@ -208,7 +209,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
                 ...credentialFields,
               ],
               options: optionsOf('batch', MAX_REPLY_BYTES + records.length * MAX_PART_BYTES),
-              // A service may apply all records before it begins its reply.
+              // A service may apply all records before it sends the first byte of its reply.
               headersMs: options.timeouts.headersMs + records.length * recordMs,
               readsParts: true,
               read: (reply) => readBatchReply(reply, records.length, nowMs()),
@@ -234,7 +235,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
             if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
             const isHopeless = reason === 'notConnected' && isUnreachable
             if (waitMs === undefined || isHopeless || waitMs >= budget.leftMs()) return outcome
-            // The limit belongs to the key: while it is paused, no call with this key can succeed.
+            // The rate limit applies to the subscription key: while it is paused, no call with this key can succeed.
             if (!(await budget.pause(waitMs, reason === 'throttled'))) return outcome
           }
         },
@@ -257,7 +258,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
 function toOutcome<Outcome>({ read, readsParts }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
   const { failure, sent, status, fields, body } = end
   if (!sent) return notApplied(unsentReasonOf(failure))
-  // After a status other than 2xx, only the explanation was lost.
+  // A reply with another status than 2xx is complete without its body, which only explains the status.
   const isCut = failure !== undefined && status < 300
   const cut = isCut ? ({ kind: 'unknown', reason: lossOf(failure) } as const) : undefined
   if (cut !== undefined && (status < 200 || !readsParts)) return cut
@@ -281,7 +282,7 @@ const notApplied = (reason: NotAppliedReason): Unanswered => ({
 const codeOf = (cause: unknown): ErrorCode | undefined =>
   cause instanceof AdapterError ? cause.code : undefined
 
-/** Returns why a request was not sent. Errors of the adapter come from `beforeSend` and from the budget, all others from undici. */
+/** Returns the reason why a request was not sent. Errors of the adapter come from `beforeSend` or the budget, all others from undici. */
 function unsentReasonOf(failure: unknown): NotAppliedReason {
   const code = codeOf(failure)
   if (code === undefined) return 'notConnected'
@@ -305,9 +306,9 @@ const RECORD_FIELDS = [
 ] // prettier-ignore
 
 const BATCH_FIELDS = [
-  // The option has one name in OData 4.01 and another in 4.0. Without it the service stops at the first record that it refuses.
+  // The preference is named differently in OData 4.01 and 4.0. Without it, the service stops at the first record that it refuses.
   'prefer', 'continue-on-error, odata.continue-on-error',
 ] // prettier-ignore
 
-/** The JSON batch format exists only in OData 4.01. */
+/** Only OData 4.01 has the JSON batch format. */
 const BATCH_VERSIONS = { multipart: '4.0', json: '4.01' } as const

@@ -15,16 +15,16 @@ import {
 import { isRefusal, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
-/** The page size of V2. A larger page of V3 would have to be read again for the next page of V2 (OData protocol 8.2.8.5). */
+/** The page size of V2. A larger page would have to be read again for the next page of V2 (OData protocol 8.2.8.5). */
 const PREFERENCE = 'odata.maxpagesize=1000'
 
-/** A page of 1,000 records has about half a MiB, so a larger reply is not a page. */
+/** Maximum size of a reply. A page of 1,000 records has about half a MiB, so a larger reply is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** Maximum size of a page for a program that has no other work in the meantime. */
+/** Maximum size of a page for a program that serves no clients while it parses the page. */
 const MAX_WHOLE_BYTES = 16_777_216
 
-/** A larger reply is joined and parsed in a separate turn of the event loop. */
+/** Replies above this size are joined and parsed in a separate turn of the event loop. */
 const LARGE_BYTES = 65_536
 
 /** Matches a `Link` header field that points to a next page (RFC 8288 3.3). */
@@ -33,24 +33,24 @@ const NEXT_RELATION = /;\s{0,16}rel\s{0,16}=\s{0,16}"?(?:[^",;]{0,200}\s)?next\b
 export type ReadOutcome =
   | { readonly kind: 'read'; readonly json: unknown }
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** There was no reply, or a request to try again (429, 503, 408). A GET may be repeated. */
+  /** No reply arrived, or the service asked to try again later (429, 503, 408). A GET may be repeated. */
   | {
       readonly kind: 'unavailable'
       readonly reason: 'notConnected' | 'throttled' | 'unavailable'
       readonly retryAfterMs: number | undefined
     }
-  /** The reply is useless: cut off, not JSON, a redirect, or a server error. */
+  /** The reply cannot be used: it is cut off, not JSON, a redirect or a server error. */
   | { readonly kind: 'broken'; readonly status: number }
-  /** The time ran out before the reply was whole. */
+  /** The whole reply did not arrive in time. */
   | { readonly kind: 'overdue' }
   /** No connection became free for this owner in time. Nothing was sent. */
   | { readonly kind: 'busy' }
 
-/** Reads one V3 upstream over connections that are divided between owners. */
+/** Reads from one V3 upstream. Its connections are shared fairly between owners. */
 export interface V3Reader {
   /**
-   * Sends a GET below `/Attendance/V3/`. `resource` is a set or one of its entities; `query` is raw and without `?`. `timeoutMs` includes
-   * the wait for a connection. Rejects only if `signal` aborts.
+   * Sends a GET below `/Attendance/V3/`. `resource` is an entity set or one of its entities; `query` is raw and without `?`. `timeoutMs`
+   * includes the wait for a connection. Rejects only if `signal` aborts.
    */
   get(
     resource: string,
@@ -65,17 +65,17 @@ export interface V3Reader {
 }
 
 interface V3ReaderOptions extends V3ClientOptions {
-  /** The path of the sets below the base address. Default `/Attendance/V3/`. */
+  /** The path of the entity sets below the base address. Default: `/Attendance/V3/`. */
   readonly below?: string
-  /** Parses pages of up to 16 MiB at once, whatever they hold, for a program without waiting clients. Default false. */
+  /** True to parse pages of up to 16 MiB in one turn, with any number of values, for a program without waiting clients. Default: false. */
   readonly wholePages?: boolean
-  /** Maximum wait for a connection in ms. Default 10,000. */
+  /** Maximum wait for a connection in ms. Default: 10,000. */
   readonly acquireMs?: number | undefined
-  /** Called if a read gets no connection. */
+  /** Called if no connection becomes free for a read. */
   readonly onRefusal?: (reason: Refusal) => void
 }
 
-/** Creates a reader with connections of its own, so that long reads do not delay writes. */
+/** Creates a reader. It has connections of its own, so that long reads do not delay writes. */
 export function createV3Reader(options: V3ReaderOptions): V3Reader {
   const { baseUrl, nowMs, clock, onCall, trace, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
@@ -108,7 +108,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
-      // A header field that leads to more rows is not followed, so they would be left out.
+      // A `Link` header field may point to more rows. It is not followed, so a page with this field would be incomplete.
       if (NEXT_RELATION.test(fields.all('link').join())) return { kind: 'broken', status }
       if (status >= 200 && status < 300) return parse(status, bytes)
       return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
@@ -133,17 +133,21 @@ function lossOf(cause: Error, status: number): ReadOutcome {
     : { kind: 'broken', status }
 }
 
-/** Approximate number of bytes parsed at once. V8 puts whatever it parses from over 100 KB into its rarely collected old generation. */
+/**
+ * Approximate number of bytes that are parsed at once. V8 puts the values that it parses from more than 100 KB into the old generation,
+ * which is rarely collected.
+ */
 const PIECE_BYTES = 65_536
-/** Approximate number of JSON values of a large page that are parsed in one turn of the event loop. */
+/** Approximate number of JSON values that are parsed in one turn of the event loop if a page is large. */
 const NODES_OF_TURN = 8_192
 const ROWS_START = Buffer.from('"value":[')
 const ROWS_END = Buffer.from('}]')
 const BETWEEN_ROWS = Buffer.from('},{"')
 
 /**
- * Parses the JSON of a reply to a read. Returns `undefined` if it is not JSON or holds more values than any page does. A page with many
- * values whose rows can be cut apart is parsed in several turns of the event loop, if `later` provides them.
+ * Parses the JSON of a reply to a read. Returns `undefined` if the text is not JSON, or has more values than any page. A page with many
+ * values is cut between its rows and parsed in several turns of the event loop, if `later` provides these turns and the rows can be
+ * recognised.
  */
 export async function parsePage(body: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   if (body.length <= PIECE_BYTES) return parseJson(body.toString('utf8'))
@@ -154,15 +158,16 @@ export async function parsePage(body: Buffer, later?: (act: () => void) => void)
 }
 
 /**
- * Parses compact JSON whose `value` holds rows, in pieces. Returns `undefined` if the text cannot be cut. A cut is a guess and may lie in a
- * string or within a row, but then neither side is a list of values. If both sides are, the whole list has the values of both.
+ * Parses compact JSON whose member `value` is a list of rows, in pieces. Returns `undefined` if the text cannot be cut. A cut is only a
+ * guess: it may lie inside a string or a row, but then at least one side is not a list of values. If both sides are lists of values, so is
+ * the whole, and it has the values of both.
  */
 async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const start = bytes.indexOf(ROWS_START) + ROWS_START.length
   const end = bytes.lastIndexOf(ROWS_END) + 1
   if (start < ROWS_START.length || end <= start) return undefined
   const tail = bytes.toString('utf8', end)
-  // A later member named `value`, however it is escaped, would replace the rows.
+  // A later member named `value`, even with escapes in its name, would replace the rows.
   if (tail.includes('"value"') || tail.includes('\\')) return undefined
   const envelope = parseJson(bytes.toString('utf8', 0, start) + tail, MAX_NODES_AT_ONCE)
   if (typeof envelope !== 'object' || envelope === null) return undefined
@@ -189,11 +194,11 @@ async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): 
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
-/** Maps to 1 each byte that may open a list or an object, or be a comma before a value. */
+/** Maps a byte to 1 if it may open a list or an object, or may be a comma before a value. */
 const NODE_BYTES = new Uint8Array(256)
 for (const byte of Buffer.from(',[{')) NODE_BYTES[byte] = 1
 
-/** Returns true if a text has few such bytes, including those in strings. The loop has no branches because it runs over every page. */
+/** Returns true if a text has few opening brackets and commas, even in strings. Runs over every page, so the loop has no branches. */
 function hasFewNodes(bytes: Buffer): boolean {
   let nodes = 0
   for (let at = 0; at < bytes.length; at += 1) nodes += NODE_BYTES[bytes[at] ?? 0] ?? 0

@@ -1,19 +1,21 @@
-/** Each task is identified by its index, from 0 to `count` - 1. */
+/** Tasks that run with bounded concurrency. The index of a task is a number from 0 to `count` - 1. */
 interface BoundedTasks {
   readonly count: number
   readonly concurrency: number
-  /** Returns a promise that this task waits for while others start, or `undefined` to start at once. A rejection fails the task. */
+  /** Returns a promise that must resolve before this task starts, or `undefined` to start at once. If it rejects, the task fails. */
   waitOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
-  /** Called before each task starts. Once it returns true, no other task starts. Default: false. */
+  /** Called before each task starts. Once it returns true, no other task starts. Default: always false. */
   stopped?(): boolean
-  /** Called after each start. The next start waits for the returned promise, if any. A rejection stops further starts. */
+  /**
+   * Called after each start. If it returns a promise, the next task starts once this promise resolves. A rejection stops further starts.
+   */
   pause?(): Promise<void> | undefined
 }
 
 /**
- * Runs tasks in order, except for tasks that wait for `waitOf`. Resolves when every started task has ended and no other will start. If a
- * task rejects, no other task starts, and the result rejects once the running tasks have ended.
+ * Runs tasks in the order of their indexes, except for tasks that wait for `waitOf`. Resolves when every started task has ended and no
+ * other task will start. If a task rejects, no other task starts, and the returned promise rejects once the running tasks have ended.
  */
 export async function runBounded(tasks: BoundedTasks): Promise<void> {
   const { count, concurrency } = tasks
