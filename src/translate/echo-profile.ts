@@ -4,28 +4,29 @@ import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
 /**
- * How one service changes the values of a mark when it stores them. Initially every rule may hold. A reply to a POST that differs from the
- * posted values shows the stored ones. A reply that repeats them proves nothing, because the service may still store others. A mark that
- * was read back with exactly the posted millisecond also shows the stored values.
+ * The schema of an echo profile: the knowledge of how one service changes the values of a mark when it stores them. At first, any rule is
+ * possible. A reply to a POST that differs from the posted values shows the stored values. A reply that repeats the posted values proves
+ * nothing, because the service may store other values. A mark that was read back with exactly the posted millisecond also shows the stored
+ * values.
  */
 const profileSchema = z.object({
-  /** Incremented when the service contradicts the profile. A profile with a higher epoch replaces one with a lower epoch. */
+  /** Incremented when the service contradicts the profile. Of two profiles, the one with the higher epoch is valid. */
   epoch: z.int(),
-  /** The largest difference observed between a time that the service shows and the time of the call, in ms. */
+  /** The largest observed difference in ms between a time that the service shows and the time of the call. */
   clockOffMs: z.int(),
-  /** True if replies contain comments as they are stored. */
+  /** True if the comments in replies are the stored comments. */
   commentsShown: z.boolean(),
-  /** The longest comment known to be stored whole, in UTF-16 code units. */
+  /** The length of the longest comment that is known to be stored whole, in UTF-16 code units. */
   wholeLength: z.int(),
-  /** The length to which longer comments are cut, or `undefined` if no cut was observed. */
+  /** The length to which the service cuts longer comments, or `undefined` if no cut was observed. */
   cutLength: z.int().optional(),
-  /** True if the service changes comments or minutes by an unknown rule. */
+  /** `commentsOpaque` and `minutesOpaque` are true if the service changes comments or minutes by an unknown rule. */
   commentsOpaque: z.boolean(),
   minutesOpaque: z.boolean(),
-  /** `nullKept`: missing minutes are stored as missing, not as 0. `zeroKept`: 0 is stored as 0, not as missing. */
+  /** `nullKept` is true if missing minutes are stored as missing, not as 0. `zeroKept` is true if 0 is stored as 0, not as missing. */
   nullKept: z.boolean(),
   zeroKept: z.boolean(),
-  /** True if the service shows minutes or comments, so that null means that it stores none. */
+  /** True if the service shows minutes or comments that it stores. A null then means that nothing is stored. */
   qualifierShown: z.boolean().default(false),
 })
 
@@ -49,13 +50,13 @@ export interface Echo {
   /** The posted `RecordedOn`, or `undefined` if it was not sent (`bodyProfile: minimal`). */
   readonly postedOn: string | undefined
   readonly shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>
-  /** The adapter's time in ms when the reply arrived, or `undefined` for a mark that was read back. */
+  /** The adapter's time in ms at which the reply arrived, or `undefined` for a mark that was read back. */
   readonly nowMs: number | undefined
-  /** True if the returned values are certainly the stored values of this mark. */
+  /** True if `shown` certainly has the stored values of this mark. */
   readonly proven: boolean
 }
 
-/** Returns the same object if the echo shows nothing new. */
+/** Adds the knowledge from one echo to a profile. Returns the same object if the echo shows nothing new. */
 export function learnEcho(profile: EchoProfile, echo: Echo): EchoProfile {
   return learnMinutes(learnComment(learnShown(learnTime(profile, echo), echo), echo), echo)
 }
@@ -65,7 +66,7 @@ function learnShown(profile: EchoProfile, { shown: { Qualifier } }: Echo): EchoP
   return isShown && !profile.qualifierShown ? { ...profile, qualifierShown: true } : profile
 }
 
-/** Learns the clock difference. A time that no storage rule makes of the posted one is the service's own or in another zone. */
+/** Learns the clock difference. A shown time that no rounding of the posted time explains is the service's own or in another zone. */
 function learnTime(profile: EchoProfile, { postedOn, shown, nowMs }: Echo): EchoProfile {
   if (shown.RecordedOn === postedOn) return profile
   const shownMs = parseTime(shown.RecordedOn)
@@ -85,14 +86,14 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
       return { ...profile, wholeLength: before.length }
     return { ...profile, epoch: epoch + 1, wholeLength: before.length, cutLength: undefined }
   }
-  // A read-back says nothing about replies, which may still repeat the posted text.
+  // A read-back does not tell whether replies have the stored comments. They may still repeat the posted text.
   const known = profile.commentsShown || proven ? profile : { ...profile, commentsShown: true }
   if (isSameComment(before, after)) return known
   if (isCutComment(before, after)) return learnCut(known, after.length)
   return known.commentsOpaque ? known : { ...known, commentsOpaque: true }
 }
 
-/** Learns the length at which comments are cut. Blanks at the cut may be trimmed, so the longest observed length is the limit. */
+/** Learns the length at which comments are cut. The service may trim blanks at the cut, so the longest observed length is the limit. */
 function learnCut(profile: EchoProfile, length: number): EchoProfile {
   const { cutLength = 0, wholeLength, epoch } = profile
   if (length < wholeLength) return { ...profile, epoch: epoch + 1, wholeLength: 0, cutLength: length }
@@ -113,7 +114,7 @@ function learnMinutes(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   return profile.minutesOpaque ? profile : { ...profile, minutesOpaque: true }
 }
 
-/** Merges the profiles of two instances. Returns the first object if the second adds nothing. */
+/** Merges the profiles of two instances. Returns the first object if the second profile adds nothing. */
 export function joinProfiles(one: EchoProfile, other: EchoProfile): EchoProfile {
   if (one.epoch !== other.epoch) return one.epoch > other.epoch ? one : other
   const joined: EchoProfile = {
@@ -139,7 +140,7 @@ export function formatProfile(profile: EchoProfile): string {
   return JSON.stringify(profile)
 }
 
-/** Parses a profile. Returns `undefined` for text that `formatProfile` did not write, such as that of another version. */
+/** Parses a profile. Returns `undefined` for text in another form, such as that of another version. */
 export function parseProfile(text: string): EchoProfile | undefined {
   try {
     return profileSchema.parse(JSON.parse(text))

@@ -8,9 +8,9 @@ import type {
   UpstreamErrorEntry,
 } from '../v3/outcome.ts'
 
-/** A rule that maps V3 errors to the V2 array. The first rule whose conditions all hold applies. */
+/** A rule that maps an error of V3 to an error of the V2 array. The first rule whose conditions all hold applies. */
 export interface ErrorMappingRule {
-  /** The conditions on the upstream's error. An omitted condition always holds. */
+  /** The conditions on V3's error. An omitted condition always holds. */
   readonly status?: number
   readonly code?: RegExp
   readonly message?: RegExp
@@ -20,13 +20,14 @@ export interface ErrorMappingRule {
 
 const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
-/** A missing property is a fault of the record's form, whatever resource the message names. */
+/** Excludes messages about a missing property: such an error concerns the form of the record, whatever resource the message names. */
 const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|element|attribute|column)\b)[^]*`
 const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
 /**
- * The errors that service.md 7 names, matched by code, by target, then by text. Any other error passes through. Each of V3's `details` is
- * matched on its own, and so is the error around them, which is dropped if no rule fits.
+ * The rules for the errors that service.md 7 names. They match V3's code first, then the target, then the text. An error that no rule
+ * matches is passed on. If V3 gives `details`, each detail is matched separately. The error that contains the details is matched too, and
+ * dropped if no rule matches.
  */
 export const v2ErrorRules: readonly ErrorMappingRule[] = [
   { code: /^ATT_VAL_2$/i, to: NO_EVENT },
@@ -48,7 +49,7 @@ interface V2Failure {
 
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** Returns V2's form of a failed outcome. An unknown outcome never becomes a plain failure. */
+/** Returns a failed outcome in the form of V2. An unknown outcome never becomes a plain failure. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':
@@ -63,7 +64,7 @@ export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappi
   }
 }
 
-/** Maps an upstream's refusal. 401 and 403 keep their status; every other refusal becomes the 400 of a V2 part (service.md 7). */
+/** Maps a refusal of the upstream. 401 and 403 keep their status. Every other refusal becomes the 400 of a V2 part (service.md 7). */
 export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMappingRule[]): V2Failure {
   const status = error.status === 401 || error.status === 403 ? error.status : 400
   const errors = error.entries.map(
@@ -72,8 +73,8 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   const outer = error.outer && mapByRule(error.status, error.outer, mapping)
   if (outer !== undefined) errors.unshift(outer)
   if (errors.length === 0)
-    return { ...failureOf('ADP_UPSTREAM_REFUSED', `The service answered ${error.status}.`), status }
-  // Two upstream entries may map to the same V2 error.
+    return { ...failureOf('ADP_UPSTREAM_REFUSED', noExplanation(error.status)), status }
+  // Two errors of the upstream may map to the same V2 error.
   const distinct = [...new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry])).values()]
   let length = 0
   const fits = distinct.findIndex(({ code, message }, index) => {
@@ -85,9 +86,14 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   return { status, errors: omitted === 0 ? kept : [...kept, toCut(omitted)] }
 }
 
-/** Maximum characters of V3's errors in one part, because all parts of a batch may wait for the first one. */
+/**
+ * Maximum number of characters of V3's errors in one part. Later parts wait in memory until the first part is ready, so each is limited.
+ */
 const MAX_TEXT = 4_096
 const MAX_MESSAGE = 2_000
+
+const noExplanation = (status: number): string =>
+  `The service refused the record (${status}) without an explanation. The record was not applied. Check the record and the credentials.`
 
 function toCut(omitted: number): V2Error {
   const message = `The service reported ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record. The record was not applied. Correct it by the errors above.`
@@ -114,17 +120,17 @@ function mapByRule(
 function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
   const message = cut(text, MAX_MESSAGE)
   return {
-    // OData services without a code send an empty one.
+    // OData services that have no code send an empty one.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
-    message: message === '' ? `The service answered ${status}.` : message,
+    message: message === '' ? noExplanation(status) : message,
   }
 }
 
-/** Matches "at position 15", "line 1, column 5" and similar text in service messages. */
+/** Matches positions in a service's message, such as "at position 15" and "line 1, column 5". */
 const PLACE =
   /(?:,[ ]?| )?\b(?:at or near |at |in |near )?(?:(?:character|char) )?(?:position|offset|index|column|line|character|char)[ :]{1,2}\d+/gi
 
-/** Removes positions from a service's message about a query. The adapter rewrote the query, so the client's query lacks those positions. */
+/** Removes positions from a service's message about a query, because they refer to the rewritten query and not to the client's. */
 export function withoutPlaces(message: string): string {
   return message.replace(PLACE, '').replaceAll(/ ?\(\)/g, '')
 }
@@ -161,7 +167,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch ran out. The record was not sent. Send it again in a smaller batch.',
 }
 
-/** The advice of docs/replies.md for an unknown outcome. A record that was posted alone has no id by which a resend is recognised. */
+/** The advice for an unknown outcome (docs/replies.md). A record that was posted alone has no id by which a resend could be recognised. */
 const RESEND =
   'The record may have been applied. Send the same batch again later to get the result, or look the mark up if the record was posted alone.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {

@@ -21,29 +21,29 @@ export function joinWith(kind: 'and' | 'or', conditions: readonly Expr[]): Expr 
   return only !== undefined && more.length === 0 ? only : { kind, operands: conditions, position: 0 }
 }
 
-/** Returns the raw V3 query, without `?`, for the attendance codes with these letters, of which there must be at least one. */
+/** Returns the raw V3 query, without `?`, that finds the attendance codes with these letters. `letters` must not be empty. */
 export function toCodeQuery(letters: readonly string[]): string {
   const isCode = (letter: string): Expr => compare(member('Code'), 'eq', literal('Edm.String', letter))
   return printQuery({ filter: joinWith('or', letters.map(isCode)) })
 }
 
-/** Returns the id of a code with one of these letters from a row of V3's lookup (service-facts 7). Letters are case-sensitive. */
+/** Returns the id of a code with one of these letters (case-sensitive) from a row of V3's lookup (service-facts 7), or `undefined`. */
 export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
   if (typeof row !== 'object' || row === null) return undefined
   const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
-  // A lookup may contain more than codes. A type name may have a namespace (service-facts 14).
+  // The lookup may contain other types than codes. A type name may have a namespace (service-facts 14).
   if (typeof type === 'string' && !/(?:^|\.)AttendanceCode$/i.test(type)) return undefined
   return typeof id === 'string' && isGuid(id) && typeof code === 'string' && letters.has(code)
     ? id
     : undefined
 }
 
-/** Maximum marks in one query, so that its text stays below 8 KiB, the limit of common gateways. */
+/** Maximum number of marks in one query. The text of the query then stays below 8 KiB, the limit of common gateways. */
 const MARKS_PER_QUERY = 40
 
 /**
- * Returns the raw V3 queries of `StatutoryAttendanceRecordHistorys`, without `?`, for the changes of exactly these marks. Identifies a mark
- * by its learner and event, because the name of its id in V3's history is not documented (service-facts 4).
+ * Returns the raw V3 queries, without `?`, that read the changes of exactly these marks from `StatutoryAttendanceRecordHistorys`. The
+ * queries name a mark by its learner and event, because the name of its id in V3's history is not documented (service-facts 4).
  */
 export function toHistoryQueries(marks: readonly FlatReply[]): string[] {
   const distinct = [...new Map(marks.map((mark) => [historyKey(mark), mark])).values()]
@@ -61,7 +61,7 @@ export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/** Converts a history row into a flat record, with or without RecordedBy. Returns `undefined` for any other row. */
+/** Converts a row of V3's history, with or without RecordedBy, into a flat record. Returns `undefined` for a row that is not a mark. */
 export function toHistory(row: unknown): FlatReply | undefined {
   const state = readState(row)
   return typeof state === 'string' ? undefined : state

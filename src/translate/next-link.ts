@@ -1,17 +1,17 @@
-/** The link from a page to the next. Only its query counts: host and path may differ from those of the call (service-facts 14). */
+/** The link from one page to the next. Only its query is used: its host and path may differ from those of the call (service-facts 14). */
 type NextLink =
   | { readonly kind: 'none' }
-  /** The query is raw and without `?`, and may be used in a request line. */
+  /** `query` is raw and without `?`, and may be used in a request line. */
   | { readonly kind: 'next'; readonly query: string }
-  /** `fault` completes a sentence about the reply and contains no value. */
+  /** `fault` completes a sentence that begins with "The reply", and contains no value. */
   | { readonly kind: 'broken'; readonly fault: string }
 
-/** The names in OData JSON 4.0 and 4.01 (with and without the prefix), the light JSON of OData 3, and OData V2. */
+/** The names of the link in OData JSON 4.0 and 4.01 (with and without the prefix), in the light JSON of OData 3, and in OData V2. */
 const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as const
-/** Matches the name of any other member that may say that the page is not the last one. */
+/** Matches any other name of a member that may announce further pages. */
 const OTHER = /next|more|continu|skiptoken/i
 
-/** Reads the link to the next page. A link in an unknown form counts as broken, because ignoring it would omit rows. */
+/** Reads the link to the next page. A link in an unknown form counts as broken, because rows would be missing if it were ignored. */
 export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink {
   const links = new Set(names.map((name) => page[name] ?? undefined))
   links.delete(undefined)
@@ -27,7 +27,7 @@ export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink 
   return query === '' ? { kind: 'broken', fault: 'has a next link without a query' } : { kind: 'next', query }
 }
 
-/** Returns the query of a link, or an empty string if the link has none. Percent-encodes characters that some services leave unencoded. */
+/** Returns the query of a link, or an empty string if it has no query. Percent-encodes characters that some services leave unencoded. */
 function queryOf(link: string): string {
   const [, query = ''] = /\?([^#]*)/.exec(link.trim()) ?? []
   return query.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)

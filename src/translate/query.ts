@@ -27,24 +27,24 @@ import {
 import { compare, joinWith, literal, member } from './expressions.ts'
 import type { ReadRules } from './read-rules.ts'
 
-/** The plan of a V2 read: V3 reads in sequence, and the options that the adapter applies to their rows. */
+/** The plan of a V2 read: the V3 reads in their order, and the options that the adapter applies to the rows. */
 export interface ReadPlan {
-  /** The raw V3 queries without `?`, at least one, in the order of their rows in the reply. */
+  /** The raw V3 queries without `?`, at least one. The reply has the rows of the queries in this order. */
   readonly queries: readonly string[]
-  /** The flat fields in the reply, or `undefined` for all fields. */
+  /** The flat fields that the reply has, or `undefined` for all fields. */
   readonly select: Selection | undefined
   readonly skip: number
-  /** Maximum number of recorded marks over all pages, or `undefined` for no maximum. */
+  /** Maximum number of recorded marks in all pages together, or `undefined` for no maximum. */
   readonly top: number | undefined
   readonly count: boolean
-  /** The media type of `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined` without `$format`. */
+  /** The media type in `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined` if the query has no `$format`. */
   readonly format: string | undefined
-  /** True if V3 filters out rows without a mark, so that a next link of V3 means that another mark follows. */
+  /** True if V3 itself filters out rows without a mark. A next link of V3 then means that another mark follows. */
   readonly narrowed: boolean
 }
 
 export interface ReadPlanner {
-  /** Returns the token of an earlier page if the query is one of the adapter's own next links, else `undefined`. */
+  /** Returns the token in the query of a next link of the adapter, or `undefined` for any other query. */
   tokenOf(rawQuery: string): string | undefined
   /** Plans a read of the collection. Throws `QueryError` (`ADP_QUERY`, 400) with the option and the character position. */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
@@ -57,10 +57,10 @@ export interface ReadPlanner {
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** About ten years, the longest time that a school keeps records. Each window takes at least one call. */
+/** Maximum number of windows, about ten years. Schools keep records no longer than this, and each window takes at least one call. */
 const MAX_WINDOWS = 42
 
-/** Indexes the model once. `nowMs` returns the time of `now()`, in ms since the epoch. */
+/** Creates a planner and indexes the model once. `nowMs` returns the time of `now()` in ms since the epoch. */
 export function createReadPlanner(nowMs: () => number): ReadPlanner {
   const index = createModelIndex(attendanceV2Model)
   const check = (options: QueryOptions): TypedQuery => checkQuery(options, TYPE, index, { now: nowMs() })
@@ -102,9 +102,13 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
 }
 
 function missingFilter(): AdapterError {
-  return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
-    at: { path: '$filter' },
-  })
+  return new AdapterError(
+    'ADP_QUERY',
+    'A read of attendance records needs a $filter. Nothing was read. Add a $filter.',
+    {
+      at: { path: '$filter' },
+    },
+  )
 }
 
 /** Returns the windows of a long range in the order of `$orderby`, or `undefined` if one read is enough or a bound is missing. */
@@ -132,13 +136,13 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   return first.direction === 'desc' ? windows.toReversed() : windows
 }
 
-/** Returns the V3 query of one window. The adapter applies `$top`, `$skip`, `$count` and `$select`: V3 counts rows that V2 lacks. */
+/** Returns the V3 query of one window, without the options that the adapter applies itself because V3 also counts rows that V2 lacks. */
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
     toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
-  // The added conditions are siblings of the client's, which saves a level if a service limits the depth.
+  // The added conditions stand beside the client's conditions and not around them, because a service may limit the depth of a filter.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
@@ -147,7 +151,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
       compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
     )
   const code = member('AttendanceCode', 'ExternalID')
-  // V3 filters out most rows that the rules drop. The rules are applied to its reply as well.
+  // V3 filters out most rows that the rules exclude. The adapter applies the same rules to V3's reply.
   if (rules.needsRecordedBy)
     conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
   for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
@@ -161,11 +165,11 @@ function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }
 
-/** See service.md 8; service-facts 1 and 2. */
+/** The longest range that one read may have (service.md 8; service-facts 1 and 2). */
 const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 
-/** A range of session starts in ms since 1970, infinite where it has no bound. `toMs` is outside a window but inside a filter's range. */
+/** A range of session starts in ms since 1970, infinite if a bound is missing. A window excludes `toMs`; a filter's range includes it. */
 interface Window {
   readonly fromMs: number
   readonly toMs: number
@@ -174,8 +178,8 @@ interface Window {
 const unbounded: Window = { fromMs: -Infinity, toMs: Infinity }
 
 /**
- * Returns the range of AttendableEventStart outside which a checked V2 filter matches nothing: `and` narrows it, `or` widens it. A list of
- * times (`in`) is not a range: the service accepts one of any span if the filter names a learner, and none otherwise.
+ * Returns the range of AttendableEventStart outside which a checked V2 filter matches nothing. `and` narrows the range, and `or` widens it.
+ * A list of times (`in`) is not a range: the service accepts a list of any span if the filter names a learner, and no list otherwise.
  */
 function rangeOf(node: TypedExpr): Window {
   switch (node.kind) {
@@ -217,7 +221,7 @@ function isStart(node: TypedExpr): boolean {
   return node.kind === 'member' && node.path.join('/') === 'AttendableEventStart'
 }
 
-/** The path in a V3 record of each filterable field of the flat record (service.md 9.3). */
+/** Maps each filterable field of the flat record to its path in a V3 record (service.md 9.3). */
 const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   ...['ExternalID', 'Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart'].map(
     (name) => [name, [name]] as const,
@@ -230,13 +234,13 @@ const v3Paths: ReadonlyMap<string, readonly string[]> = new Map<string, readonly
   ['Comment', ['Qualifier', 'Comment']],
 ])
 
-/** The values of parameter aliases, by name without `@`. */
+/** The values of parameter aliases, by their names without `@`. */
 type Aliases = ReadonlyMap<string, Expr>
 
 /**
- * Rewrites an expression over the flat V2 record as one over the nested V3 record and replaces aliases by their values. The expression must
- * be checked against the V2 model, so that all names exist and aliases are not circular. Throws `QueryError` with the position if a
- * construct has no counterpart in V3.
+ * Rewrites an expression about the flat V2 record as an expression about the nested V3 record, and replaces aliases by their values. The
+ * expression must have been checked against the V2 model, so that all names exist and no alias refers to itself. Throws `QueryError` with
+ * the position if V3 has no counterpart.
  */
 function toV3Expression(node: Expr, aliases: Aliases): Expr {
   const inner = (expression: Expr): Expr => toV3Expression(expression, aliases)
@@ -273,7 +277,7 @@ function toV3Expression(node: Expr, aliases: Aliases): Expr {
   }
 }
 
-/** Turns a condition that is only a field into a comparison, because some services read no other form. */
+/** Turns a condition that consists of a field alone into a comparison, because some services accept no other form. */
 function toCondition(node: Expr, value: 'true' | 'false' = 'true'): Expr {
   return node.kind === 'path' ? compare(node, 'eq', literal('Edm.Boolean', value)) : node
 }
@@ -286,7 +290,7 @@ function toV3Binary(node: BinaryExpr): BinaryExpr {
   return { ...node, left: atMidnight(left, right), right: atMidnight(right, left) }
 }
 
-/** Replaces a date that is compared with a time by midnight in UTC, as V2's parser reads it. V3 rejects the date (service-facts 8). */
+/** Replaces a date that is compared with a time by midnight in UTC, as V2's parser does. V3 rejects such a date (service-facts 8). */
 function atMidnight(node: Expr, other: Expr): Expr {
   if (isDate(other)) return node
   if (node.kind === 'list') return { ...node, items: node.items.map(toMidnight) }
@@ -298,14 +302,14 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
     ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
     : node
 
-/** Returns true for a date. The flat type has no field of type Edm.Date, so only literals and functions are dates. */
+/** Returns true if an expression is a date. The flat record has no field of type Edm.Date, so only literals and functions are dates. */
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'
   return node.kind === 'call' ? node.name === 'date' : node.kind === 'literal' && node.type === 'Edm.Date'
 }
 
-/** Decides tests of the record's type, because the flat type has no base or derived type (OData URL conventions 5.1.1.11.2). */
+/** Evaluates a test of the record's type. The flat type has no base type and no derived types (OData URL conventions 5.1.1.11.2). */
 function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
   const { operand, typeName, position } = node
   const field = operand === undefined || isRecordItself(operand) ? undefined : operand
@@ -325,7 +329,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     const value = aliases.get(root.name)
     // An alias without a value is null (OData URL conventions 5.3).
     if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
-    // Positions inside the value belong to another text, so an error gets the position of the alias.
+    // Positions inside the value of an alias refer to another text, so an error gets the position of the alias.
     try {
       return toV3Expression(value, aliases)
     } catch (error) {
@@ -333,7 +337,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     }
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
-  // A cast to a value's own type has no effect, and the check has rejected all other casts.
+  // A cast of a value to its own type has no effect. The check has rejected all other casts.
   const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)

@@ -16,43 +16,43 @@ import {
 } from './stored-values.ts'
 
 /**
- * What a read-back shows about a write with an unknown outcome. `applied`: the mark is or was there. `absent`: this read shows no such
- * mark. `superseded`: a newer record in the journal replaces it. `overwritten`: a mark that the journal does not know was written after it
- * and must stay. `unclear`: none of these is certain.
+ * The finding of a read-back about a write with an unknown outcome. `applied`: the mark is there, or was there before a newer mark replaced
+ * it. `absent`: this read does not show the mark. `superseded`: a newer record in the journal replaces the write. `overwritten`: another
+ * client wrote a newer mark, which must stay. `unclear`: none of these is certain.
  */
 export type ReadBack =
   | {
       readonly kind: 'applied'
       readonly reply: V3Reply
-      /** False if the mark may be an older one with the same content. Then only a read that is not stale can decide. */
+      /** False if the mark may be an older mark with the same content. Then only a read that is not stale can decide. */
       readonly certain: boolean
-      /** Set if the mark has exactly the posted millisecond, and then shows how the service stores values. */
+      /** The stored values, set if the mark has exactly the posted millisecond. They show how the service stores values. */
       readonly proof: Echo['shown'] | undefined
     }
   | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
 
 export interface ReadBackFacts {
   readonly profile: EchoProfile
-  /** The range of times in which the record was sent, in ms since the epoch. */
+  /** The times between which the record was sent, in ms since the epoch. */
   readonly sent: { readonly fromMs: number; readonly toMs: number }
-  /** Returns the times stored with this mark for confirmed older records of the key, in ms since the epoch. */
+  /** Returns the times in ms since the epoch that the journal has for the mark with this id, from confirmed older records of the key. */
   readonly confirmedAt: (externalId: string) => readonly number[]
-  /** The older records of the key whose outcome is also unknown, as they were posted. */
+  /** The older records of the key that also have an unknown outcome, as they were posted. */
   readonly lost: readonly V3Record[]
-  /** What the journal knows of newer records of the key: `open` ones may still be applied; `confirmed` means that one was applied. */
+  /** The state of newer records of the key in the journal: `confirmed` if one was applied, `open` if one may still be applied. */
   readonly newer: 'none' | 'open' | 'confirmed'
-  /** True if V2 may have applied the record, by a clock that was never observed. */
+  /** True if V2 may have applied the record. The clock of V2 was never observed. */
   readonly byV2: boolean
-  /** True if V3 may still be executing the `$batch` in which the record was sent, and may apply it after this read. Default false. */
+  /** True if V3 may still be executing the `$batch` that contained the record, and may apply the record after this read. Default: false. */
   readonly executing?: boolean
 }
 
-/** Returns the filter for the marks of one learner and event, not URL-encoded. */
+/** Returns the V3 filter for the marks of one learner and event, not percent-encoded. */
 export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
-// A default mark has no RecordedBy, and a mark of the adapter may lack one too, so the reader accepts every row with a code.
+// The reader accepts every row with a code. A default mark has no RecordedBy, and neither may a mark that the adapter wrote.
 const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],
@@ -66,11 +66,11 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   const marks: FlatReply[] = []
   for (const row of rows) {
     const flat = readRow(row)
-    // The row is a mark whose code the service does not show. It may be the posted mark.
+    // The service does not show the code of this mark, which may be the posted mark.
     if (flat === 'unreadable' || (flat === 'unmarked' && isObject(row) && isMade(row))) return undefined
     if (flat === 'unmarked' || !isAbout(posted, flat)) continue
     const { Present, Absent } = row as Partial<Record<'Present' | 'Absent', unknown>>
-    // Values that the service does not show are reported as they were posted.
+    // If the service does not show a value, the posted value is reported.
     marks.push({
       ...flat,
       ...(typeof Present === 'boolean' ? {} : { Present: posted.Present }),
@@ -80,7 +80,7 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   return marks
 }
 
-/** Returns false for a default mark of the system, which has neither author nor time. */
+/** Returns false if a mark has neither author nor time, as a default mark of the system. */
 function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'RecordedOn', unknown>>): boolean {
   const by = isObject(RecordedBy) ? RecordedBy['ExternalID'] : RecordedBy
   return (by ?? RecordedOn ?? null) !== null
@@ -90,12 +90,15 @@ interface MarkFacts {
   /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
   readonly content: 'none' | 'same' | 'alike' | 'other'
   /**
-   * `confirmed`: the mark of an older record, as the journal knows it. `perhaps`: the id of such a mark, and its time at another precision
-   * or in another zone. `lost`: the content of an older record with an unknown outcome, and not the posted content. `sameId`: an id that
-   * the journal knows, with another time. `default`: neither author nor time, so possibly a default mark of the system.
+   * `confirmed`: the mark of an older record that the journal knows as applied. `perhaps`: a mark with the id of such a record, whose time
+   * may be the same at another precision or in another time zone. `lost`: a mark with the content of an older record whose outcome is
+   * unknown, and not with the posted content. `sameId`: a mark with an id that the journal knows, and another time. `default`: a mark
+   * without author and time, possibly a default mark of the system.
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
-  /** How the mark's time compares with the sending, beyond the clock difference. `exact`: as posted. `longBefore`: older in any zone. */
+  /**
+   * The mark's time compared with the time of sending, within the clock difference. `exact`: as posted. `longBefore`: earlier in any zone.
+   */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean
@@ -107,12 +110,13 @@ type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } 
 }
 
 /**
- * The decision, by identity, content and order in the journal, and by time last (decision 012). The first rule that fits applies. Equal
- * content is accepted at any time, and nothing is posted over a mark that may be newer.
+ * The rules of the decision (decision 012). They consider the identity and content of the mark and the order in the journal first, and
+ * times last. The first rule that fits applies. A mark with equal content is accepted at any time, and nothing is posted over a mark that
+ * may be newer.
  */
 export const readBackRules: readonly Rule[] = [
-  // While the batch may be executing, only a mark that is certainly the posted one ends a record. A missing mark may appear in a moment, so
-  // nothing is posted and no newer record may proceed.
+  // While V3 may be executing the batch, only a mark that is certainly the posted mark ends the record. A missing mark may still appear, so
+  // nothing is posted, and no newer record of the key may proceed.
   {
     executing: [true],
     content: ['same'],
@@ -125,7 +129,7 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
-  // The mark may belong to either record.
+  // The mark may belong to this record or to the older record.
   {
     content: ['alike'],
     identity: ['perhaps'],
@@ -142,15 +146,15 @@ export const readBackRules: readonly Rule[] = [
   { content: ['alike'], byV2: [true], then: 'unclear' },
   { identity: ['unknown'], time: ['later'], then: 'overwritten' },
   { time: ['older', 'longBefore'], then: 'absent' },
-  // The service gives each mark its own id, and this mark was not edited after the record was sent. With V2, another write of that moment
-  // may have edited the mark without the journal's knowledge.
+  // The service gives each mark its own id, and this mark was not edited after the record was sent. V2 is an exception: another write at
+  // that moment may have edited the mark without the journal's knowledge.
   { identity: ['sameId'], time: ['unclear', 'exact'], byV2: [false], then: 'absent' },
   { then: 'unclear' },
 ]
 
 /**
- * Decides the outcome of a record from the marks that were read. `posted.RecordedOn` is the client's time or else the time of receipt, even
- * if it was not sent. The booleans are not compared, because the service derives them from the code.
+ * Decides the outcome of a record from the marks that were read. `posted.RecordedOn` must be the client's time or the time of receipt, even
+ * if it was not sent. `Present` and `Absent` are not compared, because the service derives them from the code.
  */
 export function decideReadBack(
   posted: V3Record,
@@ -195,9 +199,9 @@ function fits({ content, identity, time, newer, byV2, executing }: Rule, markFac
 }
 
 /**
- * Returns the current mark if a service keeps several: the posted one if it may be among them, else the newest by the service's times, and
- * of equally old ones the last. Ignores a mark without author and time unless it may be the posted one, because a service may show null for
- * both.
+ * Returns the mark that counts if a service keeps several marks: the mark that may be the posted one, or otherwise the newest by the
+ * service's times. Of equally old marks, the last counts. A mark without author and time counts only if it may be the posted mark, because
+ * a service may show null for both.
  */
 function findCurrentMark(
   posted: V3Record,
@@ -231,7 +235,7 @@ function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): MarkFacts['i
   const times = confirmedAt(mark.ExternalID)
   if (times.length === 0) return isMade(mark) ? 'unknown' : 'default'
   const markMs = parseTime(mark.RecordedOn)
-  // Two records may have the same time at a precision coarser than milliseconds.
+  // At a precision of whole seconds, two records may have the same time.
   if (markMs % 1_000 > 0 && times.includes(markMs)) return 'confirmed'
   const isShown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
   return times.some(isShown) ? 'perhaps' : 'sameId'
@@ -245,7 +249,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   const minutes = posted.Qualifier.MinutesLate ?? null
   const isKept = minutes === null ? profile.nullKept : profile.zeroKept
   const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
-  // A service may show null for a value that it stores (service.md 2).
+  // A service may show null although it stores a value (service.md 2).
   const isHidden = (value: unknown): boolean => value === null && !profile.qualifierShown
   if (!sameMinutes && !profile.minutesOpaque && !isHidden(row.MinutesLate)) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
@@ -254,12 +258,12 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   if (profile.commentsOpaque) return 'alike'
   if (isHidden(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
-  // Blanks may have been trimmed at the cut, so the observed length is a minimum.
+  // The service may have trimmed blanks at the cut, so the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** More than the difference of clocks that are set over the network. */
+/** An upper bound for the difference of two clocks that are synchronised over the network. */
 const CLOCKS_DIFFER_MS = 1_000
 
 function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): MarkFacts['time'] {
@@ -273,8 +277,8 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
 }
 
 /**
- * Returns the stored values if they prove that the mark is the posted one, otherwise `undefined`. A service with its own clock would store
- * the posted millisecond only by chance.
+ * Returns the stored values if they prove that the mark is the posted mark, otherwise `undefined`. A service that uses its own clock would
+ * store the posted millisecond only by chance.
  */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
@@ -289,7 +293,7 @@ function toReply(row: FlatReply): V3Reply {
   return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
-/** Returns `undefined` if the reply is not a page or not the only one: the current mark may be on another. */
+/** Returns the rows of a reply, or `undefined` if the reply is not a page or not the only page. Another page may have the current mark. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
   if (!isObject(answer)) return undefined
   const { value } = answer
@@ -314,7 +318,7 @@ export function toV2ReadBackFilter({ Attendee, Event }: V3Record): string {
   return `Learner eq ${Attendee.ExternalID} and AttendableEvent eq ${Event.ExternalID}`
 }
 
-/** Converts a page of flat V2 marks for `readMarks`. Returns anything else unchanged. */
+/** Converts a page of flat V2 marks into the form that `readMarks` expects. Returns any other value unchanged. */
 export function toV3Page(json: unknown): unknown {
   if (!isObject(json) || !Array.isArray(json['value'])) return json
   return { ...json, value: json['value'].map((row: unknown) => (isObject(row) ? toRow(row) : row)) }

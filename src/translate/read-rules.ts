@@ -1,20 +1,20 @@
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 
 export interface ReadRules {
-  /** True if a row counts as a recorded mark only with a RecordedBy (service-facts 19; service.md 2.10). */
+  /** True if a row without RecordedBy does not count as a recorded mark (service-facts 19; service.md 2.10). */
   readonly needsRecordedBy: boolean
-  /** The ids of codes that stand for "no mark", such as that of `-` (service-facts 19). */
+  /** The ids of codes that mean "no mark", such as the code `-` (service-facts 19). */
   readonly unmarkedCodes: readonly string[]
-  /** True to fill AttendanceHistorys from V3's history, at the cost of more calls. Otherwise it is empty. */
+  /** True to fill AttendanceHistorys from V3's history, which takes additional calls. If false, AttendanceHistorys is empty. */
   readonly histories: boolean
 }
 
-/** One row of a V3 read: a recorded mark, a row that V2 does not have (`unmarked`), or an unreadable row. */
+/** One row of a V3 read: a recorded mark, a row that V2 does not have (`unmarked`), or a row that cannot be read (`unreadable`). */
 export type ReadRow = FlatReply | 'unmarked' | 'unreadable'
 
 /**
- * Converts V3 rows: recorded marks into flat records (service.md 9.3), and the rows that V3 generates for every other session into
- * `unmarked` (service.md 1.2). Absence is never inferred from `Present` (service-facts 19).
+ * Creates a function that converts V3 rows. A recorded mark becomes a flat record (service.md 9.3). A row that V3 generates for a session
+ * without a mark becomes `unmarked` (service.md 1.2). Whether there is a mark never depends on `Present` (service-facts 19).
  */
 export function createRowReader(rules: ReadRules): (row: unknown) => ReadRow {
   const unmarkedCodes = new Set(rules.unmarkedCodes.map((id) => id.toLowerCase()))

@@ -12,14 +12,14 @@ import {
   writeEdmx,
 } from '../odata/index.ts'
 
-/** Returns true if the segment names one entity. `Set()` is the whole set, like `Set`. */
+/** Returns true if a path segment names one entity. `Set()` names the whole set, as `Set` does. */
 export function hasKey(segment: string): boolean {
   return segment.includes('(') && !segment.endsWith('()')
 }
 
 /**
- * Returns the guid of the key predicate at the end of a decoded path, in lower case, or `undefined` for any other key. Accepts
- * `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks and apostrophes around the guid, as the legacy service does.
+ * Returns the guid of the key at the end of a decoded path, in lower case, or `undefined` if there is no key or the key is not a guid.
+ * Accepts `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks and apostrophes around the guid, as the legacy service does.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
@@ -40,8 +40,8 @@ export function readGuidKey(path: string): string | undefined {
 const STATUSES = 'EnrolmentStatuses'
 
 /**
- * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Options such as `expand=` get their `$`, and `Enrolments`
- * also expands `EnrolmentStatuses`, as in the V3 list. Custom options are dropped. Throws `QueryError` (`ADP_QUERY`, 400) with the
+ * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Adds a missing `$` to options such as `expand=`, and expands
+ * `EnrolmentStatuses` within `Enrolments`, as the V3 list does. Drops custom options. Throws `QueryError` (`ADP_QUERY`, 400) with the
  * position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
@@ -52,7 +52,7 @@ export function toV3RegistrationQuery(rawQuery: string): string {
 
 const SET = /^learnerregistr?ations(?:\(|$)/i
 
-/** Returns the V3 path of a decoded V2 path to the registrations or to one of them, or `undefined` for a deeper path or another key. */
+/** Returns the V3 path for a decoded V2 path of the registrations or of one of them, or `undefined` for a deeper path or another key. */
 export function toV3RegistrationPath(path: string): string | undefined {
   const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   if (!SET.test(set)) return undefined

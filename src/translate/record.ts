@@ -4,20 +4,20 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'
 
-/** What happens to a member of a posted record that V3 has no rule for (product contract 1). */
+/** The treatment of a member that the V2 write form does not have (product contract 1). */
 export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
 export interface RecordMapping {
-  /** The `Type` of Event: `Attendance.AttendanceSession` in service.md 2.10; other samples differ (service-facts 5). */
+  /** The `Type` of Event. In service.md 2.10 it is `Attendance.AttendanceSession`; other samples differ (service-facts 5). */
   readonly eventType: string
-  /** The `Type` of AttendanceCode: `Attendance.Lookup` in service.md 2.10; other samples differ (service-facts 5). */
+  /** The `Type` of AttendanceCode. In service.md 2.10 it is `Attendance.Lookup`; other samples differ (service-facts 5). */
   readonly codeType: string
-  /** The name of the writing process that V3 stores with the mark, or null for none. */
+  /** The name of the writing process, which V3 stores with the mark, or null to send none. */
   readonly changeProcessName: string | null
   readonly unmappedFields: UnmappedPolicy
 }
 
-/** `faults` are those for which the flat record is refused. `unmapped` names the dropped members. */
+/** The result of a translation. `faults` are the reasons why the record is refused. `unmapped` names the members that were dropped. */
 type V3Translation =
   | { readonly record: V3Record; readonly faults: undefined; readonly unmapped: readonly string[] }
   | {
@@ -31,8 +31,8 @@ const NONE: readonly string[] = []
 const ATTENDEE_TYPE = 'Learner.Identifier'
 
 /**
- * Translates a V2 record to V3 (service.md 9, rule 3). The all-zero ExternalID lets the service assign one. A missing member stays missing
- * and null stays null. `recordedOn` is the time of receipt, ISO 8601 in UTC with Z.
+ * Translates a V2 record to V3 (service.md 9, rule 3). The ExternalID is all zero, so that the service assigns an id. A missing member
+ * stays missing, and null stays null. `recordedOn` is the time of receipt as ISO 8601 text in UTC with Z.
  */
 export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn: string): V3Translation {
   const passed: PassedFields = {}
@@ -59,7 +59,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
   return { record, faults: undefined, unmapped }
 }
 
-/** Converts a V3 record to the flat form. Inverts `toV3Record` for the fields of service.md 4.2. */
+/** Converts a V3 record to the flat form. This is the inverse of `toV3Record` for the fields of service.md 4.2. */
 export function toFlatRecord(record: V3Record): FlatRecord {
   return {
     Present: record.Present,
@@ -73,7 +73,7 @@ export function toFlatRecord(record: V3Record): FlatRecord {
   }
 }
 
-/** Builds the flat reply from V3's reply. A member that the service omits or shows as null keeps the posted value. */
+/** Builds the flat reply from V3's reply. If the service omits a member or shows it as null, the reply has the posted value. */
 export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   const idOf = (name: 'Attendee' | 'Event' | 'AttendanceCode'): string =>
     shownId(posted[name], reply[name]) ?? posted[name].ExternalID
@@ -93,21 +93,21 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   }
 }
 
-/** Returns the id that the service shows, in the letter case of the posted id if both are the same. */
+/** Returns the id that the service shows. If it is the posted id in another letter case, returns the posted id. */
 function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): string | undefined {
   const own = posted?.ExternalID
   const shown = reply?.ExternalID ?? own
   return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
 }
 
-/** Returns false if the reply is about another learner or event, so that it does not answer the posted record. */
+/** Returns true if the reply is about the learner and event of the posted record. Otherwise it does not answer that record. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   const isSame = (name: 'Attendee' | 'Event'): boolean =>
     shownId(posted[name], reply[name]) === posted[name].ExternalID
   return isSame('Attendee') && isSame('Event')
 }
 
-/** Maximum faults for unmapped members of one record, because thousands of records with a thousand each would swell the reply. */
+/** Maximum number of faults for unmapped members of one record. Thousands of records with a thousand faults each would fill the memory. */
 const MAX_NAMED = 20
 
 function applyPolicy(
@@ -133,12 +133,12 @@ function applyPolicy(
   return { faults, names }
 }
 
-/** Returns a member's name only if it is a plain one, so that no free text of a client is repeated. */
+/** Returns the name of a member if it is a plain identifier, otherwise `A member`, so that no free text of a client is repeated. */
 function printable(name: string): string {
   return /^[A-Za-z_@][\w@.]{0,63}$/.test(name) ? name : 'A member'
 }
 
-/** The members that V3 has although the V2 write form does not (service.md 2.10). `unmappedFields: pass` forwards them. */
+/** The members that V3 has and the V2 write form lacks (service.md 2.10). `unmappedFields: pass` forwards them. */
 interface PassedFields {
   RecordedOn?: string
   AttendableEventStart?: string
@@ -150,7 +150,7 @@ interface PassedFields {
 const USER_TYPE = 'AuthorisedUser'
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Returns `noPlace` if V3 does not have the member, or a fault if its value is invalid. */
+/** Reads a member into `passed`. Returns a fault if its value is invalid, or `noPlace` if V3 does not have the member. */
 function readPassedField(field: UnmappedField, passed: PassedFields): RecordFault | 'noPlace' | undefined {
   const { name, raw } = field
   switch (name) {
