@@ -5,17 +5,17 @@ import { BoundedMap } from './bounded-map.ts'
 import type { ClientIdentity } from './owner.ts'
 import type { Authorisation, Partner } from './partner.ts'
 
-/** A client with the parts that V3's verdict on its credentials depends on. */
+/** A client with all members that V3's verdict on its credentials depends on. */
 interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
   readonly partner: Pick<Partner, 'id' | 'tokens'>
 }
 
-/** The adapter's own credentials for a partner's calls to V3. */
+/** The credentials that the adapter itself has for a partner's calls to V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
 
 interface VerdictListener {
   readonly accepted: (partner: string) => void
-  /** Called only for credentials that were accepted before. A denial of other credentials says nothing about the partner's own. */
+  /** Called only for credentials that V3 accepted before. A denial of other credentials says nothing about the partner. */
   readonly denied: (partner: string) => void
   readonly ownDenied: (partner: string, what: OwnCredential) => void
 }
@@ -27,11 +27,11 @@ const noNotes: VerdictListener = {
 }
 
 const MAX_OWNERS = 4_096
-/** Maximum number of credentials per owner, because several machines of a client may each have a token. */
+/** Maximum number of credentials of one owner. Several machines of a client may each have a token. */
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
 const MAX_OPAQUE = 4_096
-/** Beyond this limit the oldest entries are evicted; their clients are newcomers until they are next accepted. */
+/** Maximum number of accepted credentials. The oldest are evicted, and their clients count as newcomers until they are accepted again. */
 const MAX_ACCEPTED = 10_000
 
 interface Accepted {
@@ -39,10 +39,10 @@ interface Accepted {
   readonly credentials: V3Credentials
 }
 
-/** Client credentials that V3 or V2 accepted. They decide whose share a request uses and what may finish open records. */
+/** The client credentials that V3 or V2 accepted. They decide whose share a request uses, and which open records they may finish. */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** Creates the memory of accepted credentials, which are never written to a disk. */
+/** Creates the store of accepted credentials. It is only in memory and never on a disk. */
 export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
@@ -52,35 +52,37 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
   const store = ({ owner, identity, client }: JudgedClient): void => {
     const hash = identity.credentialsHash
-    // An opaque token may belong to any client that has the key.
+    // An opaque token does not name its client, so it may belong to any client with the key.
     if (!identity.isNamed) {
       if (!opaque.has(hash)) opaque.set(hash, client)
     } else if (owners.get(owner)?.[0]?.hash !== hash)
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
   }
   return {
-    /** Called when V3 accepted these credentials (2xx). */
+    /** Records that V3 accepted these credentials (2xx). */
     accept: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
       store(client)
       notes.accepted(client.partner.id)
     },
-    /** Called when V2 accepted these credentials (2xx): their requests use their owner's share, but V3 has not judged them yet. */
+    /**
+     * Records that V2 accepted these credentials (2xx). Their requests use their owner's share, but they cannot finish records on V3 yet.
+     */
     acceptByV2: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
     },
-    /** Forgets credentials that V3 denied (401), and reports the denial if they were accepted before. */
+    /** Removes credentials that V3 denied (401), and reports the denial if the credentials were accepted before. */
     deny: (client: JudgedClient): void => {
       const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
       if (known.has(acceptedKey(client))) notes.denied(partner.id)
     },
-    /** Called when V3 denied the adapter's own credentials for a partner, which says nothing about its clients. */
+    /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about the partner's clients. */
     ownDenied: notes.ownDenied,
     /**
-     * Returns the queue key of a request. `isAccepted` looks up the credentials and not the owner, because only V3 verifies the claims that
-     * name the owner.
+     * Returns the queue key of a request. `isAccepted` depends on the credentials and not on the owner: anybody can write the claims that
+     * name an owner, and only V3 verifies them.
      */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = acceptedKey(client)
@@ -91,15 +93,15 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
         isAccepted: () => (isAccepted ||= known.get(name) === true),
       }
     },
-    /** Returns the accepted credentials of an owner, newest first. Empty if tokens do not name their client. */
+    /** Returns the accepted credentials of an owner, newest first. The list is empty if tokens do not name their client. */
     of: (owner: string): readonly V3Credentials[] =>
       (owners.get(owner) ?? []).map(({ credentials }) => credentials),
-    /** Finds only tokens that do not name their client. */
+    /** Returns the credentials with this hash if their token does not name its client, otherwise `undefined`. */
     withHash: (hash: string): V3Credentials | undefined => opaque.get(hash),
     setSender: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
-    /** Returns the credentials that last sent the records of a batch, as far as this process knows them. */
+    /** Returns the credentials with which this process last sent records of a batch, or `undefined` if it sent none. */
     senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
     forgetSender: (batch: number): void => {
       senders.delete(batch)
@@ -107,7 +109,7 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
   }
 }
 
-/** Returns the name under which V3's verdict is stored. If the adapter uses its own tokens, V3 sees no credentials of the client. */
+/** Returns the key under which V3's verdict is stored. If the adapter uses its own tokens, V3 does not see the client's credentials. */
 function acceptedKey({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }
@@ -117,8 +119,8 @@ export function isSameCredentials(one: V3Credentials, other: V3Credentials): boo
 }
 
 /**
- * Returns the error of a call that V3 denied because of the adapter's own credentials, and notifies the operator. Returns `undefined` for
- * any other call. The gateway's message tells a bad key from a bad token (service-facts 12). A 403 is not such an error, because the token
+ * Returns the error of a call that V3 denied because of the adapter's own credentials, and reports the denial. Returns `undefined` for any
+ * other call. The gateway's message tells a wrong key from a wrong token (service-facts 12). A 403 is not such a denial, because the token
  * is valid.
  */
 export function ownDenialOf(
@@ -133,20 +135,20 @@ export function ownDenialOf(
   const what = isKey ? 'subscription key' : 'client'
   return new AdapterError(
     'ADP_V3_CREDENTIALS',
-    `V3 denied the ${what} that the adapter is configured with for this partner. Nothing was applied. The operator must correct the configuration.`,
+    `V3 denied the ${what} in the adapter's configuration of this partner. Nothing was applied. The operator must correct the configuration.`,
   )
 }
 
-/** V3's verdict on a token for one batch: accepted, or the error that the client gets. */
+/** V3's verdict on a token for one batch: the token is accepted, or the client gets this error. */
 export type TokenVerdict = 'accepted' | AdapterError
 
 const REMEMBERED_MS = 600_000
 const MAX_VERDICTS = 20_000
 
-/** V3's verdicts on tokens, per batch. They are kept in memory for ten minutes, and never longer than the token is valid. */
+/** V3's verdicts on tokens for batches. A verdict stays in memory for ten minutes, but not longer than the token is valid. */
 export type TokenVerdicts = ReturnType<typeof createTokenVerdicts>
 
-/** Creates the memory of verdicts on tokens. `nowMs` returns milliseconds since the epoch. */
+/** Creates the store of verdicts. `nowMs` returns milliseconds since the epoch. */
 export function createTokenVerdicts(nowMs: () => number) {
   const verdicts = new BoundedMap<string, { readonly verdict: TokenVerdict; readonly untilMs: number }>(
     MAX_VERDICTS,
@@ -164,7 +166,7 @@ export function createTokenVerdicts(nowMs: () => number) {
       remember(verdictName(batch, identity), identity, 'accepted'),
     isAccepted: (batch: number, identity: ClientIdentity): boolean =>
       remembered(verdictName(batch, identity)) === 'accepted',
-    /** Returns the stored verdict or else the result of `ask`, shared by concurrent callers. A rejection of `ask` is not stored. */
+    /** Returns the stored verdict, or the result of `ask`. Concurrent callers share one `ask`. If `ask` rejects, nothing is stored. */
     of: (
       batch: number,
       identity: ClientIdentity,

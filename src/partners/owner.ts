@@ -12,17 +12,17 @@ export interface OwnerRules {
   readonly tokens: unknown
 }
 
-/** A client as its credentials describe it. Nothing is verified: the identity separates clients and grants no access. */
+/** A client as its credentials describe it. Nothing is verified, because the identity only separates clients and grants no access. */
 export interface ClientIdentity {
-  /** Base64url of a SHA-256: the owner of batches, stored answers and open records (product contract 3). */
+  /** The owner of batches, stored replies and open records (product contract 3), as a SHA-256 in base64url. */
   readonly owner: string
-  /** Base64url of the SHA-256 of the subscription key and the token. */
+  /** The SHA-256 of the subscription key and the token, in base64url. */
   readonly credentialsHash: string
-  /** False if no claim distinguishes clients of one issuer. The token then has its own share and finishes only its own records. */
+  /** False if no claim distinguishes the clients of one issuer. The token then has its own share, and finishes only its own records. */
   readonly isNamed: boolean
-  /** The school that the token names, as text, or `undefined` if it names none. */
+  /** The school that the token names, as text, or `undefined` if the token names no school. */
   readonly school: string | undefined
-  /** The `exp` claim in milliseconds since the epoch, or `undefined` if the token has none. */
+  /** The claim `exp` in milliseconds since the epoch, or `undefined` if the token has no such claim. */
   readonly expiresMs: number | undefined
 }
 
@@ -35,7 +35,7 @@ export function identify(
   const credentialsHash = digest(`${subscriptionKey}\n${authorization}`)
   const claims = readClaims(authorization)
   const school = toSchool(claims.get(unit.claim))
-  // If the adapter uses its own tokens, V3 knows only the partner as a client.
+  // If the adapter uses its own tokens, V3 sees all clients of the partner as one client.
   if (tokens !== undefined)
     return { owner: ownerOf([id]), credentialsHash, isNamed: true, school, expiresMs: undefined }
   const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
@@ -54,21 +54,21 @@ export function identify(
 }
 
 /**
- * The claims that name the client of an issuer. The first one in a token counts as its `client_id`. RFC 9068 2.2 has `client_id`, OpenID
- * Connect Core 2 `azp`, and older Microsoft tokens `appid`. `sub` counts only if no application is named, because several teachers of a
- * school may resend one register.
+ * The claims that may name the client of an issuer. The first of them that a token has counts as its `client_id`. The name is `client_id`
+ * in RFC 9068 2.2, `azp` in OpenID Connect Core 2, and `appid` in older Microsoft tokens. `sub` counts only if the token names no
+ * application, because several teachers of a school may resend one register.
  */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'sub'] as const
 
-/** Returns true for a claim that is not empty. An issuer may give all its clients an empty claim. */
+/** Returns true for a claim with a value. An issuer may give the same empty claim to all its clients. */
 function isTelling(text: string | undefined): text is string {
   return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
 
-/** Returns true if a partner is matched by its keys, which then all belong to one client. */
+/** Returns true if the partner is recognised by its subscription keys. All its keys then belong to one client. */
 const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
-/** Hashes texts that are JSON already, because `JSON.parse` may make different numbers equal. */
+/** Hashes the parts and claims of an owner. Claims are hashed as JSON text, because `JSON.parse` may make different numbers equal. */
 function ownerOf(parts: readonly string[], claims?: readonly (string | undefined)[]): string {
   const texts = parts.map((part) => JSON.stringify(part))
   if (claims !== undefined) texts.push(`[${claims.map((claim) => claim ?? 'null').join()}]`)
@@ -80,10 +80,10 @@ const OBJECT = { open: 0x7b, close: 0x7d }
 const LIST = { open: 0x5b, close: 0x5d }
 const COLON = 0x3a
 const COMMA = 0x2c
-/** The length of a token bounds both. */
+/** The limits of the JSON in a token, which its length limits already. */
 const LIMITS = { maxMembers: MAX_TOKEN_LENGTH, maxEscapes: MAX_TOKEN_LENGTH }
 
-/** Returns the JSON text of each claim of a JWT. A token that is opaque, broken or repeats a name (RFC 7519 4) has no claims. */
+/** Returns the JSON text of each claim of a JWT. Returns no claims for a token that is opaque or broken or repeats a name (RFC 7519 4). */
 function readClaims(authorization: string): ReadonlyMap<string, string> {
   const token = authorization.replace(/^bearer +/i, '').trimEnd()
   const parts = token.length > MAX_TOKEN_LENGTH ? [] : token.split('.', 4)
@@ -101,7 +101,7 @@ function readClaims(authorization: string): ReadonlyMap<string, string> {
   return isRead && Number.isNaN(reader.peek()) ? claims : noClaims
 }
 
-/** Sorts a list, because the order of its elements may differ between tokens. */
+/** Reads the value of a claim as JSON text. Sorts a list, because tokens of one client may have its elements in different orders. */
 function readClaim(reader: JsonReader): string | undefined {
   if (reader.peek() !== LIST.open) return readText(reader)
   const elements: string[] = []
@@ -113,14 +113,14 @@ function readClaim(reader: JsonReader): string | undefined {
   return isRead ? JSON.stringify(elements.sort()) : undefined
 }
 
-/** Resolves escapes, because a renewed token may use different ones. */
+/** Reads a value as JSON text. Resolves the escapes of a string, because a renewed token may use other escapes. */
 function readText(reader: JsonReader): string | undefined {
   if (!reader.atString()) return reader.readRaw()
   const text = reader.readString()
   return text === undefined ? undefined : JSON.stringify(text)
 }
 
-/** Calls `readItem` for each member or element. Returns false if the value is broken or neither an object nor a list. */
+/** Calls `readItem` for each member of an object or element of a list. Returns false if the value is broken or has another type. */
 function readItems(
   reader: JsonReader,
   { open, close }: { readonly open: number; readonly close: number },
@@ -135,7 +135,7 @@ function readItems(
   return false
 }
 
-/** Returns the school that a claim names, or `undefined` for an empty claim or an object. The partner's header may name a school instead. */
+/** Returns the school that a claim names, or `undefined` for an empty claim or an object. A header may then name the school. */
 function toSchool(text: string | undefined): string | undefined {
   if (text === undefined || !isTelling(text) || text.startsWith('{')) return undefined
   return /^["[]/.test(text) ? [JSON.parse(text)].flat().join(' ') : text

@@ -10,7 +10,7 @@ import { type ClientIdentity, identify } from './owner.ts'
 
 export type PartnerMatch =
   | { readonly any: true }
-  /** Hexadecimal. All keys of the list belong to one client, which moves from one key to the next. */
+  /** The SHA-256 of each key, in hexadecimal. All keys belong to one client, which may change from one key to the next. */
   | { readonly subscriptionKeySha256: readonly string[] }
   | { readonly header: { readonly name: string; readonly value: string } }
   | { readonly pathPrefix: string }
@@ -19,55 +19,56 @@ export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly fileStage: StageSetting
-  /** What the guards do at `canary` once V3 performs worse than V2. */
+  /** The action of the guards at `canary` if V3 does worse than V2: take the partner back, or only warn. */
   readonly guard: 'back' | 'warn'
-  /** The source of the school of a request, the unit of `canary`: a claim of its token, or else a header, in lower case. */
+  /** The source of the school of a request, the unit of `canary`: a claim of the token, or otherwise a header (name in lower case). */
   readonly unit: { readonly claim: string; readonly header: string | undefined }
-  /** The base address of V2, or `undefined` if there is none and V3 serves all requests. */
+  /** The base address of V2, or `undefined` if there is no V2, so that V3 serves all requests. */
   readonly v2: URL | undefined
-  /** Claims of the bearer token, if it is a JWT, that separate one owner from another. */
+  /** The claims of the bearer token that distinguish one owner from another if the token is a JWT. */
   readonly identityClaims: readonly string[]
   readonly layout: 'flat' | 'nested' | 'auto'
-  /** Host names, in lower case, that absolute URLs in a batch may have, or `undefined` for any host (batch-wire F21). */
+  /** The host names that absolute URLs in a batch may have, in lower case, or `undefined` for any host (batch-wire F21). */
   readonly serviceHosts: readonly string[] | undefined
-  /** True if a record or page in an answer is wrapped in the `d` of OData V2. */
+  /** True to wrap a record or page of an answer in the member `d` of OData V2. */
   readonly dataEnvelope: boolean
-  /** True if parts of a batch reply are `application/http; msgtype=response`. */
+  /** True to send parts of a batch reply as `application/http; msgtype=response`. */
   readonly msgtypeResponse: boolean
-  /** Texts that replace the adapter's for V2's errors, by error code. `undefined` if there are none. */
+  /** The texts that replace the adapter's texts for errors of V2, by error code, or `undefined` if no text is replaced. */
   readonly errorMessages: Readonly<Record<string, string>> | undefined
-  /** How records are treated if the ids in the header and body differ (batch-wire 3). */
+  /** The treatment of records if the ids in the header and the body differ (batch-wire 3): post them or drop them. */
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules
-  /** The entries of the configured `reads.unmarkedCodes` that are letters. Each school has its own ids for these letters. */
+  /** The letters in the setting `reads.unmarkedCodes`, as opposed to its ids. Each school has its own ids for these letters. */
   readonly unmarkedLetters: readonly string[]
   readonly bodyProfile: BodyProfile
-  /** Maximum number of records of one batch in progress at the same time. */
+  /** Maximum number of records of one batch that are in progress at the same time. */
   readonly concurrency: number
-  /** How records are sent to V3 in batches, or `undefined` to send them one by one. */
+  /** The settings for sending records to V3 in batches, or `undefined` to send records one by one. */
   readonly batch: BatchChoice | undefined
-  /** Time in milliseconds for all records of one batch. */
+  /** The time budget in milliseconds for all records of one batch. */
   readonly budgetMs: number
-  /** Pauses in milliseconds before each read-back of a record with an unknown outcome. Empty if records are not read back. */
+  /** The pauses in milliseconds before each read-back of a record with an unknown outcome. If empty, records are not read back. */
   readonly readBackAfterMs: readonly number[]
-  /** Longest time in milliseconds that V3 takes for one record of a `$batch`. */
+  /** The longest time in milliseconds that V3 takes for one record of a `$batch`. */
   readonly batchRecordMs: number
   /** Maximum number of calls to V3 per second with the partner's key, or `undefined` for no limit. */
   readonly callsPerSecond: number | undefined
   /** The partner's key on the V3 gateway, if it differs from its V2 key (service-facts 10). */
   readonly subscriptionKey: (() => string) | undefined
-  /** How exchanges at `shadow` are compared: the percentage, and how long V3 may take to show what V2 accepted. */
+  /** The comparison at `shadow`: the percentage of exchanges, and the time in milliseconds that V3 may take to show what V2 accepted. */
   readonly compare: { readonly percent: number; readonly settleMs: number }
-  /** The percentage of requests served by V3 that are checked on V2. */
+  /** The percentage of the requests served by V3 that are checked on V2. */
   readonly checkV2Percent: number
   /** The adapter's own tokens for this partner, or `undefined` if the client's bearer token is forwarded. */
   readonly tokens: TokenSource | undefined
 }
 
 /**
- * Returns the milliseconds, after its loss or the last sign of its `$batch`, within which a write may still arrive. `records` counts the
- * missing records of the `$batch`, or is 0 for a record that was posted alone.
+ * Returns the time in milliseconds during which a lost write may still be applied. The time begins with the loss, or with the last sign
+ * that its `$batch` is still being executed. `records` is the number of missing records of the `$batch`, or 0 for a record that was posted
+ * alone.
  */
 export function arrivalMs(
   { readBackAfterMs, batchRecordMs }: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
@@ -79,7 +80,7 @@ export function arrivalMs(
 /** A client as its request describes it. Nothing was verified. */
 export interface Client {
   readonly partner: Partner
-  /** The client's own credentials, which can finish its writes later. Empty strings if it sent none. */
+  /** The client's own credentials, which can finish its writes later. Both members are empty strings if the client sent no credentials. */
   readonly client: V3Credentials
   readonly owner: string
   readonly identity: ClientIdentity
@@ -88,11 +89,14 @@ export interface Client {
 export interface Authorisation extends Client {
   readonly credentials: V3Credentials
   readonly rateLimit: RateLimit | undefined
-  /** Returns credentials with a new token after the service rejected the current one. `undefined` if the token is the client's own. */
+  /** Returns credentials with a new token after the service rejected the current token. `undefined` if the token is the client's own. */
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
-/** Recognises the client by its outer credentials alone (batch-wire F24). Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` without a match. */
+/**
+ * Creates a function that recognises a client by the credentials of its request, never by those inside a batch (batch-wire F24). The
+ * function throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` if no partner matches.
+ */
 export function createRecogniseClient(
   find: (request: IncomingMessage, subscriptionKey: string) => Partner | undefined,
 ): (request: IncomingMessage) => Client {
@@ -111,7 +115,10 @@ export function createRecogniseClient(
   }
 }
 
-/** Throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` for missing credentials, and the errors of `authoriseClient`. V3 verifies the token. */
+/**
+ * Creates a function that authorises a client for V3. It throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` for missing credentials, and the
+ * errors of `authoriseClient`. Only V3 verifies the token.
+ */
 export function createAuthorise(
   rateLimits: RateLimits,
 ): (request: IncomingMessage, client: Client) => Promise<Authorisation> {
@@ -122,8 +129,8 @@ export function createAuthorise(
 }
 
 /**
- * Returns the credentials and rate limit for a client's calls to V3. With tokens of the adapter's own for the partner, the client's token
- * is not forwarded, and the function rejects with the error of the token endpoint if it gets no token.
+ * Returns the credentials and the rate limit for a client's calls to V3. If the adapter has its own tokens for the partner, the client's
+ * token is not forwarded. The function then rejects with the error of the token endpoint if the endpoint issues no token.
  */
 export async function authoriseClient(known: Client, rateLimits: RateLimits): Promise<Authorisation> {
   const { partner, client } = known
@@ -142,7 +149,10 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
   return { ...who, credentials: withToken(token), renew }
 }
 
-/** Authorises work without a client, by credentials `shown` earlier or the partner's own. Returns `credentials` if both are missing. */
+/**
+ * Authorises work for which no client waits, with credentials that the client sent earlier (`shown`) or with the partner's own. Returns
+ * `credentials` if there are neither.
+ */
 export function authoriseWithout(
   partner: Partner,
   rateLimits: RateLimits,
@@ -155,7 +165,10 @@ export function authoriseWithout(
   return authoriseClient({ partner, client, owner: identity.owner, identity }, rateLimits)
 }
 
-/** Returns the school of the token, or else of the header (which moves only the client's own requests), or else the owner. */
+/**
+ * Returns the unit of a request: the school in its token, or otherwise in its header, or otherwise the owner. A client that sends a wrong
+ * header moves only its own requests.
+ */
 export function unitOf({ partner, identity, owner }: Client, { headers }: IncomingMessage): string {
   if (identity.school !== undefined) return identity.school
   const { header } = partner.unit

@@ -4,14 +4,14 @@ import type { IncomingMessage } from 'node:http'
 import { pathOf } from '../http/request-target.ts'
 import { arrivalMs, type Partner } from './partner.ts'
 
-/** Number of requests in progress of a partner, as it is configured now or was configured before a reload. */
+/** The number of requests in progress that use the current configuration of a partner, or one from before a reload. */
 interface UnderWay {
   readonly partner: string
   readonly revision: 'current' | 'previous'
   readonly requests: number
 }
 
-/** The partners of one adapter. All of them are replaced at once, while requests run. */
+/** The partners of one adapter. A reload replaces all of them at once, while requests run. */
 export type PartnerRegistry = ReturnType<typeof createRegistry>
 
 export function createRegistry(first: readonly Partner[]) {
@@ -25,13 +25,13 @@ export function createRegistry(first: readonly Partner[]) {
   const countOf = (partner: Partner): number => counts.get(partner) ?? 0
   replace(first)
   return {
-    /** Returns the partner of a request, or `undefined` if no partner matches. A request keeps its partner to the end. */
+    /** Returns the partner of a request, or `undefined` if no partner matches. A request keeps its partner until it ends. */
     find: (request: IncomingMessage, subscriptionKey: string): Partner | undefined =>
       findFirst(partners, request, subscriptionKey),
-    /** Returns the newest partner with this id, even after its removal, so that records which arrived meanwhile are finished. */
+    /** Returns the newest partner with this id, even after its removal, so that its open records can be finished. */
     of: (id: string): Partner | undefined => newest.get(id),
     partners: (): readonly Partner[] => partners,
-    /** Replaces all partners. Requests in progress keep theirs. A partner that did not change is the same object again. */
+    /** Replaces all partners. Requests in progress keep their partner. A partner that did not change must be the same object. */
     replace,
     /** Counts a request of this partner until the returned function is called. */
     enter: (partner: Partner): (() => void) => {
@@ -60,9 +60,9 @@ export function createRegistry(first: readonly Partner[]) {
 }
 
 /**
- * Returns the milliseconds for which a lost write of a partner is read back, or for an unknown partner the longest time of all. `missing`
- * is the number of records that may have been sent together (default 0), with at most `together` in one `$batch` (default: the partner's
- * current maximum).
+ * Returns the time in milliseconds for which a lost write of a partner is read back, or the longest time of all partners if the partner is
+ * not known. `missing` is the number of records that may have been sent together (default 0). `together` is the maximum number of records
+ * in one `$batch` (default: the partner's current maximum).
  */
 export function longestReadBackMs(
   registry: Pick<PartnerRegistry, 'of' | 'partners'>,
@@ -90,7 +90,7 @@ function findFirst(
     if ('subscriptionKeySha256' in match)
       return match.subscriptionKeySha256.includes((keyHash ??= hash('sha256', subscriptionKey)))
     if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-    // Compares whole segments, in any case as the routes do: `/acme` is not a prefix of `/acme-two/V2`.
+    // Compares whole path segments, in any case as the routes do, so that `/acme` is not a prefix of `/acme-two/V2`.
     path ??= `${pathOf(request).toLowerCase()}/`
     return path.startsWith(`${match.pathPrefix.replace(/\/+$/, '').toLowerCase()}/`)
   })

@@ -2,21 +2,23 @@ import { AdapterError } from '../errors.ts'
 import { type ReadPlan, readNextLink, type ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
 
-/** The start of a page: one of V3's pages and its rows before the start, so that any instance can continue there. */
+/** The position where a page of V2 starts: a page of V3, and the rows before the start in that page. Any instance can continue there. */
 export interface ReadPosition {
-  /** Index into the queries of the plan. */
+  /** The index of the query in the plan. */
   readonly window: number
-  /** The query of V3's next link as V3 sent it, or `undefined` for the first page of the window. */
+  /** The query of the next link that leads to the page of V3, or `undefined` for the first page of the window. */
   readonly link: string | undefined
-  /** The rows of that page that the client already has, as `writeGivenRows` writes them, or an empty string if there are none. */
+  /**
+   * The rows of that page that the client already has, in the form of `writeGivenRows`, or an empty string if the client has no such row.
+   */
   readonly given: string
 }
 
 interface CollectedPage {
   readonly rows: readonly FlatReply[]
-  /** Start of the next page, or `undefined` if nothing is left. */
+  /** The position of the next page, or `undefined` if no row is left. */
   readonly next: ReadPosition | undefined
-  /** Number of recorded marks that were read: all of them if the plan counts. */
+  /** The number of recorded marks that were read. If the plan counts, this is the number of all marks. */
   readonly count: number
 }
 
@@ -31,16 +33,17 @@ export interface PageRequest {
   readonly from: ReadPosition
   readonly skip: number
   readonly size: number
-  /** True if `$top` ends with this page, so that no row beyond it is read. */
+  /** True if no row after this page is wanted because of `$top`. */
   readonly last: boolean
-  /** True if all recorded marks are counted, to the end. */
+  /** True if all recorded marks are counted, up to the last page of V3. */
   readonly count: boolean
 }
 
 /**
- * Reads V3 page by page until the page is full, with one of V3's pages in memory at a time. Reads one row more, so that a next link always
- * leads to a row. If V3 itself leaves out unmarked rows, its own next link guarantees that instead, except after a first page: some
- * services give a link after any full page, even the last. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that is not a collection of records.
+ * Reads V3 page by page until the page of V2 is full, with only one page of V3 in memory. Reads one row more, so that a next link always
+ * leads to a row. If V3 itself leaves out rows without a mark, a next link of V3 already guarantees that a row follows. The first page is
+ * an exception, because some services give a next link after any full page, even the last. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that
+ * is not a collection of records.
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,
@@ -89,7 +92,9 @@ interface Collection {
   readonly link: string | undefined
 }
 
-/** Throws `ADP_UPSTREAM_PROTOCOL`, also for a page whose link to more rows has an unknown form. */
+/**
+ * Returns the rows and the next link of a page. Throws `ADP_UPSTREAM_PROTOCOL` for another value, and for a next link in an unknown form.
+ */
 export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? (json as Readonly<Record<string, unknown>>) : {}
   const rows = page['value']
@@ -106,12 +111,12 @@ function brokenAnswer(fault: string): AdapterError {
   )
 }
 
-/** Bytes that represent a row, so that a link stays short enough for gateways: 4 KB for all rows of one of V3's pages. */
+/** The number of bytes that represent a row in a link. The rows of one page of V3 then take 4 KB, so that gateways accept the link. */
 const BYTES = 4
-/** Largest salt. One page in several thousand has two rows with the same four bytes; another salt then tells them apart. */
+/** The highest salt. In one page of several thousand, two rows have the same four bytes. Another salt then tells them apart. */
 const MAX_SALT = 15
 
-/** Encodes the rows that the client already has; none of `left` matches. A count is not enough, because V3 promises no order. */
+/** Encodes the rows that the client already has, so that no row of `left` matches. V3 promises no order, so a count would not suffice. */
 export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatReply[]): string {
   const keys = new Set(given.map(keyOf))
   if (keys.size === 0) return ''
@@ -126,7 +131,7 @@ export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatR
   }
 }
 
-/** Returns a function that returns true for the rows that `writeGivenRows` encoded. */
+/** Returns a test for whether `writeGivenRows` encoded a row. */
 export function readGivenRows(text: string): (row: FlatReply) => boolean {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length === 0) return () => false
@@ -140,7 +145,7 @@ function keyOf({ ExternalID, Learner, AttendableEvent }: FlatReply): string {
   return `${ExternalID} ${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/** Hashes with FNV-1a and the last step of MurmurHash3, so that keys that differ in one digit spread. */
+/** Hashes a key with FNV-1a and the final step of MurmurHash3, so that keys that differ in one digit get very different hashes. */
 function printOf(key: string, salt: number): number {
   let hash = 0x811c9dc5 ^ Math.imul(salt, 0x9e3779b1)
   for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)

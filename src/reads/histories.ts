@@ -4,12 +4,12 @@ import type { FlatReply, FlatRow } from '../v2/index.ts'
 import { readCollection } from './collect-page.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** Maximum number of pages of one query: forty marks that were changed five hundred times each. */
+/** Maximum number of pages of one query, enough for forty marks with five hundred changes each. */
 const MAX_PAGES = 20
-/** Maximum number of states of all marks of one answer: a hundred changes of each of a thousand marks. */
+/** Maximum number of states of all marks of one answer, enough for a thousand marks with a hundred changes each. */
 const MAX_STATES = 100_000
 
-/** Adds the histories if the partner wants them and the client's `$select` includes them. */
+/** Returns the marks with their histories if the partner has histories switched on and the client's `$select` includes them. */
 export function readHistories(
   session: ReadSession,
   { histories }: Pick<ReadRules, 'histories'>,
@@ -21,9 +21,9 @@ export function readHistories(
 }
 
 /**
- * Returns the marks with their states from V3's history, in V3's order. Requests histories in groups, because one mark at a time would need
- * one call each. `fetch` returns V3's JSON, or `undefined` if V3 has no history. Throws the errors of `fetch`, and `ADP_UPSTREAM_PROTOCOL`
- * for a reply that is not a history or does not end.
+ * Returns the marks with their states from V3's history, in V3's order. Requests the histories of several marks in one call. `fetch`
+ * returns V3's JSON, or `undefined` if V3 has no history. Throws the errors of `fetch`, and `ADP_UPSTREAM_PROTOCOL` for a reply that is not
+ * a history or whose pages do not end.
  */
 async function withHistories(
   marks: readonly FlatReply[],
@@ -34,17 +34,17 @@ async function withHistories(
   for (const first of toHistoryQueries(marks)) {
     let query: string | undefined = first
     for (let page = 0; query !== undefined; page += 1) {
-      if (page === MAX_PAGES) throw broken('does not end')
+      if (page === MAX_PAGES) throw broken(`has more than ${MAX_PAGES} pages`)
       const json = await fetch(query)
       if (json === undefined)
         throw broken('is missing, because the service has no StatutoryAttendanceRecordHistorys')
       const { rows, link } = readCollection(json)
       count += rows.length
-      if (count > MAX_STATES) throw broken('contains more states than the limit')
+      if (count > MAX_STATES) throw broken(`contains more than ${MAX_STATES} states`)
       for (const row of rows) {
         const state = toHistory(row)
         if (state === undefined) throw broken('contains a row that is not a state of a mark')
-        // The history of a mark that was not requested is left out.
+        // V3 may also return the history of a mark that was not requested, which is ignored.
         states.get(historyKey(state))?.push(state)
       }
       query = link

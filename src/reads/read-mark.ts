@@ -7,7 +7,7 @@ import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest, withContext } from './read-request.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** Answers `AttendanceRecords(<id>)`. Throws `ADP_NOT_FOUND` for an unknown id or an unmarked row, which V2 lacks (service.md 1.2). */
+/** Answers `AttendanceRecords(<id>)`. Throws `ADP_NOT_FOUND` for an unknown id and for a row without a mark (service.md 1.2). */
 export async function readMark(
   context: ReadContext,
   client: Authorisation,
@@ -16,13 +16,13 @@ export async function readMark(
 ): Promise<ReadAnswer> {
   const { partner } = client
   const mark = await findMark(context, client, session, request.path)
-  // As on V2, a mark that does not exist is answered with 404, whatever else is wrong.
+  // As V2 does, the adapter first answers 404 for a missing mark and then checks the query.
   const select = context.planner.selectOf(request.query)
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
   const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection({ select })}/$entity`
   const entity = createRowEncoder(select, metadata)(row)
-  // With full metadata the type stands beside the context and does not replace it (OData JSON 4.5.1).
+  // With full metadata, the type is added and the context stays (OData JSON 4.5.1).
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   return {
     body: [partner.dataEnvelope ? envelopRecord(body) : body],
@@ -31,7 +31,7 @@ export async function readMark(
   }
 }
 
-/** Throws `ADP_NOT_FOUND` and the errors of `readUpstream`. */
+/** Returns the mark with the id in the path. Throws `ADP_NOT_FOUND` and the errors of `readUpstream`. */
 async function findMark(
   context: ReadContext,
   client: Authorisation,
@@ -42,7 +42,10 @@ async function findMark(
   const json = id === undefined ? undefined : await readUpstream(session, `AttendanceRecords(${id})`, '')
   const mark = json === undefined ? 'unmarked' : await toMark(context, client, session, json)
   if (mark === 'unmarked')
-    throw new AdapterError('ADP_NOT_FOUND', 'There is no attendance record with this id.')
+    throw new AdapterError(
+      'ADP_NOT_FOUND',
+      'There is no attendance record with this id. Nothing was read. Check the id.',
+    )
   if (mark === 'unreadable' || mark.ExternalID.toLowerCase() !== id?.toLowerCase())
     throw new AdapterError(
       'ADP_UPSTREAM_PROTOCOL',
@@ -51,7 +54,7 @@ async function findMark(
   return mark
 }
 
-/** Looks up the codes only if the rules without letters keep the row. */
+/** Reads a row. Looks up the codes of the partner's letters only if the row is a mark by all other rules. */
 async function toMark(
   { codes }: ReadContext,
   client: Authorisation,
@@ -68,8 +71,8 @@ type FieldValue = string | number | boolean | null | readonly unknown[]
 const noContent: ReadAnswer = { body: [], contentType: undefined, rows: 1 }
 
 /**
- * Answers `AttendanceRecords(<id>)/<field>` with the value of the field: as text for `/$value`, with 204 for null (OData protocol
- * 11.2.4.1), and `/AttendanceHistorys/$count` with the number of states. Throws `ADP_NOT_FOUND` for an unknown id or field.
+ * Answers `AttendanceRecords(<id>)/<field>` with the value of the field, or with 204 for null (OData protocol 11.2.4.1). `/$value` returns
+ * the value as text, and `/AttendanceHistorys/$count` the number of states. Throws `ADP_NOT_FOUND` for an unknown id or field.
  */
 export async function readField(
   context: ReadContext,

@@ -10,13 +10,13 @@ import { readHistories } from './histories.ts'
 import { jsonType, type ReadAnswer, type ReadContext, type ReadRequest } from './read-request.ts'
 import { type ReadSession, readUpstream } from './read-upstream.ts'
 
-/** Maximum number of marks of one answer (service-facts 1). */
+/** Maximum number of marks in one answer (service-facts 1). */
 const PAGE_SIZE = 1_000
 
 /**
- * Answers `AttendanceRecords?$filter=…` with one page of at most 1000 recorded marks in the flat form. The page is complete before its
- * first byte is sent, so that a failure of V3 is an error and never a short page. The next page is read when the client requests it, so
- * that V3 is read no faster than the client reads. Throws the errors of the plan, of `decodeNextLink` and of V3.
+ * Answers `AttendanceRecords?$filter=…` with one page of at most 1,000 recorded marks in the flat form. The page is complete before its
+ * first byte is sent, so that a failure of V3 becomes an error and never a short page. The next page is read when the client requests it,
+ * so V3 is read no faster than the client reads. Throws the errors of the plan, of `decodeNextLink` and of V3.
  */
 export async function readPage(
   context: ReadContext,
@@ -55,7 +55,7 @@ export async function readPage(
   return { body, contentType: jsonType(metadata), rows: rows.length }
 }
 
-/** Answers `AttendanceRecords/$count?$filter=…` with the number of recorded marks, whatever the paging (OData protocol 11.2.10). */
+/** Answers `AttendanceRecords/$count?$filter=…` with the number of recorded marks, independent of paging (OData protocol 11.2.10). */
 export async function countMarks(
   context: ReadContext,
   client: Authorisation,
@@ -77,7 +77,9 @@ function firstPage(query: string): NextLink {
   return { query, rest: undefined, window: 0, link: undefined, given: '' }
 }
 
-/** Returns the smallest of the service's page size, the rest of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5). */
+/**
+ * Returns the size of a page: the least of V2's page size, the rest of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5).
+ */
 function pageSize(prefer: string, left: number | undefined): { size: number; rest: number | undefined } {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(prefer)?.[1]
   const limit = wanted === undefined ? PAGE_SIZE : Math.min(PAGE_SIZE, Math.max(1, Number(wanted)))
@@ -88,8 +90,8 @@ function pageSize(prefer: string, left: number | undefined): { size: number; res
 
 /**
  * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up only once a page has
- * a row that may be a mark. Until the ids are known, V3 cannot leave out their rows, so its next links guarantee no further row. Throws the
- * errors of the plan; `fetch` throws those of `readUpstream` and `UnmarkedCodes`.
+ * a row that may be a mark. Until the ids are known, V3 cannot leave out the rows with these codes, so a next link of V3 does not guarantee
+ * another mark. Throws the errors of the plan. `fetch` throws the errors of `readUpstream` and `UnmarkedCodes`.
  */
 function openPageSource(
   { planner, codes }: Pick<ReadContext, 'planner' | 'codes'>,
@@ -116,30 +118,30 @@ function openPageSource(
   }
 }
 
-/** The content of a next link. It is self-contained, so that it works after a restart and on another instance. */
+/** The content of a next link. It needs no state of the adapter, so the link works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
   readonly query: string
-  /** The rest of `$top`, or `undefined` if the query has no `$top`. */
+  /** The number of rows of `$top` that are left, or `undefined` if the query has no `$top`. */
   readonly rest: number | undefined
 }
 
-/** Room for all rows of the largest page of V3 that is read, below the limit of a request's head. */
+/** Maximum length of a token in characters. All rows of V3's largest page fit, and the request stays below the limit of its headers. */
 const MAX_TOKEN_CHARACTERS = 114_688
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16
-/** The query of V3's next link as it goes into a request line. */
+/** Matches the query of V3's next link as it is sent in a request line. */
 const QUERY = /^[\x21-\x7e]+$/
-/** Base64url, as `writeGivenRows` writes it. */
+/** Matches base64url, the form of `writeGivenRows`. */
 const GIVEN = /^[\w-]*$/
 
 interface TokenSigner {
   /** A secret that all instances of the adapter know. */
   readonly secret: Uint8Array
-  /** The owner of the link. The token of another owner has another signature. */
+  /** The owner of the link. Tokens of different owners have different signatures. */
   readonly owner: string
 }
 
-/** Encodes a token that clients cannot alter or forge, because it is signed with a secret. Throws `ADP_QUERY` if the query is too long. */
+/** Encodes a token and signs it, so that clients cannot alter or forge it. Throws `ADP_QUERY` if the query is too long. */
 export function encodeNextLink(token: NextLink, signer: TokenSigner): string {
   const { query, rest, window, link, given } = token
   const state = deflateRawSync(JSON.stringify([query, rest ?? null, window, link ?? null, given]))
@@ -155,12 +157,12 @@ export function encodeNextLink(token: NextLink, signer: TokenSigner): string {
   return text
 }
 
-/** Decodes a token. Throws `ADP_QUERY` if it was altered, forged or issued to another owner, or if its content is invalid. */
+/** Decodes a token. Throws `ADP_QUERY` if the token was altered, forged or issued to another owner, or if its content is invalid. */
 export function decodeNextLink(text: string, signer: TokenSigner): NextLink {
   const bytes = text.length > MAX_TOKEN_CHARACTERS ? Buffer.alloc(0) : Buffer.from(text, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)
   const state = bytes.subarray(SIGNATURE_BYTES)
-  // Base64 has spare bits at its end. Only the exact text that was written is valid.
+  // Base64 text has unused bits at its end, so several texts stand for the same bytes. Only the text that was issued is valid.
   const whole = signature.length === SIGNATURE_BYTES && bytes.toString('base64url') === text
   if (!whole || !timingSafeEqual(signature, sign(state, signer))) throw invalidNextLink()
   const [query, rest, window, link, given] = readState(state)

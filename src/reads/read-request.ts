@@ -9,7 +9,7 @@ export interface ReadContext {
   readonly reader: V3Reader
   readonly codes: UnmarkedCodes
   readonly clock: Clock
-  /** Signs next links. All instances of an adapter have the same secret. */
+  /** The secret with which next links are signed. All instances of an adapter have the same secret. */
   readonly linkSecret: Uint8Array
 }
 
@@ -17,18 +17,18 @@ export interface ReadRequest {
   readonly path: string
   /** The raw query, without `?`. */
   readonly query: string
-  /** The absolute address without the query, with the path as the client wrote it, whose prefix may identify the partner. */
+  /** The absolute address without the query. Its path has the client's spelling, because its prefix may identify the partner. */
   readonly address: string
-  /** The address for next links. They lead back to V3 whatever the stage is by then. */
+  /** The address for next links. It leads back to V3, whichever side serves the partner when the client follows the link. */
   readonly nextAddress: string
-  /** The values of the headers `Accept` and `Prefer`, or empty strings if they were not sent. */
+  /** The values of the headers `Accept` and `Prefer`. A header that was not sent is an empty string. */
   readonly accept: string
   readonly prefer: string
 }
 
 export interface ReadAnswer {
   readonly body: readonly string[]
-  /** `undefined` for a 204 without content. */
+  /** The media type of the body, or `undefined` for a 204 without a body. */
   readonly contentType: string | undefined
   readonly rows: number
 }

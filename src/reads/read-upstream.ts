@@ -6,14 +6,17 @@ import type { ReadOutcome, UpstreamError, V3Credentials, V3Reader } from '../v3/
 export interface ReadSession {
   readonly reader: V3Reader
   readonly queueKey: QueueKey
-  /** Replaced by `renew`, so that later pages are read with the new token. */
+  /** The credentials of the next call. `renew` replaces them, so that later pages are read with the new token. */
   credentials: V3Credentials
-  /** Returns credentials with a new token after the service rejected the current one. `undefined` if the token is the client's own. */
+  /** Returns credentials with a new token after the service rejected the current token. `undefined` if the token is the client's own. */
   renew: (() => Promise<V3Credentials>) | undefined
   readonly budget: CallBudget
-  /** Called with each answer that shows that V3 accepted the credentials. */
+  /** Called for each answer that shows that V3 accepted the credentials. */
   readonly onAccepted?: () => void
-  /** Returns the error if V3 denied the adapter's own credentials, and `undefined` if it denied the client's. Default: the client's. */
+  /**
+   * Returns the error to throw if V3 denied the adapter's own credentials, or `undefined` if it denied the client's. By default, all
+   * credentials count as the client's.
+   */
   readonly ownDenial?: (error: UpstreamError) => AdapterError | undefined
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
@@ -21,9 +24,9 @@ export interface ReadSession {
 }
 
 /**
- * Reads from V3 within the rate limit. Repeats the GET after 429, 503 and a lost connection, by the schedule of writes and within the
- * budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's
- * own message, `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and `ADP_UPSTREAM_PROTOCOL`.
+ * Reads from V3 within the rate limit. Repeats the GET after a 429, a 503 and a lost connection, at the intervals of writes and within the
+ * budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's own
+ * message. Also throws `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, budget, signal } = session

@@ -13,15 +13,15 @@ export interface CodeClient {
   readonly identity: Pick<ClientIdentity, 'credentialsHash'>
 }
 
-/** Finds the ids of the codes that mean "no mark" and that the configuration names by their letters. */
+/** Finds the ids of attendance codes that mean "no mark" and that the configuration names by their letters. */
 export interface UnmarkedCodes {
-  /** Returns the rules as `rulesFor` does, or `undefined` if the ids of the letters are not known or have expired. */
+  /** Returns the same rules as `rulesFor`, or `undefined` if the ids of the letters are not known or have expired. */
   knownRules(client: CodeClient): ReadRules | undefined
   /**
-   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read per client, because a
-   * token belongs to one school and each school has its own ids, and again after ten minutes. If the service has no such lookup, or the
-   * client may not read it, the letters are left out and an event reports it. Throws the errors of `readUpstream`: a temporary failure
-   * fails the read, since a page could contain rows that are not marks.
+   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read for each client, because
+   * a token belongs to one school and each school has its own ids. It is read again after ten minutes. If the service has no lookup, or the
+   * client may not read it, the letters have no effect, and an event reports this. Throws the errors of `readUpstream`: after a temporary
+   * failure the read must fail too, because a page could contain rows that are not marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
 }
@@ -29,7 +29,7 @@ export interface UnmarkedCodes {
 const LOOKUP = 'AttendanceLookups'
 const REMEMBERED_MS = 600_000
 const MAX_CLIENTS = 4_096
-/** The requested codes fit in one page; a service that does not filter has a few hundred codes. */
+/** Maximum number of pages of the lookup. One page suffices; a service that ignores the filter returns a few hundred codes. */
 const MAX_PAGES = 20
 
 export function createUnmarkedCodes(
@@ -39,9 +39,9 @@ export function createUnmarkedCodes(
   const known = new BoundedMap<string, { readonly ids: readonly string[]; readonly untilMs: number }>(
     MAX_CLIENTS,
   )
-  /** Lookups in progress. Concurrent requests of one client share one lookup. */
+  /** The lookups in progress. Concurrent requests of one client share one lookup. */
   const lookups = new Map<string, Promise<readonly string[]>>()
-  // The name includes the letters, which a reload may change.
+  // The key includes the letters, because a reload of the configuration may change them.
   const cacheKey = ({ partner: { id, unmarkedLetters }, identity }: CodeClient): string =>
     `${id} ${unmarkedLetters.join(' ')} ${identity.credentialsHash}`
   const withIds = ({ partner: { reads } }: CodeClient, ids: readonly string[]): ReadRules => ({
@@ -62,7 +62,8 @@ export function createUnmarkedCodes(
       if (rules !== undefined) return rules
       const name = cacheKey(client)
       for (let other = lookups.get(name); other !== undefined; other = lookups.get(name)) {
-        // A lookup that failed for another request, perhaps because its client disconnected, is repeated for this request.
+        // A lookup may have failed only for another request, for example because its client disconnected. It is then repeated for this
+        // request.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
       }
@@ -86,12 +87,12 @@ async function lookUp(
   letters: readonly string[],
   onMissing: (status: number) => void,
 ): Promise<readonly string[]> {
-  // The pages of the lookup are not pages of the answer.
+  // The pages of the lookup do not count as pages of the answer.
   const { pages } = session
   try {
     return await readIds(session, letters, onMissing)
   } catch (cause) {
-    // A token that is rejected here would be rejected for the marks too.
+    // V3 would reject the same token for the marks too.
     if (!(cause instanceof AdapterError) || cause.status === 401) throw cause
     if (isRefused(cause)) {
       onMissing(cause.status)
@@ -107,7 +108,7 @@ async function lookUp(
   }
 }
 
-/** Returns true if the service understood the request and refused it, so that a retry would have the same result. */
+/** Returns true if the service understood the lookup and refused it, so that a retry would have the same result. */
 function isRefused({ code, status }: AdapterError): boolean {
   return status === 403 || (code === 'ADP_UPSTREAM_REFUSED' && status >= 400 && status < 500)
 }

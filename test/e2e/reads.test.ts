@@ -253,7 +253,11 @@ describe('the collection AttendanceHistorys of V2', () => {
     ['is missing', replyWith(404, { error: { code: 'NotFound', message: 'none' } }), 1],
     ['is not a collection', replyWith(200, {}), 1],
     ['contains a row that is not a state', replyWith(200, { value: [{}] }), 1],
-    ['does not end', replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }), 20],
+    [
+      'has more than 20 pages',
+      replyWith(200, { value: [], '@odata.nextLink': 'http://elsewhere.test/x?page=2' }),
+      20,
+    ],
   ])('makes a read fail when the history of V3 %s', async (text, answer, asked) => {
     const row = { ExternalID: fixed.zero, RecordedBy: { ExternalID: fixed.zero }, Attendee: { ExternalID: fixed.zero }, Event: { ExternalID: fixed.zero }, AttendanceCode: { ExternalID: fixed.zero } } // prettier-ignore
     const isOfHistory = ({ url }: { readonly url: string }): boolean => url.includes('Historys')
