@@ -3,13 +3,13 @@ import { Registry } from 'prom-client'
 
 import { createInstruments, type Instruments, statusClass, statusClasses, unlisted } from './instruments.ts'
 
-/** The number of records of a batch with each outcome. The counts add up to the records of the batch. */
+/** The number of records of a batch with each outcome. The four numbers add up to the records of the batch. */
 export interface BatchTally {
   accepted: number
   refused: number
   notApplied: number
   unknown: number
-  /** The reason of the last record that was not applied or is unknown. Absent if V3 was not asked. */
+  /** The reason of the last record that was not applied or has an unknown outcome. Missing if V3 was not called. */
   reason?: string
 }
 
@@ -17,20 +17,20 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly partner: string
   readonly records: number
   readonly changesets: number
-  /** False if the client got the single 200 of the id rule, which hides the outcomes from the client (batch-wire 3). */
+  /** False if the client got a single 200 without parts, because the ids of its batch differ (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** The number of record members that no translation rule used. */
+  /** The number of members of records that no translation rule used. */
   readonly unmappedFields: number
-  /** The number of record members in a form other than JSON's that V2's parser also accepts. */
+  /** The number of members of records in a form that JSON does not have but V2's parser accepts. */
   readonly convertedFields: number
-  /** True if the batch repeats an earlier one. Records that were applied before were not posted again. */
+  /** True if the batch repeats an earlier batch. Records that were applied before were not posted again. */
   readonly replayed: boolean
   readonly durationMs: number
-  /** The longest time that a call of this batch waited in the queue of the rate limit. */
+  /** The longest time in milliseconds that a call of this batch waited in the queue of the rate limit. */
   readonly queuedMs: number
 }
 
-/** The records of one batch that recovery finished without a client waiting for them. */
+/** The records of one batch that recovery finished while no client waited for them. */
 interface Recovered extends Readonly<BatchTally> {
   readonly partner: string
   readonly records: number
@@ -47,14 +47,14 @@ export interface ReadAnswered {
   /** The number of V3 pages that were read for the reply. */
   readonly pages: number
   readonly durationMs: number
-  /** The total time that the calls of this read waited in the queue of the rate limit. */
+  /** The total time in milliseconds that the calls of this read waited in the queue of the rate limit. */
   readonly queuedMs: number
 }
 
 /** A request that was passed through to V3. Reported once its last byte was sent. */
 export interface PassedThrough {
   readonly partner: string
-  /** Methods that are not listed count as `other`. */
+  /** The method of the request. Every other method counts as `other`. */
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'other'
   /** 499 if the client disconnected before the reply. */
   readonly status: number
@@ -64,30 +64,30 @@ export interface PassedThrough {
 
 interface StageChanged {
   readonly partner: string
-  /** `null` when the instance starts. */
+  /** The previous stage, or `null` when the instance starts. */
   readonly from: string | null
   readonly to: string
   readonly percent: number
   readonly revision: number
-  /** `store` if the stage was read from the journal, `kept` if it comes from the file of an earlier process. */
+  /** The source of the stage: the journal (`store`), or the file that an earlier process kept (`kept`). */
   readonly source: 'store' | 'kept'
 }
 
 /** The figures behind a guard's finding that V3 does worse than V2 for a partner. */
 interface GuardFinding {
   readonly partner: string
-  /** The number of writes that the guards counted on V3 since V3 has been worse. `v2` counts V2's writes of the same time. */
+  /** The number of writes that the guards counted on V3 since V3 began to do worse. `v2` counts the writes of V2 in the same time. */
   readonly v3: number
   readonly v3Bad: number
   readonly v2: number
   readonly v2Bad: number
 }
 
-/** Writes that V3 did not answer, or answered with an error of its own, since the last event of this kind. */
+/** The writes since the last event of this kind that V3 did not answer, or answered with an error of its own. */
 export interface WritesFailing {
   readonly partner: string
   readonly batches: number
-  /** The number of records that were not applied, in all of these batches. */
+  /** The number of records that were not applied in all of these batches. */
   readonly notApplied: number
   readonly unknown: number
   readonly reason?: string
@@ -111,12 +111,13 @@ const outcomes: readonly string[] = ['accepted', 'refused', 'not_applied', 'unkn
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']
 
 /**
- * The events of the adapter. Each writes a log line and adds to counters. The parameter types are the allow-list of what may be logged:
- * counts, codes and the partner's id, but no learner's id, mark, credential or text of a client or an upstream (product contract 8).
+ * The events of the adapter. Each event writes a log line and adds to counters. The types of the parameters are the allow-list of what may
+ * be logged: counts, codes and the ids of partners, but no id of a learner, mark, credential, or text of a client or an upstream (product
+ * contract 8).
  */
 export type Events = ReturnType<typeof createEvents>
 
-/** Counts in a registry of its own if no `instruments` are given. `onEvent` receives everything that is logged. */
+/** Creates the events. Without `instruments`, they count in a registry of their own. `onEvent` receives everything that is logged. */
 export function createEvents(
   logger: Logger,
   instruments: Instruments = createInstruments(new Registry()),
@@ -201,14 +202,14 @@ export function createEvents(
       'request refused',
       counter('requests_refused_total', 'Requests that were refused as a whole.', { code: unlisted }),
     ), // prettier-ignore
-    /** The adapter treats a batch with the ids of an earlier batch but different content as a new batch. */
+    /** A batch has the ids of an earlier batch and other content, and is treated as a new batch. */
     batchIdsReused: event('warn', 'batch ids reused', counter('batch_ids_reused_total', 'Batches with the ids of an earlier batch and different content.', { partner })), // prettier-ignore
-    /** V3 answered a code lookup with this status, so letter codes in `reads.unmarkedCodes` have no effect for a client of the partner. */
+    /** V3 answered a lookup of codes with this status. For this client, the letters in `reads.unmarkedCodes` have no effect. */
     unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Lookups of attendance codes that V3 refused or does not support.', { partner })), // prettier-ignore
-    /** The client sent its headers or body, or read its reply, too slowly. */
+    /** A client sent its headers or body too slowly, or read its reply too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
-    /** The process reached its limit of open files and closed connections: `idle` connections without a request, and `refused` new ones. */
+    /** The process reached its limit of open files. It closed `idle` connections without a request, and `refused` new connections. */
     connectionsCrowded: event<{ readonly limit: number; readonly idle: number; readonly refused: number }>('warn', 'connections at the limit of open files', (crowd) => crowded({}, crowd.idle + crowd.refused)), // prettier-ignore
     /** The bytes after a request were invalid. The adapter sent the `owed` replies, answered with `status` and closed the connection. */
     laterBytesRefused: event<{ readonly status: number; readonly owed: number }>('warn', 'bytes after a request refused', counter('later_bytes_refused_total', 'Connections that were closed for invalid bytes after a request.', {})), // prettier-ignore
@@ -218,11 +219,11 @@ export function createEvents(
     /** V3 rejected the partner's subscription key, or the token of its client credentials. */
     ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls for which V3 denied a subscription key or token of the configuration.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
     passThroughFailed: event('warn', 'pass-through failed', counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
-    /** V2's reply to a request is missing or incomplete. The reason `lost` means that some or all bytes of the request had been sent. */
+    /** The reply of V2 to a request is missing or incomplete. The reason `lost` means that at least a part of the request was sent. */
     relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
-    /** The adapter relayed a write to V2 without recording it, because the journal could not be reached in time. */
+    /** The adapter sent a write to V2 that is not in the journal, because the journal did not answer in time. */
     relayedUnrecorded: event('warn', 'relayed unrecorded', counter('stage_unrecorded_total', 'Writes that were relayed to V2 without a record in the journal.', { partner })), // prettier-ignore
-    /** Reported at a partner's first failed write, then once a minute while writes fail. */
+    /** Reported for the first failed write of a partner, and then once a minute while writes fail. */
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
     // Journal and recovery
@@ -233,35 +234,37 @@ export function createEvents(
     /** Writes are answered with 503 until the journal recovers. */
     journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
     journalRecovered: plain('info', 'journal recovered'),
-    /** Other instances may have finished the batches of this instance. */
+    /** The lease of this instance ended. Other instances may have finished its batches. */
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
 
     // Stages, guards and comparison
     stageChanged: event<StageChanged>('info', 'stage changed', (change) => {
       if (change.from !== null) stageChanges({ partner: change.partner, stage: change.to })
     }),
-    /** The last read of the stages is too old to rely on. Writes that V3 serves are refused until the stages are read again. */
+    /** The stages were last read too long ago. Writes that V3 serves are refused until the stages are read again. */
     stagesStale: plain('error', 'stages cannot be read'),
     stagesFresh: plain('info', 'stages are read again'),
-    /** The audit trail of stages was altered, or is older than this instance knows. No partner moves forward. */
+    /** The audit trail of stages was altered, or is older than this instance knows. No partner can move forward. */
     trailDamaged: plain('error', 'audit trail of stages damaged'),
-    /** This instance acknowledges no change, so no step forward is committed. */
+    /**
+     * The stages cannot be written to their file. This instance then acknowledges no change of a stage, so no step forward is committed.
+     */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
     guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Times that guards moved a partner back to V2.', { partner })), // prettier-ignore
-    /** The guards would have taken a partner back, but are set to warn. Reported once for each revision of the stage. */
+    /** The guards would have taken a partner back, but are configured only to warn. Reported once for each revision of the stage. */
     guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards found V3 worse than V2 but only warned.', { partner })), // prettier-ignore
-    /** The pages are out of date until the data of the console can be read and written. */
+    /** The data of the console cannot be read or written. Until then its pages are out of date. */
     consoleFailed: plain('warn', 'console data unavailable'),
 
     // The process
-    /** Periodic work failed for the first time in a row. Its data may be lost. The next run takes place as usual. */
+    /** Periodic work failed. Further failures in a row are not reported. Its data may be lost. The next run takes place as usual. */
     workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
-    /** The event has the error's class and stack, which hold no data, but not its message. */
+    /** An unexpected error. The event has its class and stack, which contain no data, but not its message. */
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
-    /** The drain time of a shutdown ended and `requests` connections were closed before their replies were read. */
+    /** The drain time of a shutdown ended, and `requests` connections were closed before their replies were read. */
     drainExpired: event<{ readonly requests: number }>('warn', 'connections closed before their replies were read'), // prettier-ignore
     started: event<{ readonly url: string }>('info', 'started'),
-    /** The event has the ids of partners, and the paths of the keys that take effect at the next start. */
+    /** A new configuration is in use. The event has the ids of partners, and the paths of keys that take effect at the next start. */
     configReloaded: event<{
       readonly revision: number
       readonly added: readonly string[]
@@ -269,18 +272,18 @@ export function createEvents(
       readonly changed: readonly string[]
       readonly needsRestart: readonly string[]
     }>(({ needsRestart }) => (needsRestart.length === 0 ? 'info' : 'warn'), 'config reloaded'),
-    /** A setting is valid but risky. The text names keys, partners' ids and the remedy, never a secret. */
+    /** A setting is valid but risky. The text names keys, ids of partners and the remedy, never a secret. */
     configWarned: event<{ readonly warning: string }>('warn', 'configuration warning'),
-    /** Node.js or a library issued a warning. Its text is not logged, because it may contain data. */
+    /** Node.js or a library issued a warning, whose text is not logged because it may contain data. */
     runtimeWarned: event<{ readonly warning: string; readonly code: string | undefined }>(
       'warn',
       'runtime warning',
     ),
-    /** The previous configuration stays in use. The texts name keys and rules, never a value. */
+    /** A changed configuration is invalid, so the previous one stays in use. The texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),
     workerStarted: event<{ readonly worker: number; readonly pid: number }>('info', 'worker started'),
-    /** Another worker replaces this one after `restartMs`, or none if `restartMs` is `null`. */
+    /** A worker ended. Another worker replaces it after `restartMs`, or no worker if `restartMs` is `null`. */
     workerEnded: event<{
       readonly worker: number
       readonly status: number | null
@@ -290,7 +293,7 @@ export function createEvents(
   }
 }
 
-/** Returns the first twelve frames of an error's stack, without the message, whose lines could be mistaken for frames. */
+/** Returns the first twelve frames of an error's stack. The message is removed first, because its lines could look like frames. */
 export function framesOf(error: Error): string[] {
   return (error.stack ?? '')
     .replace(error.message, () => '')

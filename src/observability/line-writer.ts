@@ -2,30 +2,30 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { isatty } from 'node:tty'
 
-/** Writes log lines to a file descriptor without ever blocking the caller. */
+/** Writes log lines to a file descriptor and never blocks the caller. */
 export interface LineWriter {
-  /** Queues a line, which must end with a line feed. Drops and counts the line if the queue is full. */
+  /** Queues a line, which must end with a line feed. If the queue is full, drops the line and counts it. */
   readonly write: (line: string) => void
-  /** Writes the queued lines when the process exits, as far as the descriptor accepts them without waiting. */
+  /** Writes the queued lines when the process exits, as far as the descriptor accepts them without blocking. */
   readonly flushAtExit: () => void
   readonly droppedLines: () => number
 }
 
-/** Lines are written in blocks of this size, or after `FLUSH_MS`. One write per batch took a fifteenth of the time of a batch. */
+/** Lines are written after this many characters or after `FLUSH_MS`. One write for each batch took a fifteenth of the time of a batch. */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
-/** Limits the queue while the descriptor accepts nothing, as on a full disk. */
+/** Maximum number of characters in the queue while the descriptor accepts nothing, for example on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
 /**
- * Creates a writer of lines, which retries a failed or partial write every 250 ms. `onRecovered` receives the number of lines that were
- * dropped since its last call, once the lines before them were written.
+ * Creates a writer of lines, which retries a failed or partial write every 250 ms. `onRecovered` receives the number of dropped lines since
+ * its last call, once the lines before them were written.
  */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []
   let waitingChars = 0
-  /** Empty if no write is in progress. */
+  /** The bytes of the write in progress, or empty if there is no such write. */
   let block: Uint8Array = new Uint8Array()
   let isWriting = false
   let dropped = 0
@@ -81,24 +81,24 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
           takeBlock()
         }
       } catch {
-        // Lines that cannot be written now are lost. Waiting for room would keep the process from exiting.
+        // These lines are lost. If the writer waited for the descriptor, the process could not exit.
       }
     },
     droppedLines: () => dropped,
   }
 }
 
-/** The descriptor to which the log is written. Its writes fail with EAGAIN instead of blocking if the system allows that. */
+/** The descriptor for the log. Where the system allows it, its writes fail with EAGAIN and do not block. */
 interface NonBlocking {
   readonly fd: number
-  /** Keeps the descriptor open if a stream owns it. */
+  /** The stream that owns the descriptor, if there is one. The reference keeps the descriptor open. */
   readonly owner?: Socket
 }
 
 /**
- * Opens a terminal or pipe a second time in non-blocking mode. Otherwise a terminal stopped with Ctrl+S or a stalled reader would block a
- * write for ever, and with it the exit of the process. Sets the flag on the inherited descriptor, which other programs may share, only for
- * a pipe or socket that cannot be opened again. Regular files do not block.
+ * Opens a terminal or pipe a second time, in non-blocking mode. Otherwise a terminal that was stopped with Ctrl+S, or a pipe that nobody
+ * reads, would block a write forever, and with it the exit of the process. A pipe or socket that cannot be opened again gets the
+ * non-blocking flag on the inherited descriptor, which other programs may share. Regular files do not block.
  */
 function openNonBlocking(fd: number): NonBlocking {
   const stat = fstatSync(fd)

@@ -11,9 +11,9 @@ export type { Logger }
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * Creates the logger, which writes JSON lines to standard error; standard output is for ready lines and results. Apart from the count of
- * dropped lines, only `events.ts` logs: its field types are an allow-list, whereas redaction would only cover known leaks. `worker` is the
- * number of the process when several share the output. Throws `ADP_CONFIGURATION` for an unknown level.
+ * Creates the logger. It writes JSON lines to standard error, because standard output is for ready lines and results. All log lines come
+ * from `events.ts`, except the count of dropped lines: the types of its fields are an allow-list, whereas redaction would find only known
+ * leaks. `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   if (!levels.includes(level))
@@ -28,7 +28,7 @@ export function createLogger(level: string, destination?: DestinationStream, wor
   return logger
 }
 
-/** Opens human-readable log lines on standard error, in colour on a terminal. */
+/** Opens standard error for log lines in readable text, coloured if it is a terminal. */
 export async function openTextLines(): Promise<DestinationStream> {
   const { default: pretty } = await import('pino-pretty')
   const lines = openStandardError()
@@ -45,7 +45,7 @@ export async function openTextLines(): Promise<DestinationStream> {
   })
 }
 
-/** Returns the number of log lines of this process that standard error did not accept. */
+/** Returns the number of log lines that this process dropped because standard error did not accept them. */
 export function droppedLogLines(): number {
   return standardError?.droppedLines() ?? 0
 }
@@ -57,6 +57,6 @@ function openStandardError(): LineWriter {
   return (standardError = writer)
 }
 
-/** One writer for the process keeps its lines in order. */
+/** The one writer of the process, so that its lines stay in order. */
 let standardError: LineWriter | undefined
 let onRecovered: (lines: number) => void = () => undefined

@@ -4,7 +4,7 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client
 
 import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
-/** `status` is `undefined` if no reply head was received. */
+/** A call to an upstream. `status` is `undefined` if no reply head arrived. */
 interface CallSeen<Kind extends string> {
   readonly kind: Kind
   readonly status: number | undefined
@@ -16,24 +16,26 @@ export interface MetricsText {
   readonly text: string
 }
 
-/** Metrics as JSON data. Workers send them in this form to the primary process, which adds them up. */
+/** Metrics as data. Workers send them in this form to the primary process, which adds them up. */
 export type MetricsSnapshot = readonly object[]
 
-/** Labels are partners' ids and words from fixed lists, never a value, a key or a path (product contract 8). */
+/**
+ * The metrics of one process. Label values are ids of partners and words from fixed lists, never values of records (product contract 8).
+ */
 export type Metrics = ReturnType<typeof createMetrics>
 
 const partner = unlisted
 const priority = ['write', 'read', 'comparison'] as const
 const side = ['v2', 'v3'] as const
 const stageWait = ['changing', 'stale', 'asking'] as const
-/** Default gauges whose names end in `_total` as if they were counters. `nodejs_active_resources` reports the same objects. */
+/** Gauges of prom-client whose names end in `_total` as if they were counters. `nodejs_active_resources` reports the same objects. */
 const misnamed = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** Creates the metrics (docs/metrics.md). `partners` returns the partners whose counters are rendered as 0 before they count. */
+/** Creates the metrics (docs/metrics.md). The counters of `partners` are rendered with 0 before their first count. */
 export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
@@ -50,7 +52,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests by whether the journal stored their evidence.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
-  /** Partners whose series exist already. Each partner has more than a hundred series. */
+  /** The partners whose series exist already. They are created once, because a partner has more than a hundred series. */
   const begun = new Set<string>()
   const prepare = (): void => {
     for (const id of partners()) {
@@ -63,7 +65,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     observesProcess = true
   }
   return {
-    /** Instruments of the same registry, for the counters of events. */
+    /** The instruments of the same registry, for the counters of events. */
     instruments,
     called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void =>
       calls(
@@ -81,10 +83,10 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       if (wait.refused === undefined) waits(wait, wait.waitedMs)
       else turnedAway({ priority: wait.priority, reason: wait.refused })
     },
-    /** Records the time in milliseconds from the loss of a reply to the read-back that showed the mark. */
+    /** Records the time from the loss of a reply to the read-back that showed the mark, in milliseconds. */
     visible: (afterMs: number): void => visible({}, afterMs),
     shareRefused: counter('shares_refused_total', 'Requests that were refused a shared connection or shared memory.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
-    /** Counts a write that the guards judge. `outcome` is `good`, or says what was bad about the write. */
+    /** Counts a write that the guards judge. `outcome` is `good` or the kind of fault. */
     guardCounted: (trial: {
       readonly partner: string
       readonly side: 'v2' | 'v3'
@@ -99,9 +101,9 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     stageRefused: counter('stage_refused_total', 'Requests that were refused with 503 because of the stage of their partner.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
     addGauge: instruments.gauge,
-    /** Adds the metrics of reloads. Only one process of an adapter calls this function. */
+    /** Adds the metrics of reloads, which only one process of an adapter has. */
     addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(instruments, nowMs),
-    /** Returns the metrics as Prometheus text. The first call also starts the metrics of the process itself. */
+    /** Returns the metrics as Prometheus text. From the first call on, they include the metrics of the process itself. */
     render: async (): Promise<MetricsText> => {
       prepare()
       return {
@@ -116,13 +118,13 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   }
 }
 
-/** A live exchange whose check ended with a result. */
+/** A check of a live exchange that has a result. */
 export interface ComparedSeen {
   readonly partner: string
   readonly check: 'reply' | 'readBack' | 'answers'
   readonly kind: string
   readonly verdicts: ReadonlyMap<string, number>
-  /** The number of differences by `<kind> <path>`. */
+  /** The number of differences, by their kinds and paths in the form `<kind> <path>`. */
   readonly differences: ReadonlyMap<string, number>
   readonly delaysMs: readonly number[]
 }
@@ -130,10 +132,10 @@ export interface ComparedSeen {
 const check = ['reply', 'readBack', 'answers'] as const
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
-/** The `path` labels name fields of the service. Further paths share the label `(other)`. */
+/** Maximum number of values of the label `path`, which names fields of the service. All further paths share the value `(other)`. */
 const MAX_PATHS = 150
 
-/** Creates the metrics of live comparison. Once no check is waiting, offered = compared + dropped + skipped. */
+/** Creates the metrics of live comparison. While no check is waiting, offered = compared + dropped + skipped. */
 function createCompareMetrics({ counter, timer }: Instruments) {
   const compared = counter('compare_compared_total', 'Checks of sampled exchanges that have a result.', {
     partner,
@@ -168,7 +170,7 @@ function createCompareMetrics({ counter, timer }: Instruments) {
 
 export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
-/** Creates the metrics of the configuration, which was loaded at `nowMs`. Only one process of an adapter has them. */
+/** Creates the metrics of the configuration, which was loaded at `nowMs()`. Only one process of an adapter has them. */
 export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
   const results = counter('config_reloads_total', 'Reloads of the configuration by result.', { result: ['reloaded', 'refused'] }) // prettier-ignore
   let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
@@ -180,7 +182,7 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
     () => needsRestart,
   )
   return {
-    /** Records that a new configuration is in use, with the number of keys that need a restart. Returns the new revision. */
+    /** Records that a new configuration is in use, in which `pending` changed keys need a restart. Returns the new revision. */
     reloaded: (pending: number): number => {
       results({ result: 'reloaded' })
       revision += 1
@@ -192,10 +194,10 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
   }
 }
 
-/** Formatting this number of series takes a few milliseconds. */
+/** The number of series that are formatted in one turn of the event loop, which takes a few milliseconds. */
 const SERIES_PER_TURN = 2_000
 
-/** Formats metrics as `Registry.metrics` does, which would block the event loop for a third of a second with 1,000 partners. */
+/** Formats metrics as `Registry.metrics` does, which with 1,000 partners would block the event loop for a third of a second. */
 export async function formatMetrics(
   metrics: Awaited<ReturnType<Registry['getMetricsAsJSON']>>,
 ): Promise<string> {
@@ -227,7 +229,7 @@ const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').repla
 
 export type MetricsSum = ReturnType<typeof createMetricsSum>
 
-/** Adds up the metrics of several processes, with the running workers, the workers that ended unexpectedly, and reloads. */
+/** Adds up the metrics of several processes. Adds metrics of running workers, of workers that ended unexpectedly, and of reloads. */
 export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
@@ -238,11 +240,11 @@ export function createMetricsSum(nowMs: () => number) {
   return {
     reloads: createReloadMetrics(instruments, nowMs),
     started: (worker: number): void => void alive.set(worker, []),
-    /** Ignores values that arrive after the process ended. */
+    /** Replaces the values of a worker. Ignores values that arrive after the worker has ended. */
     replace: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
-    /** Removes a process and keeps its last counts, so that no total falls. */
+    /** Removes a worker that ended unexpectedly. Its last counts stay in the sums, so that no total falls. */
     ended: (worker: number): void => {
       const last = (alive.get(worker) ?? []).filter(isCounted)
       alive.delete(worker)
@@ -257,12 +259,12 @@ export function createMetricsSum(nowMs: () => number) {
   }
 }
 
-/** Adds up metrics as each one says: by a sum, or by the first value if all processes have the same value. */
+/** Adds up metrics. A metric itself says whether its values are added, or whether all processes have the same value. */
 function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }
 
-/** Returns true for counters and histograms, which outlive their process. Gauges do not. */
+/** Returns true for a counter or histogram, whose values stay valid after their process has ended. Those of a gauge do not. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram')
 }

@@ -6,20 +6,21 @@ import type { Attributes, Context, Span, SpanContext } from '@opentelemetry/api'
 import { AdapterError } from '../errors.ts'
 
 interface CallSpan {
-  /** The `traceparent` header of the request, as a name and a value. */
+  /** The header field `traceparent` for the request, as a name and a value. */
   readonly fields: readonly string[]
-  /** Ends the span with the status of the reply, or with `undefined` if no complete reply arrived. */
+  /** Ends the span. `status` is the status of the reply, or `undefined` if no complete reply arrived. */
   end(status: number | undefined): void
 }
 
 /**
- * The traces of one process. Each client request has a span; so do recovery and live comparison. Below it is a span for each call to V3 or
- * V2 and for each commit of the journal that it waits for. Attributes are those of the events, the allow-list of what may be logged.
+ * The traces of one process. Each client request has a span, and so do recovery and live comparison. A span has one child for each call to
+ * V3 or V2, and for each commit of the journal that its request waits for. The attributes of spans are those of events, which are the
+ * allow-list of what may be logged.
  */
 export interface Tracing {
-  /** Serves one request within a span, which continues the trace that the client names (W3C Trace Context). */
+  /** Serves one request within a span. The span continues the trace that the client names (W3C Trace Context). */
   serve(request: IncomingMessage, response: ServerResponse, handle: () => Promise<void>): Promise<void>
-  /** Describes the current request. Its span is named after `kind`. */
+  /** Adds the description of the current request to its span, which is named after `kind`. */
   describe(request: {
     readonly kind: string
     readonly partner: string
@@ -28,13 +29,13 @@ export interface Tracing {
   }): void
   /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
   readonly addEvent: (message: string, fields: object) => void
-  /** Begins the span of an upstream call, or returns `undefined` outside a request. `name` is from a fixed list. */
+  /** Begins the span of an upstream call, or returns `undefined` outside a request. `name` must be from a fixed list. */
   call(name: string): CallSpan | undefined
-  /** Adds no span outside a request. */
+  /** Commits within a span if there is a current request, otherwise without a span. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
-  /** Does background work within a span: a child of the current request's span, or the start of a trace if there is no request. */
+  /** Does background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
   readonly work: TraceWork
-  /** Sends the remaining spans. Waits at most 5 s for the collector. */
+  /** Sends the remaining spans, and waits at most 5 s for the collector. */
   close(): Promise<void>
 }
 
@@ -44,7 +45,7 @@ type TraceWork = <Result>(
   work: () => Promise<Result>,
 ) => Promise<Result>
 
-/** Events that report the outcome of a request or of recovery. */
+/** The messages of events that report the outcome of a request or of recovery. */
 const ANSWERS: ReadonlySet<string> = new Set([
   'batch answered',
   'read answered',
@@ -54,7 +55,7 @@ const ANSWERS: ReadonlySet<string> = new Set([
 const CLOSE_MS = 5_000
 const CLIENT_GONE = 499
 
-/** Loads the packages, which are optional so that an installation without traces does not need their 28 MB. */
+/** Loads the OpenTelemetry packages. They are optional, so that an installation without traces does not need their 28 MB. */
 async function loadPackages() {
   try {
     const [api, sdk, exporter, resources] = await Promise.all([
@@ -67,7 +68,7 @@ async function loadPackages() {
   } catch (cause) {
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      'OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, but the packages that send them are not installed. Nothing was started. ' +
+      'OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages that send traces are not installed. Nothing was started. ' +
         'Unset the variable, or install the packages: npm install @opentelemetry/api@1 @opentelemetry/sdk-trace-node@2 @opentelemetry/resources@2 ' +
         '@opentelemetry/exporter-trace-otlp-http@0.223',
       { cause },
@@ -76,8 +77,8 @@ async function loadPackages() {
 }
 
 /**
- * Opens the traces. The OpenTelemetry packages read the address, headers, sampler and service name from the standard `OTEL_*` variables.
- * `onFailure` is called when spans could not be sent. Throws `ADP_CONFIGURATION` if the packages are not installed.
+ * Opens the traces. The OpenTelemetry packages read the address, the headers, the sampler and the service name from the standard variables
+ * `OTEL_*`. `onFailure` is called when spans could not be sent. Throws `ADP_CONFIGURATION` if the packages are not installed.
  */
 export async function openTracing(onFailure: () => void): Promise<Tracing> {
   const { trace, ROOT_CONTEXT, SpanKind, SpanStatusCode, ...sdk } = await loadPackages()
@@ -167,7 +168,7 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
   }
 }
 
-/** Returns the strings, numbers and booleans of an event. Its lists of objects are only logged. */
+/** Returns the attributes for the strings, numbers and booleans of an event. Lists are only logged. */
 function toAttributes(fields: object): Attributes {
   const attributes: Attributes = {}
   for (const [name, value] of Object.entries(fields) as [string, unknown][])
@@ -176,11 +177,11 @@ function toAttributes(fields: object): Attributes {
   return attributes
 }
 
-/** The form of W3C Trace Context 3.2.2. A header of a later version begins with the same members. */
+/** Matches `traceparent` (W3C Trace Context 3.2.2). The header of a later version begins with the same members. */
 const TRACEPARENT =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/
 
-/** Returns `undefined` if the header is missing or invalid. Ignores `tracestate`, which is free text. */
+/** Returns the span context in `traceparent`, or `undefined` if it is missing or invalid. Ignores `tracestate`, which is free text. */
 function readTraceparent(value: string | string[] | undefined): SpanContext | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(String(value)) ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
