@@ -3,32 +3,32 @@ import { AdapterError } from '../errors.ts'
 import type { CallPriority, QueueKey } from './fair-queue.ts'
 import type { RateLimit } from './rate-limit.ts'
 
-/** The upstream calls that one client request may make within its time. */
+/** The upstream calls of one client request, which share one time budget. */
 export interface CallBudget {
   /**
-   * Resolves when the next call may be sent, with the time in milliseconds that it waited. Throws `ADP_OVERLOADED` if too many calls wait
-   * already, `ADP_BUDGET_EXCEEDED` if the call could only be sent after the deadline, and the signal's reason if the client has
-   * disconnected. Nothing was sent in these cases.
+   * Resolves when the next call may be sent, with the time in milliseconds that the call waited. Throws `ADP_OVERLOADED` if too many calls
+   * are waiting, `ADP_BUDGET_EXCEEDED` if the call could be sent only after the deadline, and the reason of the signal if the client has
+   * disconnected. In all these cases nothing was sent.
    */
   take(): Promise<number>
   /**
-   * Waits `ms` before the next call because the service asked for it. With `wholeKey` (429), pauses all calls with the key. Returns false
-   * at once if the wait would end after the deadline; the key is then paused for the time of one budget.
+   * Waits `ms` before the next call, because the service asked for a pause. With `wholeKey` (after a 429), pauses all calls with the
+   * subscription key. Returns false at once if the wait would end after the deadline. The key is then paused for the time of one budget.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
   leftMs(): number
-  /** Returns the total time in milliseconds that the calls so far spent in the queue. */
+  /** Returns the total time in milliseconds that the calls have waited in the queue so far. */
   queuedMs(): number
 }
 
 interface CallBudgetOptions {
-  /** If `undefined`, only the deadline limits the calls. */
+  /** The rate limit of the calls, or `undefined` if only the deadline limits them. */
   readonly rateLimit: RateLimit | undefined
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   readonly budgetMs: number
   readonly clock: Clock
-  /** Returns a signal that aborts when the client disconnects. Called if a call has to wait. */
+  /** Returns a signal that aborts when the client disconnects. Called only if a call has to wait. */
   readonly signal: () => AbortSignal
 }
 
@@ -56,7 +56,8 @@ export function openCallBudget({
       throw admission.reason === 'full' ? overloaded('turn') : overBudget()
     },
     pause: async (ms, wholeKey) => {
-      // The pause is bounded, so that an odd `Retry-After` cannot silence a partner for hours. The next call would be told to wait again.
+      // The pause has a maximum, so that an unusual `Retry-After` cannot block a partner for hours. If the maximum is too short, the next
+      // call gets a 429 again.
       if (wholeKey) rateLimit?.pauseFor(Math.min(ms, budgetMs))
       if (ms >= leftMs() || signal().aborted) return false
       if (wholeKey && rateLimit !== undefined) return true
@@ -90,16 +91,16 @@ export function overloaded(missing: 'turn' | 'connection'): AdapterError {
   )
 }
 
-/** The service's own schedule: 2 s, 4 s, doubling up to about an hour (service-facts 9). */
+/** The waits that the service itself recommends: 2 s, then 4 s, doubling up to about an hour (service-facts 9). */
 const FIRST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 3_600_000
-/** Waits in milliseconds before new attempts to connect to a service that may be restarting. Then the client gets an error. */
+/** The waits in milliseconds before new attempts to connect to a service that may be restarting. After the last one, the call fails. */
 const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**
- * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Only
- * `notConnected`, `throttled` (429) and `unavailable` (503, 408) are repeated. `attempt` counts from 0. After a 429 or 503 the first wait
- * is the time that the service names; later waits follow its schedule.
+ * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Calls
+ * are repeated only for the reasons `notConnected`, `throttled` (429) and `unavailable` (503, 408). `attempt` counts from 0. After a 429 or
+ * 503, the first wait is the time that the service names, and later waits double.
  */
 export function retryWaitMs(
   { reason, retryAfterMs: askedMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },
@@ -118,8 +119,8 @@ export function retryWaitMs(
 }
 
 /**
- * Returns the wait in milliseconds that the upstream asks for, or `undefined` if it asks for none. Reads the header `Retry-After`, seconds
- * or an HTTP date (RFC 9110 10.2.3), or else the gateway's text (service-facts 9). A date is compared with `nowMs`.
+ * Returns the wait in milliseconds that the upstream asks for, or `undefined` if it asks for no wait. Reads the header `Retry-After`, which
+ * has seconds or an HTTP date (RFC 9110 10.2.3), or otherwise the text of the gateway (service-facts 9). A date is compared with `nowMs`.
  */
 export function readRetryAfter(header: string | undefined, body: string, nowMs: number): number | undefined {
   const text = header?.trim() ?? /try again in (\d{1,6}) seconds/i.exec(body)?.[1]

@@ -15,22 +15,24 @@ export interface ReplyHead {
   readonly fields: ReplyFields
 }
 
-/** Receives a reply piece by piece. The last call is either `onEnd` or `onFailure`. */
+/** Receives a reply in pieces. The last call is either `onEnd` or `onFailure`. */
 export interface ReplySink {
-  /** Called right before the request is written. If it throws, nothing is sent, and the call fails with that error. */
+  /** Called immediately before the request is written. If it throws, nothing is sent, and the call fails with its error. */
   beforeSend(): void
-  /** Receives the head of the reply. May throw to refuse the reply; the call then fails with that error. */
+  /** Receives the head of the reply. May throw to refuse the reply. The call then fails with this error. */
   onHead(head: ReplyHead): void
-  /** Returns false to pause the reply until `StreamCall.resume`. */
+  /** Receives a piece of the body. Returns false to pause the reply until `StreamCall.resume` is called. */
   onData(chunk: Buffer): boolean
   onEnd(): void
-  /** Called if no whole reply arrived. `sent` is true if any part of the request was written, so that it may have been applied. */
+  /**
+   * Called if the whole reply did not arrive. `sent` is true if a part of the request was written, which may therefore have been applied.
+   */
   onFailure(cause: Error, sent: boolean): void
 }
 
 /**
- * Sends one request through undici's dispatcher and streams the reply to a sink. Ignores interim responses and trailers. `Pool.request` is
- * not used, because only the dispatcher shows whether the request was sent (decision 005).
+ * Sends one request through undici's dispatcher and streams the reply to a sink. Ignores interim responses and trailers. undici's
+ * `Pool.request` is not used, because only the dispatcher shows whether the request was sent (decision 005).
  */
 export class StreamCall implements ConnectionUser {
   onDone: ((replied: boolean) => void) | undefined
@@ -42,7 +44,7 @@ export class StreamCall implements ConnectionUser {
   private endsWithConnection = false
   private cancelInterim: (() => void) | undefined
 
-  /** `startTimer` bounds the time to the status line if interim responses keep coming. Default: only the call's deadline counts. */
+  /** `startTimer` limits the time to the status line if interim responses keep arriving. By default, only the deadline limits this time. */
   constructor(sink: ReplySink, startTimer?: (expire: () => void) => () => void) {
     this.sink = sink
     this.startTimer = startTimer
@@ -59,7 +61,7 @@ export class StreamCall implements ConnectionUser {
   abort(cause: Error): void {
     if (this.done) return
     const { controller } = this
-    // The controller's `abort` closes the connection and reports back before it returns.
+    // `controller.abort` closes the connection, and calls `onResponseError` before it returns.
     if (controller === undefined) this.fail(cause)
     else controller.abort(cause)
   }
@@ -73,7 +75,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // The call ended while its connection was being made. The error is thrown because an abort would close the connection.
+    // The call ended while its connection was being opened. An error is thrown, because an abort would close the connection.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
     this.sink.beforeSend()
     this.controller = controller
@@ -86,7 +88,7 @@ export class StreamCall implements ConnectionUser {
     reason = '',
   ): void {
     if (status < 200) {
-      // Each interim response would restart undici's timeout for the status line.
+      // Each interim response restarts undici's timeout for the status line, so this call needs a timer of its own.
       this.cancelInterim ??= this.startTimer?.(() => this.abort(new errors.HeadersTimeoutError()))
       return
     }
@@ -103,7 +105,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onResponseEnd(): void {
-    // undici treats a reset connection as the end of a body without a length. RFC 9112 8 calls such a body incomplete.
+    // undici treats a reset connection as the end of a body without a length. By RFC 9112 8 such a body is incomplete.
     if (this.endsWithConnection && this.wasReset?.() === true)
       this.fail(new errors.SocketError('the connection was reset'))
     else if (this.finish(true)) this.sink.onEnd()
@@ -127,20 +129,20 @@ export class StreamCall implements ConnectionUser {
 }
 
 export interface CallEnd {
-  /** The error if no whole reply arrived, otherwise `undefined`. */
+  /** The error if the whole reply did not arrive, otherwise `undefined`. */
   readonly failure: Error | undefined
-  /** True if the request was sent and may have been applied. */
+  /** True if the request was sent, so that it may have been applied. */
   readonly sent: boolean
-  /** Status of the final response, or 0 if none arrived. */
+  /** The status of the final response, or 0 if no response arrived. */
   readonly status: number
   readonly fields: ReplyFields
   readonly body: Pieces
 }
 
 export interface CallTrace {
-  /** Header fields to add to the request: name, value. */
+  /** The header fields that the request gets in addition: name, value. */
   readonly fields: readonly string[]
-  /** Called once, with the status of the reply, or `undefined` if no whole reply arrived. */
+  /** Ends the trace. Called once, with the status of the reply, or with `undefined` if the whole reply did not arrive. */
   end(status: number | undefined): void
 }
 
@@ -149,31 +151,36 @@ export interface CallOptions {
   readonly group: CallGroup
   /** Maximum size of the reply. A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
-  /** Ends the call with the signal's reason. */
+  /** A signal that ends the call, which then fails with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Called in the turn of the event loop that writes the request. If it throws, nothing is sent and the call fails with that error. */
+  /**
+   * Called in the turn of the event loop in which the request is written. If it throws, nothing is sent and the call fails with its error.
+   */
   readonly beforeSend?: (() => void) | undefined
-  /** Called once for a call that was sent, with its status, or `undefined` if none arrived, and the time until then. */
+  /**
+   * Called once for a call that was sent, with the status and the time until the status line, or `undefined` and the time until a failure.
+   */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
-  /** Begins the span of the call. Returns `undefined` if the call is not traced. */
+  /** Begins the trace of the call, or returns `undefined` if the call is not traced. */
   readonly trace?: (() => CallTrace | undefined) | undefined
 }
 
-/** A request whose header fields are a list: name, value. */
+/** A request whose header fields are a list: name, value, name, value. */
 interface CallRequest extends Dispatcher.DispatchOptions {
   readonly headers: string[]
 }
 
-/** Calls that share one deadline and can be withdrawn together. */
+/** A group of calls that share one deadline and can be withdrawn together. */
 export class CallGroup {
   readonly leftMs: () => number
   private readonly clock: Clock
-  // Slots are reused, because listeners of a signal, own timers or copies of a `Set`'s table would keep calls from being collected early.
+  // Calls are kept in slots that are reused. A listener of a signal or a timer for each call, or a `Set`, would delay the garbage
+  // collection of ended calls.
   private readonly calls: (StreamCall | undefined)[] = []
   private readonly free: number[] = []
   private cancelTimer: (() => void) | undefined
 
-  /** `leftMs` returns the time left for whole calls, from the wait for a connection to the last byte of the reply. */
+  /** `leftMs` returns the time that is left for whole calls, from the wait for a connection to the last byte of the reply. */
   constructor(clock: Clock, leftMs: () => number) {
     this.clock = clock
     this.leftMs = leftMs
@@ -182,7 +189,7 @@ export class CallGroup {
   add(call: StreamCall): number {
     const slot = this.free.pop() ?? this.calls.length
     this.calls[slot] = call
-    // A timer counts whole milliseconds and must not fire before the deadline.
+    // The timer counts whole milliseconds, and must not fire before the deadline.
     this.cancelTimer ??= this.clock.after(Math.ceil(Math.max(0, this.leftMs())), () => this.expire())
     return slot
   }
@@ -201,16 +208,16 @@ export class CallGroup {
 
   private expire(): void {
     this.cancelTimer = undefined
-    // A call has `onDone` once it has a connection.
+    // `onDone` is set once a call has a connection.
     for (const call of this.calls.slice())
       call?.abort(call.onDone === undefined ? overloaded('connection') : overdue())
   }
 }
 
 /**
- * Sends one request and reads its whole reply. Never rejects. The failure is undici's error, the signal's reason, the error of
- * `beforeSend`, `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not used:
- * here, time and bytes have absolute limits, and tiny chunks cost no more memory than large ones.
+ * Sends one request and reads its whole reply. Never rejects. `failure` is undici's error, the signal's reason, the error of `beforeSend`,
+ * `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not used: this function
+ * limits the total time and size, and a reply in tiny pieces takes no more memory than one in large pieces.
  */
 export function sendCall(
   connections: Connections,

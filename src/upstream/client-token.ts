@@ -3,14 +3,14 @@ import * as z from 'zod'
 import { AdapterError } from '../errors.ts'
 import { fetchJson } from './fetch-whole.ts'
 
-/** The client of one school and application at the token endpoint (service-facts 11). */
+/** The client credentials of one school and application at the token endpoint (service-facts 11). */
 interface ClientCredentials {
   readonly tokenUrl: URL
   readonly clientId: string
-  /** Called whenever the secret is sent, so that it is stored nowhere else. */
+  /** Returns the secret. Called each time the secret is sent, so that no copy of it is stored. */
   readonly clientSecret: () => string
   readonly scope: string
-  /** Sent as `acr_values=orgselected:<id>`, or omitted if `undefined`. */
+  /** The organisation, which is sent as `acr_values=orgselected:<id>`, or `undefined` to send none. */
   readonly organisation: string | undefined
 }
 
@@ -20,14 +20,14 @@ interface IssuedToken {
 }
 
 const TIMEOUT_MS = 10_000
-/** Lifetime in seconds if the endpoint does not name one (service-facts 11). */
+/** The lifetime of a token in seconds if the endpoint does not name one (service-facts 11). */
 const USUAL_LIFETIME_S = 3_600
 
 const issued = z.object({
   access_token: z.string().regex(/^[\x21-\x7e]+$/),
   expires_in: z.coerce.number().positive().max(31_536_000).catch(USUAL_LIFETIME_S),
 })
-/** The only words of an error reply that are passed on (RFC 6749 5.2). */
+/** The error codes that are passed on from an error reply (RFC 6749 5.2). All other text of the reply is dropped. */
 const refusal = z.object({
   error: z.enum([
     'invalid_request',
@@ -41,7 +41,7 @@ const refusal = z.object({
 
 /**
  * Requests a token (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or answers 429 or 5xx,
- * `ADP_V3_CREDENTIALS` if it refuses the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret and no
+ * `ADP_V3_CREDENTIALS` if it rejects the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret and no
  * text of the endpoint.
  */
 export async function fetchToken(client: ClientCredentials): Promise<IssuedToken> {
@@ -87,24 +87,24 @@ function unavailable(message: string, cause?: unknown): AdapterError {
 }
 
 export interface TokenSource {
-  /** Rejects with the endpoint's error if there is no valid token. */
+  /** Resolves with a valid token. Rejects with the error of `fetch` if there is no valid token. */
   token(): Promise<string>
   renew(refused: string): Promise<string>
 }
 
 interface TokenSourceOptions {
   readonly fetch: () => Promise<IssuedToken>
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the milliseconds of a monotonic clock. */
   readonly nowMs: () => number
 }
 
-/** The part of its lifetime after which a token is replaced while it is still used. */
+/** The fraction of its lifetime after which a token is renewed in the background. */
 const REFRESH_AT = 0.8
-/** Time that a token must still be valid when it is used, so that it is valid when it arrives. */
+/** The remaining lifetime below which a token is no longer sent, so that it is still valid when it arrives. */
 const LEAST_LEFT_MS = 5_000
 const PAUSE_MS = 5_000
 
-/** Fetches a token once for all callers, and again in the background at 80 % of its lifetime. The old one is used until it expires. */
+/** Creates a source of tokens. All callers share one token. It is renewed in the background at 80 % of its lifetime, and used meanwhile. */
 export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
   let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined
   let running: Promise<string> | undefined
@@ -128,7 +128,7 @@ export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSo
     token: () => {
       const now = nowMs()
       if (cached === undefined || cached.endMs <= now) return once()
-      // The token is still valid. The next call uses the result of the early refresh.
+      // The current token is still valid. Later calls use the renewed token.
       if (cached.refreshMs <= now && pausedUntilMs <= now) once().catch(() => undefined)
       return Promise.resolve(cached.token)
     },

@@ -6,12 +6,12 @@ import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
 import { skipContinue } from './skip-continue.ts'
 
-/** A call that was sent to the upstream, up to its status line. */
+/** A call that was sent to the upstream, reported once its status line has arrived or the call has failed. */
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
-  /** `undefined` if no reply arrived. */
+  /** The status of the reply, or `undefined` if no reply arrived. */
   readonly status: number | undefined
-  /** Time from writing the request to the status line, or to the failure. */
+  /** The time from writing the request to the status line or the failure. */
   readonly durationMs: number
 }
 
@@ -19,21 +19,22 @@ export type OnCall = (call: UpstreamCall) => void
 
 export interface UpstreamTimeouts {
   readonly connectMs: number
-  /** Time from the end of the request to the status line. */
+  /** Maximum time from the end of the request to the status line. */
   readonly headersMs: number
-  /** Time between two pieces of the body. Default 20,000. */
+  /** Maximum time between two pieces of the body. Default: 20,000. */
   readonly bodyMs?: number | undefined
 }
 
 const BODY_MS = 20_000
 const IDLE_MS = 4_000
-/** How long a request with a client waits for a connection, in milliseconds. */
+/** The default of `acquireMs`. */
 const ACQUIRE_MS = 10_000
 
 /**
- * Returns the options of every connection to an upstream. They use HTTP/1.1, because with HTTP/2 undici does not show when a request is
- * sent. Idle connections are closed after 4 s, before usual gateways close them: if a connection closes while it is reused, the request has
- * an unknown outcome. A longer time from the server does not count, because the server does not know the gateways before it.
+ * Returns the options of every connection to an upstream. Connections use HTTP/1.1, because with HTTP/2 undici does not show when a request
+ * is sent. Idle connections are closed after 4 s, before usual gateways close them: a request whose connection closes while it is reused
+ * has an unknown outcome. A longer idle time that the server names is ignored, because the server does not know the gateways in front of
+ * it.
  */
 export function toClientOptions(
   { connectMs, headersMs, bodyMs = BODY_MS }: UpstreamTimeouts,
@@ -60,12 +61,12 @@ export function toClientOptions(
   }
 }
 
-/** The callbacks that a request gives to the connection pool. */
+/** A request as the connection pool sees it: its state, and the callbacks that the pool calls. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
   isDone(): boolean
-  /** Called once when the request is done. `replied` is true if the end of the reply has just arrived. */
+  /** Called once, when the request is done. `replied` is true if the end of the reply has just arrived. */
   onDone: ((replied: boolean) => void) | undefined
-  /** Set when the request gets a connection. Returns true if that connection failed rather than closed. */
+  /** Set when the request gets a connection. Returns true if this connection failed, and false if it was closed normally. */
   wasReset: (() => boolean) | undefined
   /** Called if no connection becomes free in time. */
   onRefused(): void
@@ -74,19 +75,21 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
 
 export interface ConnectionWait {
   readonly queueKey?: QueueKey | undefined
-  /** Longest wait in milliseconds, capped at `acquireMs`. If `undefined`, the request waits until it is done. */
+  /** Maximum wait in milliseconds, at most `acquireMs`. If `undefined`, the request waits for a connection as long as it is not done. */
   readonly waitMs?: number | undefined
   readonly signal?: (() => AbortSignal) | undefined
 }
 
-/** Connections to one upstream, shared fairly between clients, with one request at a time on each. */
+/** The connections to one upstream. Clients share them fairly, and each carries one request at a time. */
 export interface Connections {
-  /** Sends a request over a free connection, or over the next one that becomes free for its queue key. */
+  /** Sends a request over a free connection, or otherwise over the next free connection that the queue assigns to its client. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
-  /** Reserves a connection that the caller opens itself. Calls `use`, with the function that gives it back, or `refused`. */
+  /**
+   * Reserves the place of a connection that the caller opens itself. Calls `use` with the function that releases the place, or `refused`.
+   */
   reserve(wait: ConnectionWait, use: (release: () => void) => void, refused: () => void): void
   held(): number
-  /** Waits for earlier requests, then closes the connections. Later requests fail. */
+  /** Waits until the earlier requests have ended, then closes the connections. Later requests fail. */
   close(): Promise<void>
 }
 
@@ -94,29 +97,30 @@ interface ConnectionsOptions {
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
   readonly clock: Clock
-  /** Longest wait for a connection of a request that has `waitMs`, in milliseconds. Default 10,000. */
+  /** Maximum wait in milliseconds of a request that has `waitMs`. Default: 10,000. */
   readonly acquireMs?: number | undefined
   readonly onRefusal?: ((reason: Refusal) => void) | undefined
-  /** Opens one connection. Default: with undici. */
+  /** Opens one connection. By default, undici opens it. */
   readonly open?: OpenConnection | undefined
 }
 
-/** Maximum number of requests that wait for a connection, divided between owners. */
+/** Maximum number of requests that may wait for a connection. Owners share this number. */
 const MAX_WAITING = 1_024
 
-/** One connection. Its next request opens it again after it was closed. */
+/** One connection. After it was closed, its next request opens it again. */
 export interface Connection {
   readonly client: Pick<Dispatcher, 'dispatch'> & { close(): Promise<void> }
-  /** Returns true if the connection failed rather than closed. */
+  /** Returns true if the connection failed, and false if it was closed normally. */
   readonly wasReset: () => boolean
 }
 
 export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts) => Connection
 
 /**
- * Creates the connections, each of which is opened on first use. undici's `Pool` is not used: it gives a connection its next request once
- * the connection is idle, while this pool does so as the previous reply ends. undici then needs neither a timer for an idle connection nor
- * a turn of the event loop to find out whether it was closed: 33 us of processor time per mark instead of 40 (decision 005).
+ * Creates the connections, each of which is opened on first use. They replace undici's `Pool`, which gives a connection its next request
+ * only once the connection is idle. This code does so as soon as the previous reply ends. undici then needs no timer for idle connections,
+ * and no turn of the event loop to find out whether a connection was closed. A mark takes 33 us of processor time in place of 40 (decision
+ * 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
   const {
@@ -156,10 +160,10 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
       release(holder)
       return
     }
-    // The quota has a place, so there is a free connection or room for another.
+    // The quota has admitted the request, so a connection is free, or another connection may be opened.
     const connection = free.pop() ?? addConnection()
     user.wasReset = connection.wasReset
-    // While it handles a failure, undici accepts no other request.
+    // undici accepts no other request on a connection while it handles a failure there.
     user.onDone = (replied) =>
       replied ? release(holder, connection) : queueMicrotask(() => release(holder, connection))
     connection.client.dispatch(request, user)

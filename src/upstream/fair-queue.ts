@@ -1,47 +1,47 @@
 import type { Clock } from '../clock.ts'
 
-/** The client that a queue or quota charges for calls, connections and bytes. */
+/** The client whose share is charged for calls, connections or bytes. */
 export interface QueueKey {
   readonly partner: string
-  /** Unique across partners. */
+  /** The owner, unique across all partners. */
   readonly owner: string
   /** Returns true once V3 has accepted the credentials of the request. */
   isAccepted(): boolean
 }
 
-/** The holder that stands for all clients whose credentials V3 has not accepted yet. */
+/** The holder that represents all clients whose credentials V3 has not accepted yet. They are called newcomers. */
 export const NEWCOMERS = ''
 
-/** The key of callers that do not divide anything between clients. */
+/** The queue key of callers that do not divide a resource between clients. */
 export const soleQueue: QueueKey = { partner: '-', owner: '-', isAccepted: () => true }
 
-/** Returns the holder that is charged now: the owner, or all newcomers together. */
+/** Returns the holder that is charged at this moment: the owner, or all newcomers together. */
 export function holderOf(queueKey: QueueKey): string {
   return queueKey.isAccepted() ? queueKey.owner : NEWCOMERS
 }
 
-/** A quantity that several holders use at the same time: connections, bytes or places in a queue. */
+/** A resource of limited quantity that several holders use at the same time: connections, bytes or places in a queue. */
 export interface Quota {
   mayTake(holder: string, count?: number): boolean
   /** Takes `count` without checking the limit. */
   take(holder: string, count?: number): void
   release(holder: string, count?: number): void
   held(): number
-  /** Changes the capacity. Holders keep what they have, even if the total exceeds the new capacity. */
+  /** Changes the capacity. Holders keep what they hold, even if the total then exceeds the capacity. */
   resize(capacity: number): void
 }
 
-/** A holder may have this many times the free amount: one holder alone gets eight ninths, two holders get eight seventeenths each. */
+/** The maximum ratio of a holding to the free amount. One holder alone gets eight ninths, two holders get eight seventeenths each. */
 const TIMES_FREE = 8
-/** The fraction of the capacity that all newcomers together may have. */
+/** The fraction of the capacity that all newcomers together may hold. */
 const NEWCOMERS_FRACTION = 1 / 4
-/** A smaller quota is given out whole, because there is nothing to keep in reserve. */
+/** The smallest capacity of which a reserve is kept. A smaller quota may be used up by one holder. */
 const SMALLEST_DIVIDED = 4
 
 /**
- * Creates a quota that keeps a reserve for the next holder. A holder's limit is a multiple of the free amount (dynamic thresholds, as
- * switches divide their packet memory): a single holder may use nearly all of it, each further holder lowers the limit of the others, and
- * the last unit goes to a holder that has none (decision 008).
+ * Creates a quota that keeps a reserve for the next holder. The limit of a holder is a multiple of the free amount, like the dynamic
+ * thresholds by which switches divide their packet memory. A single holder may use nearly all of the capacity, each further holder lowers
+ * the limit of the others, and the last unit goes to a holder that has none (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
   let capacity = initialCapacity
@@ -76,29 +76,29 @@ export function createQuota(initialCapacity: number): Quota {
   }
 }
 
-/** The purpose of a call. Writes go before reads, and reads before comparison. */
+/** The purpose of a call. Writes are served before reads, and reads before comparison. */
 export type CallPriority = 'write' | 'read' | 'comparison'
 
 const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 
-/** `full`: too many calls of the owner wait already. `deadline`: the wait ended. `gone`: the caller has disconnected. */
+/** Too many calls of the owner are waiting (`full`), the wait was too long (`deadline`), or the caller has disconnected (`gone`). */
 export type Refusal = 'full' | 'deadline' | 'gone'
 
-/** What admitted calls consume: tokens of a rate limit, or connections. */
+/** The resource that an admitted call takes: a token of a rate limit, or a connection. */
 interface Supply {
   mayTake(holder: string): boolean
   take(holder: string): void
 }
 
-/** A call that waits for admission. Either `admit` or `refuse` is called, once, immediately or later. */
+/** A call that asks for admission. The queue calls either `admit` or `refuse`, exactly once, immediately or later. */
 interface QueuedCall {
   readonly queueKey: QueueKey
   readonly priority: CallPriority
-  /** Longest wait in milliseconds. If `undefined`, the call waits without limit, and its caller bounds how many calls wait. */
+  /** Maximum wait in milliseconds. If `undefined`, the call waits without limit, and its caller must limit how many calls wait. */
   readonly waitMs?: number | undefined
-  /** Called if the call has to wait. Aborting the returned signal gives the place in the queue back. */
+  /** Returns a signal that releases the place in the queue when it aborts. Called only if the call has to wait. */
   readonly signal?: (() => AbortSignal) | undefined
-  /** Called when the call may be sent; `holder` is charged. */
+  /** Called when the call may be sent. `holder` is the holder that was charged. */
   admit(holder: string): void
   refuse(reason: Refusal): void
 }
@@ -106,8 +106,9 @@ interface QueuedCall {
 type Waiter = Pick<QueuedCall, 'queueKey' | 'admit'>
 
 /**
- * Admits calls as the supply allows and queues the others by priority. Within a priority, partners take turns; within a partner, owners
- * take turns; and each owner's calls stay in order. All owners that V3 has not accepted share one turn, as if they were one more partner.
+ * Admits calls as the supply allows, and queues all other calls by priority. Within a priority the partners take turns, and within a
+ * partner the owners take turns. The calls of one owner stay in order. All owners that V3 has not accepted share one turn, as if they were
+ * one more partner.
  */
 export class FairQueue {
   private readonly supply: Supply
@@ -120,7 +121,7 @@ export class FairQueue {
   }
   private isServing = false
 
-  /** `maxWaiting` is the number of calls that may wait at the same time, divided between owners. */
+  /** `maxWaiting` is the maximum number of calls that wait at the same time. Owners share this number. */
   constructor(supply: Supply, clock: Clock, maxWaiting: number) {
     this.supply = supply
     this.clock = clock
@@ -182,9 +183,9 @@ export class FairQueue {
     this.serve()
   }
 
-  /** Admits waiting calls. Must be called when the supply has grown. */
+  /** Admits waiting calls. The caller must call this function when the supply has grown. */
   serve(): void {
-    // A call that ends at once must not admit the next one from within, because thousands of calls would nest.
+    // A call that ends at once calls `serve` again. Without this check, thousands of such calls would nest.
     if (this.isServing) return
     this.isServing = true
     for (let next = this.shift(); next !== undefined; next = this.shift()) {
@@ -204,9 +205,9 @@ export class FairQueue {
   }
 }
 
-/** The waiting calls of one priority. The maps are in the order of turns: a partner or owner that was served moves to the end. */
+/** The waiting calls of one priority. Its maps are in the order of turns: a partner or owner that was served moves to the end. */
 class FairLine {
-  /** Owners by partner, or all newcomers, with their calls in the order of arrival. */
+  /** The owners of each partner, and of the newcomers as one group, with their calls in the order of arrival. */
   private readonly groups = new Map<string, Map<string, Waiter[]>>()
   private count = 0
 
@@ -215,7 +216,7 @@ class FairLine {
   }
 
   push(waiter: Waiter): void {
-    // Keeps first-in, first-out order for calls that were queued before V3 accepted the owner.
+    // Calls that were queued before V3 accepted their owner stay ahead of later calls of this owner.
     this.promote()
     this.add(waiter)
     this.count += 1
@@ -264,7 +265,7 @@ class FairLine {
     else waiters.push(waiter)
   }
 
-  /** Moves owners that V3 has accepted in the meantime to their partner. */
+  /** Moves owners that V3 has accepted in the meantime from the newcomers to their partner. */
   private promote(): void {
     const newcomers = this.groups.get(NEWCOMERS)
     if (newcomers === undefined) return
@@ -277,7 +278,6 @@ class FairLine {
   }
 }
 
-/** Moves an entry to the end of its map. */
 function moveToEnd<Value>(map: Map<string, Value>, key: string, value: Value): void {
   if (map.size === 1) return
   map.delete(key)

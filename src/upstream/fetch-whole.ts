@@ -13,14 +13,16 @@ interface WholeRequest {
   readonly body?: string
 }
 
-/** A reply. Its body is `undefined` if it is larger than the limit. */
+/** A whole reply. Its body is `undefined` if it exceeds the maximum size. */
 interface FetchedReply {
   readonly status: number
   readonly contentType: string | undefined
   readonly body: Buffer | undefined
 }
 
-/** Rejects if no whole reply arrives in time. Avoids undici's global dispatcher, which others may replace. */
+/**
+ * Sends a request and reads the whole reply, or rejects if it does not arrive in time. Other code may replace undici's global dispatcher.
+ */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,
@@ -46,7 +48,7 @@ async function fetchWhole(
   return { status, contentType, body: pieces.join() }
 }
 
-/** Sends one request over its own connection, for rare calls. `json` is `undefined` if the body is not JSON or exceeds 1 MiB. */
+/** Sends one request over a connection of its own, for rare calls. `json` is `undefined` if the body is not JSON or exceeds 1 MiB. */
 export async function fetchJson(
   url: URL,
   options: WholeRequest,
@@ -62,7 +64,7 @@ export async function fetchJson(
 }
 
 export interface WholeReader {
-  /** Returns the reply, or `undefined` if no whole reply arrived in time or it was too large. Never rejects. */
+  /** Returns the reply, or `undefined` if the whole reply did not arrive in time or was too large. Never rejects. */
   get(
     url: URL,
     headers: Readonly<Record<string, string>>,
@@ -71,11 +73,11 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-/** Creates at most `connections` to each address. */
+/** Creates a dispatcher that opens at most `connections` connections to each address. */
 export const createReaderConnections = (connections: number, timeouts: UpstreamTimeouts): Dispatcher =>
   new Agent({ connections, ...toClientOptions(timeouts) })
 
-/** Creates a reader that closes `dispatcher` and requests replies without an encoding. */
+/** Creates a reader over `dispatcher`. Closing the reader also closes the dispatcher. */
 export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): WholeReader {
   return {
     get: async (url, headers, timeoutMs) => {
@@ -83,7 +85,7 @@ export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): Who
         const reply = await fetchWhole(dispatcher, url, { headers }, timeoutMs, maxBytes)
         return reply.body === undefined ? undefined : { ...reply, body: reply.body }
       } catch {
-        // The caller has other ways to find out, or counts the side as silent.
+        // The callers treat a failed read as no answer.
         return undefined
       }
     },

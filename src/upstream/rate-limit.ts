@@ -10,7 +10,7 @@ import {
   soleQueue,
 } from './fair-queue.ts'
 
-/** The decision on a call. After a refusal nothing may be sent. */
+/** The decision on a call. A refused call must not be sent. */
 export type Admission =
   | { readonly admitted: true; readonly waitedMs: number }
   | { readonly admitted: false; readonly waitedMs: number; readonly reason: Refusal }
@@ -18,23 +18,26 @@ export type Admission =
 type OnAdmission = (priority: CallPriority, admission: Admission) => void
 
 interface RateLimitOptions {
-  /** Calls that may be sent in any second. A fraction means one call in more than a second. */
+  /** The maximum number of calls in any second. With a fraction below 1, one call takes more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock
-  /** Maximum number of waiting calls, divided between owners. Further calls are refused. Default 1000. */
+  /** Maximum number of waiting calls, which owners share. Further calls are refused. Default: 1,000. */
   readonly maxWaiting?: number
   readonly onAdmission?: OnAdmission | undefined
   /**
-   * Slots that are shared with other instances, so that the limit holds for all of them together. An instance that is alone limits its own
-   * calls. Until a client with the key is accepted, each instance limits its own calls, so that nothing is stored for a made-up key.
+   * The slots that all instances share, so that the limit holds for all instances together. While no other instance is alive, an instance
+   * limits its own calls. It also does so until V3 has accepted a client with the key, so that nothing is stored for an invented key.
    */
   readonly slots?: RateSlots | undefined
-  /** False for a key that a client sent: its slots are shared only once a client with the key is accepted. Default true. */
+  /**
+   * True for a key of the configuration. The slots of any other key are shared only once V3 has accepted a client with the key. Default:
+   * true.
+   */
   readonly isConfigured?: boolean
 }
 
 /**
- * The rate limit of one subscription key (service-facts 9). Every caller of the upstream acquires first:
+ * The rate limit of one subscription key (service-facts 9). Every caller of the upstream must call `acquire` first:
  *
  * ```ts
  * const { admitted } = await rateLimit.acquire('read', budgetMs, queueKey)
@@ -43,34 +46,35 @@ interface RateLimitOptions {
  * if (reply.statusCode === 429) rateLimit.pauseFor(waitMs) // then acquire again, or give up
  * ```
  *
- * One `acquire` covers one request on the wire: a page, a record or a whole `$batch`. It is never released.
+ * One `acquire` admits one request on the wire: a page, a record or a whole `$batch`. Nothing has to be released afterwards.
  */
 export interface RateLimit {
-  /** Resolves when it is clear whether the call may be sent. Never rejects. Aborting `signal` gives the place in the queue back. */
+  /** Resolves with the decision whether the call may be sent. Never rejects. If `signal` aborts, the place in the queue is released. */
   acquire(
     priority: CallPriority,
     waitMs: number,
     queueKey?: QueueKey,
     signal?: AbortSignal,
   ): Promise<Admission>
-  /** Pauses all calls for `ms` because the upstream answered 429. Never shortens an earlier pause. */
+  /** Pauses all calls for `ms` milliseconds after a 429 of the upstream. Never shortens an earlier pause. */
   pauseFor(ms: number): void
   /**
-   * Returns the milliseconds since the last 429 or since another instance's pause ended: negative while that pause lasts, `Infinity` if
-   * there was none, `undefined` if the shared store cannot be reached. May miss another instance's pause for a second.
+   * Returns the milliseconds since the last 429 of this instance, or since the pause of another instance ended, whichever is less. The
+   * value is negative while a pause of another instance lasts, `Infinity` if there was no pause, and `undefined` if the shared store cannot
+   * be reached. A pause of another instance may be noticed a second late.
    */
   sincePauseMs(): Promise<number | undefined>
-  /** Changes the rate. Calls that wait or were sent still count. */
+  /** Changes the rate. Waiting calls and calls that were already sent still count. */
   setRate(callsPerSecond: number): void
   waiting(priority: CallPriority): number
-  /** Returns true if no call waits and none was sent within the window, so that the limit may be dropped. */
+  /** Returns true if no call is waiting and no call was sent within the window, so that the limit may be removed. */
   isIdle(): boolean
 }
 
-/** Maximum age of the answer about pauses of other instances, in milliseconds. */
+/** Maximum age in milliseconds of the known pause of other instances. */
 const PAUSES_MAX_AGE_MS = 1_000
 
-/** Creates a queue of calls and the tokens that admit them, either of this instance or reserved among all instances. */
+/** Creates the rate limit: a queue of calls and the tokens that admit them, which are this instance's own or shared by all instances. */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
   const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const limit = toCallLimit(callsPerSecond)
@@ -82,10 +86,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
-  /** The last pause of all instances, and when the store was asked for it. */
+  /** The last pause of all instances, and the time at which the store was asked for it. */
   let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
-  /** Returns the time until the next call may be sent. If it is `undefined`, `serve` is called once the time is known. */
+  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet. `serve` is then called once it is known. */
   const waitMs = (): number | undefined => {
     const tokenMs = tokens.waitMs(Math.max(1, queue.size))
     return tokenMs === undefined ? undefined : Math.max(tokenMs, pausedUntilMs - clock.nowMs())
@@ -159,19 +163,19 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 }
 
-/** Partners with the same key share its calls (service-facts 9). */
+/** The rate limits of all subscription keys. Partners with the same key share its calls (service-facts 9). */
 export interface RateLimits {
-  /** Returns the limit of a key. The lowest requested rate applies. `isConfigured` is false for a key that a client may have made up. */
+  /** Returns the limit of a key. Of several requested rates the lowest applies. `isConfigured` is false for a key that a client sent. */
   of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
-  /** Lets the next requested rate of each key apply, lower or higher. Calls that wait or were sent still count. */
+  /** Forgets the requested rates, so that the next request for a key sets its rate. Waiting calls and calls that were sent still count. */
   forgetRates(): void
   waiting(priority: CallPriority): number
 }
 
-/** Number of keys from which idle ones are dropped, because clients may send any key. */
+/** The number of keys above which limits of idle keys are removed, because clients may send any key. */
 const MAX_KEYS = 1_000
 
-/** Creates the register, with keys stored as hashes. `slotsOf` returns the slots that instances share, by the hash of the key. */
+/** Creates the rate limits. Keys are stored as hashes. `slotsOf` returns the slots that all instances share, by the hash of the key. */
 export function createRateLimits(
   clock: Clock,
   onAdmission?: OnAdmission,
@@ -214,38 +218,40 @@ export function createRateLimits(
   }
 }
 
-/** Maximum number of calls in any window of this length. */
+/** A limit: at most `calls` calls in any window of `windowMs` milliseconds. */
 export interface CallLimit {
   readonly calls: number
   readonly windowMs: number
 }
 
-/** Decides when calls may be sent. Asking and taking are separate, because a token goes to the first call in the queue at that time. */
+/**
+ * Decides when calls may be sent. `take` is separate from `waitMs`, because a token goes to the call that is first when it is available.
+ */
 interface CallTokens {
-  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet; the caller is then notified once it is. */
+  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet. The caller is notified once it is known. */
   waitMs(wanted: number): number | undefined
   take(): void
   isIdle(): boolean
-  /** Changes the limit. Calls sent within the current window still count, so that a change does not allow extra calls. */
+  /** Changes the limit. Calls of the current window still count, so that a change does not allow additional calls. */
   setLimit(limit: CallLimit): void
 }
 
-/** How much longer a window is than the upstream's, because calls take different times to arrive. */
+/** The time by which a window is longer than the upstream's, because calls take different times to arrive. */
 const JITTER_MS = 50
 
-/** Returns the limit for a rate. A rate below one means one call in more than a second. */
+/** Returns the limit for a rate. A rate below 1 becomes one call in a window of more than a second. */
 function toCallLimit(callsPerSecond: number): CallLimit {
   const calls = Math.max(1, Math.floor(callsPerSecond))
   return { calls, windowMs: (calls / callsPerSecond) * 1_000 + JITTER_MS }
 }
 
-/** Creates this instance's tokens. Each returns a full window after its use, so that no sliding window ever has too many calls. */
+/** Creates the tokens of this instance. A token is available again a full window after its use, so no sliding window has too many calls. */
 function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   let { calls: tokens, windowMs } = initial
-  /** When the latest calls were sent, one entry for each token of the highest limit so far. The oldest entry is at `next`. */
+  /** The times of the latest calls, one entry for each token of the highest limit so far. The oldest entry is at `next`. */
   let sentMs = new Array<number>(tokens).fill(-Infinity)
   let next = 0
-  /** Returns when the token of the `nth` latest call may be taken again. */
+  /** Returns the time at which the token of the `nth` latest call is available again. */
   const backMs = (nth: number): number =>
     (sentMs[(next - nth + sentMs.length) % sentMs.length] ?? -Infinity) + windowMs
   return {
@@ -264,32 +270,35 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
   }
 }
 
-/** Slots of one subscription key that several instances share. */
+/** The slots of one subscription key, which several instances share. A slot is a time at which one call may be sent. */
 export interface RateSlots {
-  /** Returns since when no other instance has been alive, by the monotonic clock, or `undefined` while another one may be alive. */
+  /** Returns the monotonic time since which no other instance has been alive, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /** Reserves slots among all instances. Returns the time until each, or `undefined` if the store cannot be reached. Never rejects. */
+  /**
+   * Reserves slots among all instances. Resolves with the time until each slot, or `undefined` if the store cannot be reached. Never
+   * rejects.
+   */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   pauseFor(ms: number): void
-  /** Returns the time in milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
+  /** Returns the milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
   sincePauseMs(): Promise<number | undefined>
 }
 
-/** Instances reserve a window's slots in this many parts: few queries, and no instance waits long for another. */
+/** An instance reserves the slots of a window in this many parts, so that it needs few queries and no instance waits long for another. */
 const PARTS = 4
-/** How much longer the window of all instances is, because the age of a slow reply is unknown. */
+/** The time by which the window of all instances is longer still, because the age of a slow reply of the store is not known. */
 const ANSWER_MS = 100
 
 interface Reserved {
   readonly atMs: number
-  /** After this time the slot could be one call too many. */
+  /** The time after which the slot must not be used, because the call could be one too many. */
   readonly untilMs: number
 }
 
 /**
  * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is lost.
- * While `shared` returns no slots, and while no other instance is alive, this instance limits its own calls. `onKnown` is called once a
- * requested time is known.
+ * While `shared` returns no slots, or no other instance is alive, this instance limits its own calls. `onKnown` is called once a time that
+ * `waitMs` did not know is known.
  */
 function createReservedSlots(
   own: CallLimit,
@@ -302,7 +311,10 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
-  /** Identifies the period alone whose last reservation is made: it waited for the calls and pauses of the instances before. */
+  /**
+   * The start of the period without other instances in which this instance may use its own tokens. It first makes one last reservation,
+   * which waits for the calls and pauses of the instances before.
+   */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return

@@ -1,7 +1,7 @@
-/** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as no fields. */
+/** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as an empty list. */
 type RawFields = readonly (string | Buffer)[] | object | null | undefined
 
-/** Reads the fields of a reply (RFC 9110 5.3). undici returns a list for a repeated field where its types promise a string. */
+/** Reads the header fields of a reply (RFC 9110 5.3). For a repeated field undici returns a list, although its types promise a string. */
 export class ReplyFields {
   private readonly raw: readonly (string | Buffer)[]
 
@@ -9,24 +9,24 @@ export class ReplyFields {
     this.raw = Array.isArray(raw) ? (raw as readonly (string | Buffer)[]) : []
   }
 
-  /** Returns the names and values in their received order and case: name, value, name, value. */
+  /** Returns the names and values in the received order and case: name, value, name, value. */
   list(): string[] {
     return this.raw.map(textOf)
   }
 
-  /** Returns every value in the received order. `name` is in lower case. */
+  /** Returns all values of a field in the received order. `name` must be in lower case. */
   all(name: string): string[] {
     const values: string[] = []
     for (let at = 0; at + 1 < this.raw.length; at += 2) {
       const [own, value] = [this.raw[at], this.raw[at + 1]]
-      // Every reply passes here, so a name is only decoded if its length matches.
+      // A name is only decoded if its length matches, because this code runs for every reply.
       if (own?.length !== name.length || value === undefined) continue
       if (textOf(own).toLowerCase() === name) values.push(textOf(value).trim())
     }
     return values
   }
 
-  /** Returns the value of a field, or `undefined` if the reply does not have the field or has several values that differ. */
+  /** Returns the value of a field, or `undefined` if the field is missing or has several different values. */
   one(name: string): string | undefined {
     const [first, ...others] = this.all(name)
     return others.every((other) => other === first) ? first : undefined

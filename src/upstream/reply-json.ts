@@ -1,19 +1,19 @@
-/** Maximum nesting, ten times that of any reply. Code that walks through a value may use the stack for each level. */
+/** Maximum number of nested levels, ten times that of any reply. Code that walks through a value may use the stack for each level. */
 const MAX_NESTING = 128
 
 /** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */
 export const MAX_RECORD_NODES = 4_096
-/** The `maxNodes` of a text that is parsed at once; each node may take up to a microsecond. A page of 1,000 marks has 20,000. */
+/** The `maxNodes` of a text that is parsed at once. A node takes up to a microsecond. A page of 1,000 marks has 20,000 nodes. */
 export const MAX_NODES_AT_ONCE = 32_768
-/** The `maxNodes` of a page that is parsed in pieces, or by a thread that serves no client; each node may take a hundred bytes. */
+/** The `maxNodes` of a page that is parsed in pieces, or in a thread that serves no client. A node takes up to a hundred bytes. */
 export const MAX_PAGE_NODES = 131_072
 
-/** Length up to which any text is parsed in a few milliseconds. */
+/** The length in characters up to which any text is parsed within a few milliseconds. */
 const SHORT_LENGTH = 65_536
 
 /**
- * Returns `undefined` if the text is not JSON, is nested deeper than 128 levels, or is long and has more than `maxNodes` brackets and
- * commas outside strings: each may take up to a microsecond. Skips a byte order mark (RFC 8259 8.1).
+ * Parses JSON, after a byte order mark if there is one (RFC 8259 8.1). Returns `undefined` if the text is not JSON or is nested deeper than
+ * 128 levels. Also returns `undefined` for a long text with more than `maxNodes` nodes, which are its brackets and commas outside strings.
  */
 export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
   const isLong = text.length > SHORT_LENGTH && Number.isFinite(maxNodes)
@@ -21,7 +21,7 @@ export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): un
   try {
     return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text) as unknown
   } catch {
-    return undefined // an unreadable body is a reply too; the caller classifies it
+    return undefined
   }
 }
 
@@ -29,18 +29,18 @@ const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT
   0x22, 0x2c, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d,
 ]
 
-/** Counts the opening brackets and commas outside strings. Stops at one more than `max`. */
+/** Counts the nodes of a text: its opening brackets and commas outside strings. Stops at `max` + 1. */
 export function countNodes(text: string, max: number): number {
   return measure(text, max, Number.POSITIVE_INFINITY).nodes
 }
 
 function isTooDeep(text: string): boolean {
-  // Most replies have too few brackets for that, and finding brackets is cheaper than looking at every character.
+  // Most replies have too few brackets to be nested too deep. It takes less time to search for brackets than to examine every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false
   return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
 }
 
-/** Stops once nodes or levels exceed their maximum. */
+/** Counts nodes and open levels. Stops once either exceeds its maximum. */
 function measure(text: string, maxNodes: number, maxDepth: number): { nodes: number; depth: number } {
   let nodes = 0
   let depth = 0

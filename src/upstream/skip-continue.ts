@@ -1,20 +1,20 @@
 import type { Socket } from 'node:net'
 
-/** The status line of an interim response up to the last two digits of its status. */
+/** The beginning of the status line of an interim response, without the last two digits of the status. */
 const INTERIM = Buffer.from('HTTP/1.1 1')
 const STATUS_END = INTERIM.length + 2
 const [ZERO, TWO, CR, LF] = [0x30, 0x32, 0x0d, 0x0a]
 
 /**
- * Makes a connection skip an unrequested `100 Continue` (RFC 9110 15.2.1). undici treats it as a broken reply, and the reply to a write
- * that was applied would be lost. The status is changed to 102, which undici skips like every other interim response. Only the bytes
- * that follow a `socket.write` are examined, because the connection carries one request at a time.
+ * Makes a connection skip an unrequested `100 Continue` (RFC 9110 15.2.1). undici treats this response as an error, and the reply to a
+ * write that was applied would be lost. The function changes the status to 102, which undici skips like every other interim response. It
+ * examines only bytes that arrive after a `socket.write`, because the connection carries one request at a time.
  */
 export function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket) as (size?: number) => unknown
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isAtHead = false
-  /** Number of characters of the status line that have arrived. */
+  /** The number of bytes of the status line that have arrived. */
   let position = 0
   let isZero = false
   let isEmptyLine = false
