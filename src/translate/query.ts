@@ -102,13 +102,9 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
 }
 
 function missingFilter(): AdapterError {
-  return new AdapterError(
-    'ADP_QUERY',
-    'A read of attendance records needs a $filter. Nothing was read. Add a $filter.',
-    {
-      at: { path: '$filter' },
-    },
-  )
+  return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
+    at: { path: '$filter' },
+  })
 }
 
 /** Returns the windows of a long range in the order of `$orderby`, or `undefined` if one read is enough or a bound is missing. */
