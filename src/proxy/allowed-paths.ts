@@ -4,15 +4,15 @@ import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
 import { createPathTest, segmentsOf } from './path-pattern.ts'
 
-/** A path pattern for `createPathTest`, with the default methods of its kind or with methods of its own. */
+/** A path pattern for `createPathTest`. It accepts the default methods of such paths, or the `methods` that it names. */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
-/** Every path on the pass-through list accepts these methods by default. */
+/** The methods that every path on the pass-through list accepts by default. */
 export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 const BATCH = /\/\$batch\/?$/i
 
-/** The paths that also accept other methods (service.md 1.1, 1.2 and 4). Every other path of the service is read-only. */
+/** The paths that accept other methods too (service.md 1.1, 1.2 and 4). Every other path of the service is read-only. */
 const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] = [
   { pattern: BATCH, methods: ['POST'] },
   { pattern: /\/v3\/(?:attendance\/)?attendancerecords(?:\(\))?\/?$/i, methods: [...readMethods, 'POST'] },
@@ -20,9 +20,9 @@ const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly str
 ]
 
 /**
- * Creates a function that returns the methods that a request's path accepts, or `undefined` if the path is not on the list. Only an entry
- * that names `$batch` allows a `$batch`, because the list is not applied to the requests inside a batch. Throws `ADP_PATH` if the path of
- * the request cannot be read.
+ * Creates a function that returns the methods that the path of a request accepts, or `undefined` if the path is not on the list. A `$batch`
+ * is allowed only by an entry that names `$batch`, because the list is not applied to the requests inside a batch. Throws `ADP_PATH` if the
+ * path cannot be read.
  */
 export function createAllowedMethods(
   allow: readonly AllowedPath[],
@@ -55,22 +55,25 @@ export function refuseMethod(
   const allowed = methods.join(', ')
   response.setHeader('Allow', allowed)
   const isBatch = method === 'POST' && (/\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url) || isMultipart(headers))
-  const hint = isBatch ? ' Nothing was sent. Post batches of V2 to …/V2/Attendance/$batch.' : ''
-  return new AdapterError('ADP_METHOD_NOT_ALLOWED', `This path accepts only ${allowed}.${hint}`)
+  const hint = isBatch ? ' Post batches of V2 to …/V2/Attendance/$batch.' : ''
+  return new AdapterError(
+    'ADP_METHOD_NOT_ALLOWED',
+    `This path accepts only ${allowed}. Nothing was sent.${hint}`,
+  )
 }
 
 function isMultipart(headers: IncomingHttpHeaders): boolean {
   return /^\s*multipart\/mixed\b/i.test(headers['content-type'] ?? '')
 }
 
-/** Matches text that only V2 requests contain: their path, their type, and members of their records (service.md 4.2). */
+/** Matches text that only requests of V2 contain: their path, their type, and members of their records (service.md 4.2). */
 const OF_V2 =
   /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
 
 /**
- * Creates the check of the first bytes of a body that is passed through to V3, or returns `undefined` if the request cannot be a V2 batch.
- * The check throws `ADP_PATH` for a V2 batch, which would otherwise be written without the journal, and `ADP_CONTENT_ENCODING` for a
- * compressed batch, which cannot be checked.
+ * Creates a check of the first bytes of a body that is passed through to V3, or returns `undefined` if the request cannot be a batch. The
+ * check throws `ADP_PATH` for a batch of V2, whose records would bypass the journal. A compressed batch cannot be checked and gets
+ * `ADP_CONTENT_ENCODING` at once.
  */
 export function createBatchCheck({
   method,
@@ -91,10 +94,10 @@ export function createBatchCheck({
   }
 }
 
-/** Matches the paths of metadata and service documents, which services show to everyone. */
+/** Matches the paths of metadata and service documents, which services show to every caller. */
 const PUBLIC = /\$metadata|^\/?$|\/v\d+(?:\/(?:attendance|learner))?\/?$/i
 
-/** Returns true for a 2xx to a request that needs credentials. Gateways answer OPTIONS themselves, and redirect unknown callers. */
+/** Returns true if a status shows that the service accepted the credentials. Gateways answer OPTIONS themselves, so it shows nothing. */
 export function showsAcceptance(request: IncomingMessage, status: number): boolean {
   return status >= 200 && status < 300 && request.method !== 'OPTIONS' && !PUBLIC.test(pathOf(request))
 }

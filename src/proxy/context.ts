@@ -20,28 +20,28 @@ import type { PassThrough } from './pass-through.ts'
 export interface ProxyContext extends WriteContext {
   /** Identifies the client of a request without calling a service. */
   readonly recognise: (request: IncomingMessage) => Client
-  /** Returns the credentials and limits for calls to V3 on behalf of a client. */
+  /** Returns the credentials and rate limit for calls to V3 on behalf of a client. */
   readonly authorise: (request: IncomingMessage, client: Client) => Promise<Authorisation>
   readonly stages: LiveStages
   readonly guards: LiveGuards
-  /** Records the writes that the advice on a partner's next step is based on. */
+  /** Records the writes on which the advice about a partner's next step is based. */
   readonly seen: LiveSeen
-  /** Records that V2 was sent a write of a partner that is not in the journal. */
+  /** Records that a write of a partner was sent to V2 although the journal does not know the write. */
   readonly noteUnrecorded: (partner: string) => void
   readonly comparison: LiveComparison
   /** Returns what records an exchange once it is over, or `undefined` for an exchange that is not recorded. Default: records nothing. */
   readonly recorder?: ((exchange: Received) => ExchangeRecorder | undefined) | undefined
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   readonly relays: Relays
-  /** Reads marks from V2 with calls that are separate from the client's request. */
+  /** Reads marks from V2, by calls of the adapter's own. */
   readonly v2Reader: Pick<WholeReader, 'get'>
-  /** True if absolute links in replies are rewritten to the adapter's address. */
+  /** True to rewrite absolute links in replies to the adapter's address. */
   readonly rewriteLinks: boolean
   /** Counts a request of the partner until the returned function is called. */
   readonly enterPartner: (partner: Partner) => () => void
   readonly reads: ReadContext
   readonly passThrough: PassThrough
-  /** Returns the current limits. A request keeps the limits that applied when it began. */
+  /** Returns the current limits. A request keeps the limits that were valid when it began. */
   readonly limits: () => BatchLimits
   readonly byteBudget: ByteBudget
   readonly slowClients: SlowClients
@@ -66,7 +66,7 @@ export type Handle = (
 
 export type InFlight = ReturnType<typeof createInFlight>
 
-/** Counts the requests in flight, for which a shutdown waits. A request counts even after its client has disconnected. */
+/** Creates the count of requests in flight, for which a shutdown waits. A request still counts after its client has disconnected. */
 export function createInFlight() {
   let count = 0
   let waiting: (() => void)[] = []
@@ -82,7 +82,7 @@ export function createInFlight() {
       count += 1
       return leave
     },
-    /** Resolves when no request is in flight. Call it only once new requests can no longer arrive. */
+    /** Resolves when no request is in flight. Must be called only once no new request can arrive. */
     idle: (): Promise<void> =>
       count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
     count: (): number => count,

@@ -4,8 +4,8 @@ import { AdapterError, toErrorBody } from '../errors.ts'
 import { type Events, framesOf } from '../observability/events.ts'
 
 /**
- * Answers a request that failed as a whole (batch-wire 5). A 401 or 403 has the gateway's form (service-facts 12); every other error has
- * OData's form. If the reply has already begun, the connection is closed instead.
+ * Answers a request that failed as a whole (batch-wire 5). A 401 or 403 has the gateway's form (service-facts 12), and every other error
+ * has OData's form. If the reply has already begun, the connection is closed instead.
  */
 export function sendError(response: ServerResponse, cause: unknown, events: Events, partner?: string): void {
   const error = toAdapterError(cause, events)
@@ -49,7 +49,7 @@ function toAdapterError(cause: unknown, events: Events): AdapterError {
       )
 }
 
-/** The code for a write that may have been applied. If the client sends the write to V2 again, V2 applies it a second time. */
+/** The code for a write that may have been applied. It depends on the side, because V2 applies a write again if the client resends it. */
 export type UnknownOutcome = 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN'
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -60,7 +60,7 @@ const LOOK_UP: Readonly<Record<UnknownOutcome, string>> = {
     'V2 did not answer after the request was sent. V2 may have applied the request, and applies the request a second time if you send it again. Look up the result before you send the request again.',
 }
 
-/** Returns the error of a request without a reply: `code` if the service may have applied it, otherwise `ADP_UPSTREAM_UNAVAILABLE`. */
+/** Returns the error for a request without a reply: `code` if the service may have applied it, otherwise `ADP_UPSTREAM_UNAVAILABLE`. */
 export function lostReplyError(
   method: string | undefined,
   sent: boolean,

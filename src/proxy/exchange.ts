@@ -15,7 +15,7 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: RequestTarget
-  /** The path in front of the route, in the client's spelling. */
+  /** The part of the path before the route, in the client's spelling. */
   readonly prefix: string
   readonly client: Client
   readonly entry: StageEntry
@@ -23,7 +23,7 @@ export interface Exchange {
   readonly kind: RequestKind
   /** The unit that `canary` assigns to a side: the school that the token or a header names, otherwise the client. */
   readonly unit: string
-  /** Milliseconds since the epoch. */
+  /** The time at which the request arrived, in milliseconds since the epoch. */
   readonly receivedMs: number
   /** The maximum size in bytes of the copy of the reply, or 0. With a copy, a write that V2 serves is read before it is forwarded. */
   readonly copyBytes: number
@@ -60,9 +60,9 @@ export interface ExchangeResult {
 }
 
 /**
- * Checks that the stage of a request still applies. Call this immediately before a write is made durable for V3, or before its first byte
- * is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request was
- * decided.
+ * Checks that the stage of a request still applies. Must be called immediately before a write for V3 is stored, or before the first byte of
+ * a write is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request
+ * was decided.
  */
 export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return

@@ -6,7 +6,7 @@ import { type AddressList, plainAddress } from '../http/address.ts'
 import type { ReplyHead } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
 
-/** Hop-by-hop header fields (RFC 9110 7.6.1) in lower case. `Connection` may name more. */
+/** Hop-by-hop header fields (RFC 9110 7.6.1), in lower case. `Connection` may name further fields. */
 const hopByHopHeaders: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -19,7 +19,7 @@ const hopByHopHeaders: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** Clients name two or three options. Each option is compared with every field, so the number must be limited. */
+/** Maximum number of options in `Connection`. Clients name two or three, and each option is compared with every field. */
 const MAX_CONNECTION_OPTIONS = 100
 
 /** Throws `ADP_HEADER` if `Connection` names more options than any client needs. */
@@ -32,9 +32,9 @@ export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'heade
     )
 }
 
-/** Returns the end-to-end fields as alternating names and values. Fields in `kept` pass even if `Connection` names them. */
+/** Returns the end-to-end fields as alternating names and values. Fields in `kept` are included even if `Connection` names them. */
 function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE): string[] {
-  // The fields that `Connection` names are hop-by-hop too (RFC 9110 7.6.1).
+  // Fields that `Connection` names are hop-by-hop fields too (RFC 9110 7.6.1).
   const named = new Set<string>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
     if (raw[at]?.toLowerCase() !== 'connection') continue
@@ -45,23 +45,23 @@ function endToEndFields(raw: readonly string[], kept: ReadonlySet<string> = NONE
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** Matches fields that name the client of a request, its address, or the hops of the request. */
+/** Matches fields that name the client of a request, its address, or the proxies that the request passed. */
 const FORWARDING =
   /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
-/** Matches fields that make a server use another method or path than the request line. */
+/** Matches fields that make a server use another method or path than that of the request line. */
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
 /**
- * Matches fields by which a gateway tells the service behind it who the caller is and which way the request took, or asks for internals of
- * the gateway. They are never passed from a client to V3. V2 receives them, as it did before the adapter was installed.
+ * Matches fields by which a gateway tells its service who the caller is and which way the request took, or by which a caller asks for
+ * internals of the gateway. They are never forwarded from a client to V3. V2 still gets them, as it did before the adapter was installed.
  */
 const OF_GATEWAYS =
   /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/
 
 const REMOVED = new RegExp(`${FORWARDING.source}|${OVERRIDE.source}`)
 
-/** Returns a name in lower case with hyphens, because some servers take `X_Forwarded_For` and `X-Forwarded-For` for one field. */
+/** Returns a name in lower case with hyphens, because some servers treat `X_Forwarded_For` and `X-Forwarded-For` as one field. */
 function plainName(name: string): string {
   const lower = name.toLowerCase()
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower
@@ -71,17 +71,17 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
-/** The proxies that may name the address that a client called, and that address if the configuration sets it. */
+/** The proxies that may say which address a client called, and this address if the configuration sets it. */
 interface ForwardingTrust {
   readonly trustedProxies: AddressList
   readonly publicUrl?: URL | undefined
 }
 
-/** Matches a path prefix that a proxy strips. Only plain segments are accepted, because the prefix becomes part of links. */
+/** Matches a path prefix that a proxy removes from the path. Only plain segments are accepted, because the prefix becomes part of links. */
 const PREFIX = /^(?:\/(?!\.)[\w.~!$&'()*+=:@%-]{1,128}){1,8}$/
 
 /**
- * Replaces the forwarding fields of a request in place with the adapter's own: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
+ * Replaces the forwarding fields of a request in place by the adapter's own: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
  * and, for links, `X-Forwarded-Prefix`. Removes all other forwarding fields, and all fields that override the method or the path. Only a
  * peer in `trustedProxies` may set the scheme, the prefix and the earlier addresses. `publicUrl` overrides the scheme, the host and the
  * prefix.
@@ -110,7 +110,7 @@ export function replaceForwarding(
     headers['x-forwarded-prefix'] = prefix
 }
 
-/** Returns the last untrusted hop and all hops after it. Earlier hops are only claims of that untrusted hop. */
+/** Returns the last untrusted hop and the hops after it. Earlier hops are only claims of this untrusted hop. */
 function trustedHops(hops: readonly string[], trusted: AddressList): readonly string[] {
   const client = hops.findLastIndex((hop) => !trusted.has(hop))
   return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
@@ -122,18 +122,18 @@ function itemsOf(field: string | string[] | undefined): string[] {
 }
 
 /**
- * These fields pass even if the client names them in `Connection`. Without `Content-Length` the upstream would read the body as the next
- * request on its connection. Without its credentials the request would be denied.
+ * The fields that are forwarded even if the client names them in `Connection`. Without `Content-Length`, the upstream would read the body
+ * as the next request on the connection. Without the credentials, the request would be denied.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
-/** These fields are set again for the next hop. Node answers `Expect`, and `replaceForwarding` sets the forwarding fields. */
+/** The fields that are set again for the next hop. Node.js answers `Expect`, and `replaceForwarding` sets the forwarding fields. */
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
 const REPLACED: ReadonlySet<string> = new Set([
   ...FORWARDED,
   ...['x-forwarded-port', 'x-forwarded-prefix', 'host', 'expect'],
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
-/** Node uses only the first of these fields. A service that used the last one would see another client or other records. */
+/** The fields of which only the first is forwarded. Node.js uses the first; a service that used the last would see another client. */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**
@@ -158,7 +158,7 @@ export function toUpstreamFields(
   const seen = (name: string): boolean => ONCE.has(name) && !once.delete(name)
   const fields = filterFields(endToEndFields(rawHeaders, KEPT), (name) => {
     if (seen(name)) return false
-    // The parsed headers no longer contain the fields that `replaceForwarding` removed.
+    // `replaceForwarding` removed fields from the parsed headers, but not from the raw ones.
     if (headers[name] === undefined || REPLACED.has(name)) return false
     if ((identity && name === 'accept-encoding') || added.includes(name)) return false
     return credentials === undefined || !(CREDENTIALS.has(name) || isForeignToV3(name))
@@ -207,10 +207,10 @@ function filterFields(raw: readonly string[], passes: (name: string, value: stri
 }
 
 const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
-/** The number of nested encodings that are searched for a credential. */
+/** The number of nested encodings in which a credential is searched. */
 const MAX_LAYERS = 3
 
-/** Returns the credentials of a call that the client did not send and must not learn from the reply. */
+/** Returns the credentials of a call that the client did not send, and which the reply must not reveal. */
 export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
   const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
   const added: string[] = []
@@ -219,7 +219,7 @@ export function addedCredentials(sent: V3Credentials, client: V3Credentials): st
   return added.filter((credential) => credential !== '')
 }
 
-/** Finds a credential in plain text, percent-encoded or in base64. */
+/** Returns true if a text contains one of the credentials: as plain text, percent-encoded or in base64. */
 export function holdsCredential(text: string, credentials: readonly string[]): boolean {
   if (credentials.length === 0) return false
   const wanted = credentials.map((credential) => credential.toLowerCase())
@@ -231,7 +231,7 @@ export function holdsCredential(text: string, credentials: readonly string[]): b
   return false
 }
 
-/** Returns the texts that a text may be an encoding of, except for the text itself. */
+/** Returns the possible decodings of a text that differ from the text itself. */
 function decodings(text: string): string[] {
   const texts: string[] = []
   if (text.includes('%'))
@@ -240,7 +240,7 @@ function decodings(text: string): string[] {
     )
   if (text.includes('\\')) texts.push(text.replaceAll('\\', ''))
   for (const [run] of text.matchAll(BASE64_RUN)) {
-    // Other base64 characters may precede the credential and shift its groups of four.
+    // Other base64 characters may stand before the credential, which shifts its groups of four.
     for (let shift = 0; shift < 4; shift += 1)
       texts.push(Buffer.from(run.slice(shift), 'base64').toString('latin1'))
   }

@@ -33,9 +33,9 @@ import { type ReplyOptions, ReplyWriter } from './reply-writer.ts'
 import { createStreamProxy, StreamedCall } from './streamed-call.ts'
 
 export interface ForwardCall {
-  /** The client whose share of connections and bytes the request uses. */
+  /** The client whose share of connections and memory the request uses. */
   readonly queueKey: QueueKey
-  /** Default: the credentials of the client. */
+  /** The credentials for the upstream. Default: the client's own. */
   readonly credentials?: V3Credentials
   /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
@@ -43,37 +43,37 @@ export interface ForwardCall {
   readonly links?: readonly LinkRewriting[] | undefined
   /** See `ReplyOptions.queryRewritten`. Default: false. */
   readonly queryRewritten?: boolean
-  /** True if links in the body are rewritten, as those in header fields are. Default: true. */
+  /** True to rewrite links in the body too, and not only in header fields. Default: true. */
   readonly linksInBody?: boolean
-  /** Credentials that the client must not learn from the reply. */
+  /** The credentials that the reply must not reveal to the client. */
   readonly withheld?: readonly string[]
-  /** The raw body if it was already read. If `undefined`, the body is streamed. */
+  /** The raw body, if it was already read. If `undefined`, the body is streamed. */
   readonly body?: Buffer | undefined
-  /** True if the reply is read to its end after the client has disconnected. Applies only with `body`. Default: false. */
+  /** True to read the reply to its end after the client has disconnected. Applies only with `body`. Default: false. */
   readonly keepGoing?: boolean
-  /** The maximum size in bytes of a copy of the reply's body. Default: 0, which makes no copy. */
+  /** The maximum size in bytes of the copy of the reply's body. Default: 0, for no copy. */
   readonly captureBytes?: number
-  /** Called with the first 64 KiB of a streamed body, before the request is queued. If it throws, nothing is sent. */
+  /** Called with the first 64 KiB of a streamed body, before the request waits for its turn. If it throws, nothing is sent. */
   readonly checkBody?: ((firstBytes: Buffer) => void) | undefined
   /** Called when the request has a connection, immediately before its first byte is sent. If it throws, nothing is sent. */
   readonly beforeSend?: () => void
-  /** True if a 401 reply is returned to the caller instead of the client, unless it is longer than `MAX_INTERCEPTED_BYTES`. */
+  /** True to return a 401 reply to the caller and not to the client, unless it is longer than `MAX_INTERCEPTED_BYTES`. */
   readonly intercepts401?: boolean
   readonly onReplyHead?: (head: ReplyHead) => void
   readonly onReplyEnd?: ReplyOptions['onWhole'] | undefined
 }
 
-/** The outcome of a forwarded request. The client has been answered, unless the reply was intercepted. */
+/** The outcome of a forwarded request. The client has its answer, unless the reply was intercepted. */
 export type ForwardOutcome =
-  /** The upstream answered, and its whole reply was written to the client if the client was still connected. */
+  /** The upstream answered. Its whole reply was written to the client, if the client was still connected. */
   | { readonly kind: 'answered'; readonly status: number; readonly reply: WireReply | undefined }
   /** Nothing was sent to the upstream. */
   | { readonly kind: 'notSent'; readonly error: AdapterError }
-  /** The request was sent at least in part, and no reply arrived. */
+  /** At least a part of the request was sent, and no reply arrived. */
   | { readonly kind: 'lost'; readonly error: AdapterError }
-  /** The reply ended early. The client's connection was closed too. */
+  /** The reply was cut off. The client's connection was closed too. */
   | { readonly kind: 'brokenReply'; readonly status: number; readonly error: AdapterError }
-  /** A 401 reply that was withheld. `pass` sends it to the client after all. */
+  /** The reply was a 401 and has not been sent to the client. `pass` sends it after all. */
   | {
       readonly kind: 'intercepted'
       readonly status: number
@@ -93,15 +93,15 @@ interface Upload {
 type OpenCall = Pick<StreamCall, 'abort' | 'isSent' | 'resume'>
 
 export interface ForwarderOptions {
-  /** The path of each request is appended to the path of this address. */
+  /** The address of the upstream. The path of each request is appended to its path. */
   readonly baseUrl: URL
   readonly connections: number
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly acquireMs?: number | undefined
   readonly outcomeUnknown: UnknownOutcome
   /**
-   * How long the forwarder waits for a body, or for its first 64 KiB, before it sends the request, so that a slow client does not hold a
-   * connection. If `undefined`, it waits without limit.
+   * The time in milliseconds that the forwarder waits for a body, or for its first 64 KiB, before it sends the request. Until then a slow
+   * client holds no connection. If `undefined`, the wait has no limit.
    */
   readonly arrivalMs: number | undefined
   readonly uploads: Uploads
@@ -119,14 +119,14 @@ export interface ForwarderOptions {
   readonly onRefusal: (reason: Refusal) => void
 }
 
-/** A longer 401 reply is not an error of the gateway. */
+/** Maximum size in bytes of a 401 reply that is intercepted. A longer reply is not an error of the gateway. */
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder with connections of its own, which removes hop-by-hop fields and changes nothing else. http-proxy-middleware streams
- * bodies; undici sends requests without a body or with a body that was already read. If the upstream cannot be reached, the client gets 503
- * `ADP_UPSTREAM_UNAVAILABLE`, or 504 with the code `outcomeUnknown` if a write may have been sent. If the upstream breaks off a reply, the
- * client's connection is closed too.
+ * Creates a forwarder with connections of its own. It removes hop-by-hop fields and changes nothing else. http-proxy-middleware streams
+ * bodies. undici sends requests without a body, or with a body that was already read. If the upstream cannot be reached, the client gets
+ * 503 `ADP_UPSTREAM_UNAVAILABLE`. If a write may have been sent, the client gets 504 with the code `outcomeUnknown`. If a reply of the
+ * upstream is cut off, the client's connection is closed too.
  */
 export function createForwarder(options: ForwarderOptions) {
   const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options
@@ -135,7 +135,7 @@ export function createForwarder(options: ForwarderOptions) {
   const connections = createConnections(baseUrl.origin, options)
   const streams = createStreamProxy(baseUrl, options.timeouts, clock)
   return {
-    /** Forwards one request and answers it. Rejects without sending anything if the call budget or the memory share is exhausted. */
+    /** Forwards one request and answers it. Rejects before anything is sent if the call budget or the share of memory is used up. */
     forward: async (
       request: IncomingMessage,
       response: ServerResponse,
@@ -204,11 +204,11 @@ export function createForwarder(options: ForwarderOptions) {
   }
 }
 
-/** Returns the error for an abandoned upload, which says that the request may have been applied if part of it was sent. */
+/** Returns the error for an upload that is abandoned. If a part of it was sent, the error says that the request may have been applied. */
 function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
   const error = slowUploadError(request.method, call?.isSent() === true, outcomeUnknown)
-  // Aborting is deferred, so that the failure of the call finds the answer that the caller sends first.
+  // The call is aborted only after the caller has sent this error. Otherwise the failure of the call would answer the client first.
   if (call !== undefined) queueMicrotask(() => call.abort(error))
   return error
 }
@@ -302,7 +302,7 @@ class ForwardedRequest implements ReplySink {
     if (sent) this.count(undefined)
     const error =
       cause instanceof AdapterError ? cause : lostReplyError(method, sent, options.outcomeUnknown, cause)
-    // Otherwise the client has disconnected or was already answered.
+    // If the response is not open, the client has disconnected or was already answered.
     const isOpen = !response.destroyed && !response.writableEnded
     if (head !== undefined && (this.intercepted === undefined || response.headersSent)) {
       if (isOpen) options.onFailure('brokenReply')
@@ -320,7 +320,7 @@ class ForwardedRequest implements ReplySink {
     try {
       this.writer.end((reply) => this.settle({ kind: 'answered', status, reply }))
     } catch (cause) {
-      // The head of the reply cannot be sent.
+      // The head of the reply is not valid, so it cannot be sent.
       this.head = undefined
       this.onFailure(cause instanceof Error ? cause : CLIENT_CLOSED, true)
     }
@@ -349,7 +349,7 @@ class ForwardedRequest implements ReplySink {
     if (this.head !== undefined) this.limitRest()
   }
 
-  /** Limits the time for the rest of a reply whose client has gone. Otherwise a reply that never ends would keep the call open. */
+  /** Limits the time for the rest of a reply whose client has disconnected. Otherwise a reply without an end would keep the call open. */
   private limitRest(): void {
     const { clock, timeouts } = this.options
     this.cancelRest = clock.after(timeouts.bodyMs, () => this.call?.abort(CLIENT_CLOSED))
@@ -358,12 +358,12 @@ class ForwardedRequest implements ReplySink {
 
 export type Relays = ReturnType<typeof createRelays>
 
-/** Beyond this limit the oldest forwarder is evicted. Its calls finish normally, and its idle connections time out. */
+/** Maximum number of forwarders. The oldest is then evicted: its calls finish normally, and its idle connections time out. */
 const MAX_RELAYS = 1_000
-/** If a client needs longer for its upload, or for the first 64 KiB of it, the upload is streamed to V2. */
+/** The time in milliseconds for the upload of a client, or for its first 64 KiB. A slower upload is streamed to V2. */
 const ARRIVAL_MS = 100
 
-/** Creates forwarders on demand, because each partner may have a gateway of its own and a reload may add one. */
+/** Creates forwarders on demand, one for each address, because each partner may have its own gateway and a reload may add one. */
 export function createRelays(options: Omit<ForwarderOptions, 'baseUrl' | 'outcomeUnknown' | 'arrivalMs'>) {
   const relays = new Map<string, Forwarder>()
   const side = { outcomeUnknown: 'ADP_V2_OUTCOME_UNKNOWN', arrivalMs: ARRIVAL_MS } as const

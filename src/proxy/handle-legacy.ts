@@ -27,16 +27,16 @@ import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
-/** A larger reply of V2 is not stored. If the client resends the batch when V3 serves, its records are read back. */
+/** Maximum size of a stored reply of V2. If the client resends a batch without a stored reply when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
- * How long the adapter waits for the journal before it sends V2 a write that the journal has not recorded. The limit for `keys` is longer
- * because V3 may have served the same write, and a journal that is only slow should still be asked.
+ * The time in milliseconds that the adapter waits for the journal before it sends V2 a write that the journal has not recorded. The wait is
+ * longer for `keys`, because V3 may have served the same write, so a slow journal should still be asked.
  */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
-/** Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
+/** Answers an exchange that V2 serves. Throws `ADP_UPSTREAM_UNAVAILABLE` if no V2 is configured. */
 export async function handleLegacy(context: ProxyContext, exchange: Exchange): Promise<void> {
   const { request, response, client, entry, kind, copyBytes, result } = exchange
   const { v2 } = client.partner
@@ -55,7 +55,7 @@ export async function handleLegacy(context: ProxyContext, exchange: Exchange): P
     result.outcome = { kind: 'read', reply: outcome.reply }
 }
 
-/** Builds the options for a call to V2. Next links carry V2's marker, so that V2 also serves the next page. */
+/** Returns the options for a call to V2. Next links in the reply get V2's marker, so that V2 also serves the next page. */
 function toForwardCall(
   { accepted, rewriteLinks, comparison }: ProxyContext,
   { client, request, entry }: Exchange,
@@ -65,7 +65,7 @@ function toForwardCall(
   return {
     queueKey: accepted.queueKey(client),
     links: rewriteLinks ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
-    // The reply to a write reaches the client exactly as V2 wrote it.
+    // The client gets the reply to a write exactly as V2 wrote it.
     linksInBody: isRead,
     onReplyHead: ({ status }) => {
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)
@@ -75,11 +75,13 @@ function toForwardCall(
 }
 
 /**
- * Reads a write completely and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's stored
- * reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because V3 could never be sent
- * it. A batch that V3 served before is answered from the journal and is not sent to V2. Except at `legacy`, neither is a batch to which V2
- * gave a final reply. All errors mean that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED` if older records
- * of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
+ * Reads a whole write and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's stored
+ * reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because it could never be sent to
+ * V3.
+ *
+ * A batch that V3 served before is answered from the journal and not sent to V2. The same applies to a batch to which V2 gave a final
+ * reply, except at `legacy`. Every error means that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED` if older
+ * records of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
  */
 async function relayWrite(
   context: ProxyContext,
@@ -129,13 +131,13 @@ async function relayWrite(
 
 /** Sends a write to V2. Called at most once per request. */
 type Send = (known?: {
-  /** `undefined` if the journal did not record the write. */
+  /** Checks the lease before the first byte is sent. `undefined` if the journal did not record the write. */
   readonly expectLease?: RelayedBatch['expectLease'] | undefined
-  /** Called with the reply of V2, whose last bytes wait for the returned promise. `undefined` if the reply is not stored. */
+  /** Called with the reply of V2. Its last bytes are sent when the returned promise settles. `undefined` if the reply is not stored. */
   readonly onReplyEnd?: ForwardCall['onReplyEnd']
 }) => Promise<ForwardOutcome>
 
-/** Returns `undefined` if the body cannot be read or exceeds `maxBytes`. */
+/** Returns the decompressed body, or `undefined` if it cannot be decompressed or exceeds `maxBytes`. */
 async function decompressed(
   { headers }: IncomingMessage,
   body: Buffer,
@@ -146,7 +148,7 @@ async function decompressed(
   return readBody(Readable.from([body]), { ...limits, contentEncoding }).catch(unlessUnreadable)
 }
 
-/** Ignores errors of decoding, because V2 judges such requests itself. */
+/** Returns `undefined` for an error of decoding, because V2 judges such requests itself. Throws any other error. */
 function unlessUnreadable(cause: unknown): undefined {
   if (cause instanceof AdapterError && errorRules[cause.code].class === 'request') return undefined
   throw cause
@@ -177,7 +179,7 @@ async function relayKnown(
       resendOf,
       reading,
     })
-  // At `legacy` earlier writes to V2 are not looked up.
+  // At `legacy`, earlier writes to V2 are not searched.
   let begun = await begin(entry.stage === 'legacy' ? undefined : 0)
   while (begun.kind === 'sent') {
     const { batches } = begun
@@ -197,7 +199,8 @@ async function relayKnown(
     const outcome = await send({
       expectLease: begun.kind === 'new' ? begun.expectLease : undefined,
       onReplyEnd: async (reply) => {
-        // The end of the reply waits for the journal, because the client may then send a newer mark to V3. The wait is short.
+        // Once the client has the whole reply, it may send a newer mark to V3. The end of the reply therefore waits for the journal, but
+        // not long.
         const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
         await Promise.race([ended({ kind: 'answered', reply }), late])
       },
@@ -214,7 +217,7 @@ async function relayKnown(
   }
 }
 
-/** Waits for older records of the same keys. Returns false if the client disconnected meanwhile. */
+/** Waits for older records of the same keys. Returns false if the client disconnected in the meantime. */
 async function mayBeSent(
   context: ProxyContext,
   exchange: Exchange,
@@ -299,7 +302,7 @@ function createV2MarkReader(
 const isDenied = (status: number): boolean =>
   status >= 400 && status < 500 && status !== 408 && status !== 429
 
-/** Answers a batch that V3 served before, because a write always ends on the side where it began. */
+/** Answers a batch that V3 served before, because a write always ends on the side on which it began. */
 async function answerFromV3(
   context: ProxyContext,
   exchange: Exchange,

@@ -43,8 +43,8 @@ export const handleReadField = createReadHandler('record', readField)
 const CLIENT_GONE = 499
 
 /**
- * Creates a handler that stops when the partner's time budget is spent or the client disconnects. If calls are rate limited,
- * `Server-Timing` says how long they were queued, also in a refusal. Throws the errors of `read`.
+ * Creates a handler that stops when the partner's time budget is used up or the client disconnects. If calls have a rate limit,
+ * `Server-Timing` says how long they waited in the queue, also in an error reply. Throws the errors of `read`.
  */
 function createReadHandler(kind: ReadAnswered['kind'], read: Read): Handle {
   return async (context, exchange, authorisation) => {
@@ -116,7 +116,7 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
   }
 }
 
-/** Answers 200 as an OData 4.0 service, or 204 if there is no content type. `body` is a list of pieces. */
+/** Answers 200 as an OData 4.0 service, or 204 if there is no content type. */
 function sendRead(response: ServerResponse, body: readonly string[], contentType: string | undefined): void {
   if (contentType === undefined) {
     response.writeHead(204, { 'OData-Version': '4.0' })
@@ -128,7 +128,7 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
     'Content-Length': lengthOf(body),
     'OData-Version': '4.0',
   })
-  // A single string of the whole page would be copied once more before it is written.
+  // The pieces are not joined, because the whole page would be copied once more.
   for (const piece of body) response.write(piece)
   response.end()
 }
@@ -136,9 +136,9 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
 const lengthOf = (body: readonly string[]): number =>
   body.reduce((bytes, piece) => bytes + Buffer.byteLength(piece), 0)
 
-/** Handles `GET …/V2/Attendance/$metadata` with the flat type of V2, since the metadata of V3 names other fields. */
+/** Handles `GET …/V2/Attendance/$metadata` with the flat type of V2, because the metadata of V3 has other fields. */
 export const handleReadMetadata: Handle = (_context, exchange) => {
-  // `Accept` is ignored (RFC 9110 12.5.1), because clients send the value for data with every request.
+  // `Accept` is ignored (RFC 9110 12.5.1), because clients send the same value as for data.
   if (!/^(application\/)?xml$/i.test(formatOf(exchange) ?? 'xml'))
     throw new AdapterError(
       'ADP_NOT_ACCEPTABLE',
@@ -161,9 +161,9 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
 }
 
 /**
- * Handles `GET …/V2/LearnerRegistations` (spelt so, service.md 1.1) and its correct spelling, with or without a key or a path below it. The
- * request is passed through to V3's `LearnerRegistrations` with the V3 expand list in `$expand`. The pass-through list must contain the
- * path. Links in the reply lead back to the client's own path.
+ * Handles `GET …/V2/LearnerRegistations` (misspelt in service.md 1.1) and its correct spelling, with or without a key, and the paths below
+ * it. The request is passed through to V3's `LearnerRegistrations`, with the expand list of V3 in `$expand`. The pass-through list must
+ * contain the path. Links in the reply lead back to the client's own path.
  */
 export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
   const { request, response, target, result } = exchange
@@ -175,7 +175,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
   const root = serviceRoot(request, rawSegments.slice(0, at).join('/'))
   const below = rawSegments.slice(at + 1, segments.length)
   const resource = [`/V3/LearnerRegistrations${keyOf(segments[at] ?? '')}`, ...below].join('/')
-  // As in V2, next links lead to the path that was called, and ids and contexts lead to the entity set.
+  // As in V2, next links lead to the requested path, and ids and contexts to the entity set.
   const isEntity = hasKey(segments[at] ?? '') && below.length === 0
   const links = [
     ...(isEntity ? [] : [{ from: resource, to: addressOf(request), nextTo: nextAddressOf(reads, exchange) }]),
@@ -188,14 +188,14 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
-/** Returns the key of a path segment as V3 writes it, or an empty string. Throws `ADP_NOT_FOUND` for an impossible key. */
+/** Returns the key of a path segment in V3's form, or an empty string without a key. Throws `ADP_NOT_FOUND` for a key that is no guid. */
 function keyOf(segment: string): string {
   if (!hasKey(segment)) return ''
   const id = readGuidKey(segment)
   if (id === undefined)
     throw new AdapterError(
       'ADP_NOT_FOUND',
-      'There is no learner registration with this key. Use the id of the registration as the key.',
+      'There is no learner registration with this key. Nothing was read. Use the id of the registration as the key.',
     )
   return `(${id})`
 }

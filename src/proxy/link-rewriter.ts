@@ -1,20 +1,20 @@
 export interface LinkRewriting {
   readonly from: string
   readonly to: string
-  /** The target of next links and delta links. Default: `to`. */
+  /** The replacement for next links and delta links. Default: `to`. */
   readonly nextTo?: string
 }
 
 export interface ReplyLinks {
-  /** The first matching entry applies. Each `from` begins with the `from` of the last entry, which is the upstream's address. */
+  /** The replacements. The first that matches applies. Each `from` begins with the `from` of the last entry, the upstream's address. */
   readonly rewritings: readonly LinkRewriting[]
-  /** The requested address without its query. Links to its next page lead to this address, whatever host they name. */
+  /** The requested address without its query. A link to its next page is replaced by this address, whatever host the link names. */
   readonly requested: string
 }
 
 type LinkKind = 'next' | 'other'
 
-/** A replacement for the first `length` characters of a link. */
+/** The replacement for the first `length` characters of a link. */
 interface Rewritten {
   readonly length: number
   readonly to: string
@@ -24,31 +24,32 @@ interface Rewritten {
 const MAX_NAME = 200
 const MAX_BLANKS = 16
 const MAX_ORIGIN = 280
-/** Matches the names of links in OData 4.0 and 4.01, in OData 3 JSON light, and the next link of OData V2. */
+/** Matches the names of links in OData 4.0 and 4.01 and in the light JSON of OData 3, and the name of the next link in OData V2. */
 const NAME = `(?:[^"\\\\]{0,${MAX_NAME}}@(?:odata\\.)?|odata\\.)(?:(nextLink|deltaLink)|context|metadata|id|(?:edit|read|navigation|association)Link)|(__next)`
 const COLON = `\\s{0,${MAX_BLANKS}}:\\s{0,${MAX_BLANKS}}`
 /** Matches the text before a link, including its opening quote. */
 const BEFORE_LINK = new RegExp(`^"(?:${NAME})"${COLON}"$`)
-/** Matches text at the end of the input that may become the name of a link or precede a link. */
+/** Matches text at the end of the input that may be the beginning of a link or of its name. */
 const MAY_BEGIN = new RegExp(
   `"[^"\\\\]{0,${MAX_NAME}}(?:"\\s{0,${MAX_BLANKS}}(?::\\s{0,${MAX_BLANKS}}(?:"[^"]*)?)?)?$`,
 )
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const LINK_START = 'http'
-/** The characters that may follow a replaced address. Any other character means that the address goes on. */
+/** The characters that may follow the end of an address. Before any other character, the address has not ended. */
 const ENDS = '"/?#'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
  * Rewrites absolute links of the upstream in a JSON body to the adapter's address, so that a client that follows `@odata.nextLink` keeps
- * calling the adapter: links below the upstream's address, and links to the next page of the requested address with any host. Context URLs
- * with other hosts are a habit of the service (service-facts 14) and stay. Only bytes that may become a link are held back.
+ * calling the adapter. Rewrites links below the upstream's address, and links to the next page of the requested address with any host.
+ * Context URLs with another host stay, because the service uses such URLs (service-facts 14). Only bytes that may begin a link are held
+ * back.
  */
 export class LinkRewriter {
   private readonly links: ReplyLinks
-  /** The number of bytes from the start of a link that decide whether it is rewritten. Slashes may be escaped. */
+  /** The number of bytes at the beginning of a link that decide whether the link is rewritten. Slashes may be escaped. */
   private readonly decidingBytes: number
-  /** The last bytes of the input if they may begin a link or its name. */
+  /** The last bytes of the input, if they may be the beginning of a link or of its name. */
   private held: Buffer = NO_BYTES
 
   constructor(links: ReplyLinks) {
@@ -57,10 +58,10 @@ export class LinkRewriter {
     this.decidingBytes = 2 * (MAX_ORIGIN + longest) + 1
   }
 
-  /** Returns the part of the body that can be forwarded. After a call with `isLast`, the rewriter must not be used again. */
+  /** Adds a piece of the body, and returns the bytes that can be forwarded. The call with `isLast` returns all remaining bytes. */
   write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
-    // latin1 keeps each byte as one character.
+    // In latin1, each byte is one character.
     const text = bytes.toString('latin1')
     const out: Buffer[] = []
     let done = 0
@@ -81,7 +82,7 @@ export class LinkRewriter {
     return out.length === 1 && out[0] !== undefined ? out[0] : Buffer.concat(out)
   }
 
-  /** Returns the start of an unfinished link or link name, or the length of `text` if there is none. */
+  /** Returns the index at which an unfinished link or link name begins, or the length of `text` if there is none. */
   private beginOfLink(text: string): number {
     const from = Math.max(0, text.length - LOOK_BACK - this.decidingBytes)
     const found = MAY_BEGIN.exec(text.slice(from))
@@ -90,8 +91,8 @@ export class LinkRewriter {
 }
 
 /**
- * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if it leads elsewhere. A path without a
- * host belongs to the upstream.
+ * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if the value leads elsewhere. A path
+ * without a host belongs to the upstream.
  */
 export function rewriteField(links: ReplyLinks, value: string): string | undefined {
   const isPath = value.startsWith('/') && !value.startsWith('//')
@@ -100,7 +101,7 @@ export function rewriteField(links: ReplyLinks, value: string): string | undefin
   return link && link.to + absolute.slice(link.length)
 }
 
-/** Rewrites a link in a JSON string whose slashes may be escaped. The returned `length` counts the characters as written. */
+/** Rewrites a link in a JSON string, whose slashes may be escaped. `length` of the result counts the characters of the original text. */
 function rewriteEscaped(links: ReplyLinks, text: string, kind: LinkKind): Rewritten | undefined {
   const plain = text.replaceAll('\\/', '/')
   const link = rewriteLink(links, plain, kind)
@@ -117,7 +118,7 @@ function rewriteLink(links: ReplyLinks, text: string, kind: LinkKind): Rewritten
   if (kind !== 'next') return undefined
   const [address = '', path = '/'] = /^https?:\/\/[^/?#"\\]+(\/[^?#"\\]*)?/i.exec(text) ?? []
   const base = rewritings.at(-1)?.from ?? ''
-  // A service behind a gateway may not know the path of the gateway.
+  // A service behind a gateway may not know the part of the path that the gateway adds.
   const paths = [new URL(requested).pathname, requested.slice(base.length)].map(comparedPath)
   if (address === '' || !endsAt(text, address.length) || !paths.includes(comparedPath(path))) return undefined
   const mapped = rewriteLink(links, requested, kind)
@@ -128,7 +129,7 @@ function endsAt(text: string, end: number): boolean {
   return end >= text.length || ENDS.includes(text.charAt(end))
 }
 
-/** Services and their clients escape different characters, and paths of the service are case-insensitive. */
+/** Returns a path for comparison. Services and clients escape different characters, and paths of the service are case-insensitive. */
 function comparedPath(path: string): string {
   try {
     return decodeURIComponent(Buffer.from(path, 'latin1').toString()).toLowerCase()

@@ -4,13 +4,13 @@ import { AdapterError } from '../errors.ts'
 import { hostName, isLoopback, isLoopbackAddress } from '../http/address.ts'
 import { isForwarded } from './forwarded-fields.ts'
 
-/** The status that `/readyz` reports. Every status except `ready` is a 503. */
+/** The status that `/readyz` reports. Every status except `ready` is sent with 503. */
 export type Readiness =
   'ready' | 'stopping' | 'journal damaged' | 'journal unavailable' | 'journal lease lost' | 'stages unknown'
 
 type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** Paths must match exactly, because the rules of load balancers compare text. */
+/** Creates the handlers of the operational paths. Their spelling must match exactly, because load balancers compare paths as text. */
 export function createOperations(
   readiness: () => Readiness,
   metrics: MetricsPage,
@@ -28,7 +28,7 @@ export function createOperations(
   ])
 }
 
-/** Returns the operational path that a decoded path misspells in case or with a trailing slash, or `undefined` for every other path. */
+/** Returns the operational path that a decoded path means in another case or with a trailing slash, or `undefined` for any other path. */
 export function findMisspelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
   const plain = path.toLowerCase().replace(/\/$/, '')
   return operations.has(plain) ? plain : undefined
@@ -45,12 +45,12 @@ function sendStatus(response: ServerResponse, code: number, status: string): Pro
 }
 
 export interface MetricsPage {
-  /** `loopback` allows only callers on this machine that do not connect through a proxy. */
+  /** The callers that may read the metrics. `loopback` allows only callers on this machine that do not connect through a proxy. */
   readonly readers: 'loopback' | 'any'
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** Throws `ADP_FORBIDDEN` for callers that may not read the metrics. */
+/** Answers `/metrics`. Throws `ADP_FORBIDDEN` for a caller that may not read the metrics. */
 async function handleMetrics(
   { readers, render }: MetricsPage,
   request: IncomingMessage,
@@ -66,7 +66,7 @@ async function handleMetrics(
   response.end(text)
 }
 
-/** Returns true for a caller on this machine without a proxy. Another name than that of loopback indicates DNS rebinding. */
+/** Returns true for a caller on this machine that uses no proxy. A host name that is not a loopback name indicates DNS rebinding. */
 function isLocal({ socket, headers }: IncomingMessage): boolean {
   const isLocalPeer = isLoopbackAddress(socket.remoteAddress ?? '') && !isForwarded(headers)
   return isLocalPeer && isLoopback(hostName(headers.host ?? ''))

@@ -22,9 +22,9 @@ import type { LinkRewriting } from './link-rewriter.ts'
 import { serviceRoot } from './requested-address.ts'
 
 interface PassThroughOptions extends Omit<ForwarderOptions, 'outcomeUnknown' | 'arrivalMs'> {
-  /** All other paths are refused. */
+  /** The paths that are forwarded. All other paths are refused. */
   readonly allow: readonly AllowedPath[]
-  /** True if absolute links of the upstream in JSON bodies are rewritten to the adapter's address. */
+  /** True to rewrite absolute links of the upstream in JSON bodies to the adapter's address. */
   readonly rewriteLinks: boolean
   readonly accepted: AcceptedCredentials
   readonly nowMs: () => number
@@ -36,9 +36,9 @@ const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as 
 const CLIENT_GONE = 499
 
 /**
- * Forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of the adapter, the token is renewed. The
- * adapter then resends a GET or HEAD without a body once. It answers any other request with 502 `ADP_V3_CREDENTIALS`, because the body has
- * already been streamed.
+ * Creates the pass-through, which forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of the
+ * adapter, the token is renewed. A GET or HEAD without a body is then sent once more. Any other request gets 502 `ADP_V3_CREDENTIALS`,
+ * because its body has already been streamed.
  */
 export function createPassThrough(options: PassThroughOptions) {
   const { accepted, events, clock, nowMs } = options
@@ -49,7 +49,7 @@ export function createPassThrough(options: PassThroughOptions) {
   })
   const methodsOf = createAllowedMethods(options.allow)
 
-  /** Throws if V3 denied credentials of the adapter, which the client cannot correct. */
+  /** Throws if V3 denied credentials of the adapter, which the client cannot correct. Otherwise passes V3's reply to the client. */
   const answerDenial = (
     { partner }: Authorisation,
     { status, body, pass }: Extract<ForwardOutcome, { kind: 'intercepted' }>,
@@ -58,7 +58,7 @@ export function createPassThrough(options: PassThroughOptions) {
     if (own !== undefined) throw own
     pass()
   }
-  /** Pauses all calls with the subscription key after a 429, but at most for the partner's time budget. */
+  /** Pauses all calls with the subscription key after a 429, at most for the partner's time budget. */
   const holdBack = ({ rateLimit, partner }: Authorisation, retryAfter: string | undefined): void => {
     const retryAfterMs = readRetryAfter(retryAfter, '', nowMs())
     const waitMs = retryWaitMs({ reason: 'throttled', retryAfterMs }, 0)
@@ -72,9 +72,9 @@ export function createPassThrough(options: PassThroughOptions) {
     },
     /**
      * Serves an authorised request under its rate limit: GET and HEAD as reads, other methods as writes. `links` maps paths of V3 to
-     * addresses of the adapter. The first matching entry applies, and by default a link keeps its path. `queryRewritten` is true if the
-     * query differs from the client's, so that errors must not name a place in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path that is
-     * not on the list, and `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
+     * addresses of the adapter. The first matching entry applies, and a link without an entry keeps its path. `queryRewritten` is true if
+     * the query differs from the client's, so that errors must not name a position in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path
+     * that is not on the list. Throws `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
      */
     handle: async (
       request: IncomingMessage,

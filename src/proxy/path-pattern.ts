@@ -1,11 +1,10 @@
 /**
- * Creates a case-insensitive test for whether a path, given as its segments, matches a pattern. Within a segment, `*` stands for any
- * characters. As a whole segment, `*` stands for at least one character. `**` as a whole segment stands for any number of segments. At
- * the end of a pattern, `**` stands for at least one segment, which may be empty. A trailing slash of a path matters only if the pattern
- * ends in `/` or `**`.
+ * Creates a test for whether a path, given as its segments, matches a pattern in any case. Within a segment, `*` stands for any characters.
+ * As a whole segment, `*` stands for at least one character, and `**` for any number of segments. At the end of a pattern, `**` stands for
+ * at least one segment, which may be empty. A trailing slash of the path matters only if the pattern ends in `/` or `**`.
  *
- * The cost is at most the length of the path times the length of the pattern: after a mismatch only the last `*` and the last `**` are
- * extended, so each character is compared with each pattern character at most once.
+ * The cost is at most the length of the path times the length of the pattern. After a mismatch only the last `*` and the last `**` are
+ * extended, so each character is compared with each character of the pattern at most once.
  */
 export function createPathTest(pattern: string): (segments: readonly string[]) => boolean {
   const segments = pattern.toLowerCase().split('/')
@@ -22,14 +21,14 @@ export function createPathTest(pattern: string): (segments: readonly string[]) =
     fits(wanted, !isOpen && path.at(-1) === '' ? path.slice(0, -1) : path, isStars, fitsSegment)
 }
 
-/** Splits a path for `createPathTest`. */
+/** Splits a path into segments for `createPathTest`. */
 export const segmentsOf = (path: string): readonly string[] => path.toLowerCase().split('/')
 
 const isStars = (segment: string): boolean => segment === '**'
 const isStar = (char: string): boolean => char === '*'
 const equals = (own: string, other: string): boolean => own === other
 
-/** Returns true if `items` match a pattern in which some members stand for any run of items. */
+/** Returns true if the items match a pattern in which some members stand for a run of any items. */
 function fits(
   pattern: readonly string[],
   items: readonly string[],

@@ -4,16 +4,16 @@ import { type BatchEncoder, encodeMismatch, locationOf, type PartReply } from '.
 import type { Plan } from '../writes/plan.ts'
 import type { Reply } from '../writes/reply.ts'
 
-/** How long a finished part waits for others. A separate write wakes the client and costs more than posting a record. */
+/** The time in milliseconds that a finished part waits for more parts. Each write wakes the client and costs more than posting a record. */
 const COALESCE_MS = 25
-/** A longer single write would delay other requests. */
+/** The limits of one write. A longer write would delay other requests. */
 const MAX_PARTS = 1_000
 const MAX_CHARACTERS = 1_048_576
 
 /**
- * Creates a streamed batch reply (batch-wire A7). Parts are written in request order as soon as all earlier parts are known, and parts that
- * finish shortly after each other share one write. If the client disconnects, nothing more is written, but the records are still posted. If
- * the client reads slowly, parts are encoded as it reads them. `timing` returns the value of `Server-Timing` when the head is sent.
+ * Creates a streamed batch reply (batch-wire A7). A part is written as soon as all earlier parts are known, and parts that finish at about
+ * the same time share one write. If the client disconnects, nothing more is written, but the records are still posted. If the client reads
+ * slowly, parts are encoded only as it reads them. `timing` returns the value of `Server-Timing` when the head is sent.
  */
 export function createBatchReply(
   response: ServerResponse,
@@ -77,7 +77,7 @@ export function createBatchReply(
       parts[index] = part
       if (hasBegun) schedule()
     },
-    // The end is not awaited, because the client may read the rest slowly.
+    // The caller does not wait until the reply was sent, because the client may read the rest slowly.
     end: () => {
       hasBegun = isEnding = true
       clearTimeout(timer)
@@ -103,7 +103,7 @@ export function createMismatchReply(response: ServerResponse, newId: () => strin
   }
 }
 
-/** Creates the reply to a single flat record, with the status and body that its part in a batch would have. */
+/** Creates the reply to a single flat record, with the status and body that the record's part of a batch would have. */
 export function createRecordReply(
   response: ServerResponse,
   recordsUrl: string | undefined,

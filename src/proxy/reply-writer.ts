@@ -8,28 +8,28 @@ import { withoutPlaces } from '../translate/index.ts'
 import { LinkRewriter, type ReplyLinks, rewriteField } from './link-rewriter.ts'
 
 export interface ReplyOptions {
-  /** The absolute links to rewrite in header fields and JSON bodies. If `undefined`, links stay unchanged. */
+  /** The absolute links that are rewritten in header fields and JSON bodies. If `undefined`, links stay unchanged. */
   readonly links: ReplyLinks | undefined
   readonly linksInBody: boolean
   /** True if the query differs from the client's, so that positions in the query are removed from the upstream's errors. */
   readonly queryRewritten: boolean
-  /** Credentials of the adapter. Header fields that contain one are removed. Bodies are not searched. */
+  /** The credentials of the adapter. Header fields that contain one of them are removed. Bodies are not searched. */
   readonly withheld: readonly string[]
-  /** The maximum size in bytes of a copy of the body, or 0 to make no copy. */
+  /** The maximum size in bytes of the copy of the body, or 0 for no copy. */
   readonly captureBytes: number
-  /** The budget that the copy is charged to. */
+  /** The byte budget that is charged for the copy. */
   readonly held: HeldBytes
-  /** Called with the copy once the whole reply has arrived. The last bytes go to the client when the returned promise settles. */
+  /** Called with the copy once the whole reply has arrived. The last bytes are sent to the client when the returned promise settles. */
   readonly onWhole: ((reply: WireReply) => void | Promise<void>) | undefined
-  /** Called when the client has read the data for which `data` returned false. */
+  /** Called when the client has read enough to receive more data, after `data` returned false. */
   readonly onDrain: () => void
 }
 
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Forwards a reply as it arrives: its status, its end-to-end fields in their order and case, and its bytes. If a copy must be stored before
- * the client has the whole reply, the last piece is held back until then.
+ * Forwards a reply as it arrives: its status, its end-to-end fields in their order and case, and its bytes. If the copy must be stored
+ * before the client has the whole reply, the last piece is held back until then.
  */
 export class ReplyWriter {
   private readonly response: ServerResponse
@@ -37,8 +37,8 @@ export class ReplyWriter {
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
   /**
-   * Buffers a body that is rewritten during the turn of the event loop in which its head arrived, so that a body that ends within that turn
-   * keeps a `Content-Length`.
+   * The pieces of a body that is rewritten, buffered during the turn of the event loop in which the head arrived. If the body ends within
+   * this turn, the reply keeps its `Content-Length`.
    */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
@@ -62,7 +62,7 @@ export class ReplyWriter {
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }
     if (captureBytes > 0) this.copy = []
-    // The client receives only fields of the upstream.
+    // The client receives no header fields except those of the upstream.
     response.sendDate = false
     const leavesOutPlaces = queryRewritten && head.status >= 400
     if (leavesOutPlaces) this.rewriter = createPlaceRemover()
@@ -72,7 +72,7 @@ export class ReplyWriter {
       this.rewriter = undefined
       this.writeHead()
     }
-    // A body that arrived together with the head is sent in the same write.
+    // A body that arrived together with the head is sent in one write with the head.
     queueMicrotask(() => this.flush())
   }
 
@@ -83,14 +83,13 @@ export class ReplyWriter {
     return !this.waitsForDrain
   }
 
-  /** Ends the reply, and calls `done` with the copy once everything was handed to the client. Throws the same errors as `start`. */
+  /** Ends the reply, and calls `done` with the copy once everything was written to the client. Throws the errors of `start`. */
   end(done: (captured: WireReply | undefined) => void): void {
     const { response, rewriter, whole } = this
     if (whole !== undefined) {
       this.whole = undefined
       const body = rewriter?.write(Buffer.concat(whole), true) ?? NO_BYTES
-      // For a reply without a body (HEAD, 304), the field gives the length of another body whose links would change. That length is not
-      // known here.
+      // In a reply without a body (HEAD, 304), the field has the length of a body that rewriting would change. The new length is not known.
       setLength(this.head.fields, body.length === 0 ? undefined : body.length)
       this.writeHead()
       this.keep(body)
@@ -108,13 +107,13 @@ export class ReplyWriter {
     else void kept.then(finish, finish)
   }
 
-  /** Lets the upstream continue after the client has disconnected. */
+  /** Discards the rest of the reply without stopping the upstream, after the client has disconnected. */
   drop(): void {
     this.waitsForDrain = false
     this.options.onDrain()
   }
 
-  /** Sends the data that has arrived so far. The final length of a rewritten body is not known at this point. */
+  /** Sends the data that has arrived so far. The length of the whole rewritten body is not known at this point. */
   private flush(): void {
     const { response, whole } = this
     if (response.destroyed || response.writableEnded) return
@@ -150,7 +149,7 @@ export class ReplyWriter {
       if (this.copied > this.options.captureBytes) this.copy = undefined
       else this.options.held.take(bytes.length)
     } catch {
-      // Only the copy is abandoned. The reply itself continues.
+      // There is no memory for the copy, so only the copy is given up. The reply continues.
       this.copy = undefined
     }
     this.copy?.push(bytes)
@@ -164,7 +163,7 @@ export class ReplyWriter {
   }
 }
 
-/** Bodies of errors are short. A longer body passes unchanged. */
+/** Maximum size of an error body from which positions are removed, in bytes. A larger body is forwarded unchanged. */
 const MAX_ERROR_BYTES = 65_536
 
 function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
@@ -180,7 +179,7 @@ function createPlaceRemover(): Pick<LinkRewriter, 'write'> {
   }
 }
 
-/** The header fields whose value is an address that a client may call (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
+/** The header fields whose value is an address that a client may request (RFC 9110 8.7, 10.2.2; OData protocol 8.3.4). */
 const ADDRESS_FIELDS: ReadonlySet<string> = new Set(['location', 'content-location', 'odata-entityid'])
 
 function rewriteFields(fields: string[], links: ReplyLinks): void {
@@ -189,14 +188,14 @@ function rewriteFields(fields: string[], links: ReplyLinks): void {
       fields[at + 1] = rewriteField(links, fields[at + 1] ?? '') ?? fields[at + 1] ?? ''
 }
 
-/** Returns true for JSON without content encoding, the only body that may contain links. */
+/** Returns true for JSON without content encoding, because links are rewritten only in such a body. */
 function isPlainJson({ fields }: ReplyHead): boolean {
   if (fields.one('content-length') === '0') return false
   const isPlain = fields.all('content-encoding').every((coding) => /^identity$/i.test(coding))
   return isPlain && /^application\/json\b/i.test(fields.one('content-type') ?? '')
 }
 
-/** Sets the value of `Content-Length` in its place, or removes the field if `length` is `undefined`. */
+/** Sets the value of `Content-Length` without moving the field, or removes the field if `length` is `undefined`. */
 function setLength(fields: string[], length: number | undefined): void {
   const at = fields.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-length')
   if (at === -1) return

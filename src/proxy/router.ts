@@ -31,11 +31,11 @@ import { createOperations, type MetricsPage, type Readiness, findMisspelt } from
 import { isIssuedTo, type LinkMarker, takeSideMarker } from './requested-address.ts'
 import { handleWrite } from './write-handler.ts'
 
-/** Matches the path in any case and under any prefix (product contract: paths). */
+/** A route of the adapter. `pattern` matches a path in any case and under any prefix (product contract: paths). */
 interface Route {
   readonly pattern: RegExp
   readonly segments: number
-  /** A POST to the set of records has the kind `record` instead. */
+  /** The kind of a request on this route. A POST to the set of records has the kind `record` instead. */
   readonly kind: RequestKind
   readonly handlers: Readonly<Record<string, Handle>>
 }
@@ -88,18 +88,18 @@ const routes: readonly Route[] = [
 
 const V2_SEGMENT = /\/v2\//i
 
-/** Returns `undefined` if no route translates the path. */
+/** Returns the route that translates a path, or `undefined` if there is no such route. */
 function findRoute(path: string): Route | undefined {
   return V2_SEGMENT.test(path) ? routes.find(({ pattern }) => pattern.test(path)) : undefined
 }
 
-/** Returns the kind of a request, by which the partner's stage decides the side. */
+/** Returns the kind of a request. The partner's stage decides the side by this kind. */
 function kindOf(route: Route | undefined, path: string, { method }: IncomingMessage): RequestKind {
   if (route === undefined) return V2_SEGMENT.test(path) ? 'otherV2' : 'v3Path'
   return route.kind === 'readFilter' && method === 'POST' ? 'record' : route.kind
 }
 
-/** Returns the handler of a request's method. HEAD uses the handler of GET, since Node omits the body (RFC 9110 9.3.2). */
+/** Returns the handler of a request's method. HEAD uses the handler of GET, because Node.js omits the body (RFC 9110 9.3.2). */
 function handlerOf({ handlers }: Route, { method = '' }: IncomingMessage): Handle | undefined {
   return handlers[method === 'HEAD' ? 'GET' : method]
 }
@@ -112,7 +112,7 @@ const operationMethods = ['GET', 'HEAD']
 
 interface Locals extends Record<string, unknown> {
   target: RequestTarget
-  /** The marker of the side that issued the target as a next link. */
+  /** The marker that the target had, or `undefined` if the target is not a next link. */
   marker: LinkMarker | undefined
 }
 type ProxyResponse = Response<unknown, Locals>
@@ -120,14 +120,14 @@ type ProxyResponse = Response<unknown, Locals>
 export interface ProxyApp {
   readonly listener: RequestListener
   readonly messages: MessageClasses
-  /** Answers a request whose body broke off after part of it may have been applied. */
+  /** Answers a request whose body was cut off after a part of it may have been applied. */
   readonly onCutOff: (request: IncomingMessage, response: ServerResponse) => void
 }
 
 /**
- * Creates the adapter's listener, an Express application that serves health, metrics, the translated V2 paths, and the pass-through. The
- * target of every request is read once, by one rule; Express's own reading ignores case and trailing slashes. The method is checked before
- * the credentials and before anything is sent.
+ * Creates the adapter's listener, an Express application that serves the operational paths, the translated V2 paths and the pass-through.
+ * The target of every request is read once and by one rule, because Express itself ignores case and trailing slashes. The method is checked
+ * before the credentials, and before anything is sent.
  */
 export function createProxyApp(
   context: ProxyContext,
@@ -139,11 +139,11 @@ export function createProxyApp(
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  // There is only one middleware, because each costs a request as much time as reading its target.
+  // Each middleware costs as much time as reading the target, so there is only one.
   app.use(async (request, response: ProxyResponse) => {
     const operation = operations.get(response.locals.target.rawPath)
     if (operation !== undefined) {
-      // Operational requests do not count as in flight, because a reader of the metrics would always see its own request.
+      // Operational requests do not count as in flight, because otherwise a reader of the metrics would always see its own request.
       if (!operationMethods.includes(request.method)) throw refuseMethod(request, response, operationMethods)
       await operation(request, response)
       return
@@ -152,8 +152,7 @@ export function createProxyApp(
     if (tracing === undefined) await serveOrRefuse(request, response)
     else await tracing.serve(request, response, () => serveOrRefuse(request, response))
   })
-  // Errors must not reach Express's own error page, which shows stacks. Express recognises an error handler by its four parameters.
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
+  // Express's own error page would show stacks. Express recognises an error handler by its four parameters.
   app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
     answerFailure(cause, response, events)
   })
@@ -169,7 +168,7 @@ export function createProxyApp(
       afterReply(response, leave)
     }
   }
-  // The client is recognised once. Its stage then decides the side, and V3 needs more credentials than V2.
+  // The client is recognised before its side is known, because V3 needs more credentials than V2.
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
@@ -201,7 +200,7 @@ export function createProxyApp(
     }
   }
   const listener: RequestListener = (request, response) => {
-    // This happens before Express, whose parser answers an unreadable target with a page of its own.
+    // The target is read before Express, whose parser answers an unreadable target with a page of its own.
     try {
       const marker = takeSideMarker(request)
       app(request, Object.assign(response, { locals: { target: takeTarget(request), marker } }))
@@ -216,7 +215,7 @@ export function createProxyApp(
   return { listener, messages: createMessageClasses(app), onCutOff }
 }
 
-/** Returns the side of a request. The side that issued a next link also serves its page. V2 is never called at `complete`. */
+/** Returns the side of a request. The side that issued a next link also serves its page, except that V2 is never called at `complete`. */
 function sideOf(
   { reads }: ProxyContext,
   { side, stage }: StageEntry,
@@ -253,7 +252,7 @@ async function serveOnSide(
   }
 }
 
-/** Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept the method, before credentials are read. */
+/** Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept the method. Runs before the credentials are read. */
 function checkMethod(
   { passThrough }: ProxyContext,
   route: Route | undefined,
@@ -264,7 +263,7 @@ function checkMethod(
   else if (handlerOf(route, request) === undefined) throw refuseMethod(request, response, methodsOf(route))
 }
 
-/** Checks the method for a path of V2 that no route translates: V2 accepts only reads, V3 what the pass-through allows. */
+/** Checks the method for a path of V2 that no route translates. V2 accepts only reads, and V3 the methods of the pass-through list. */
 function checkOther(
   { passThrough }: ProxyContext,
   side: Side,
@@ -275,7 +274,7 @@ function checkOther(
   else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(request, response, readMethods)
 }
 
-/** Calls `leave` once the reply was sent or the client disconnected. A promise would keep the request in memory. */
+/** Calls all functions in `leave` once the reply was sent or the client disconnected. A promise would keep the request in memory. */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
     for (const one of leave) one()
@@ -288,15 +287,15 @@ function answerFailure(cause: unknown, response: ServerResponse, events: Events)
   if (!isOver(cause, response)) sendError(response, cause, events)
 }
 
-/** Returns true if no reply can be sent: the client disconnected while its call waited, or was already refused for being too slow. */
+/** Returns true if no reply can be sent: the client disconnected during its call, or was already refused for being too slow. */
 function isOver(cause: unknown, response: ServerResponse): boolean {
   if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
 }
 
 /**
- * Watches the speed of a client until its reply was sent. A slow upload is refused with 408, or with an unknown outcome if part of it was
- * already sent. Once the reply has begun or ended, a slow client's connection can only be closed.
+ * Watches the speed of a client until its reply was sent. A slow upload gets 408, or an unknown outcome if a part of it was already sent.
+ * Once the reply has begun or ended, the only answer to a slow client is to close its connection.
  */
 function watchClient(
   { slowClients, events, relays }: ProxyContext,
@@ -308,11 +307,11 @@ function watchClient(
     events.slowClient({ phase })
     if (phase === 'reply' || response.headersSent) {
       response.destroy()
-      // A response that has ended no longer holds its connection, on which the rest of the upload still arrives.
+      // A response that has ended has given up its connection, on which the rest of the upload still arrives.
       socket.destroy()
       return
     }
-    // Node abandons a request whose response has ended, and a reader of the body would wait forever.
+    // Node.js stops reading a request whose response has ended, and a reader of the body would then wait forever.
     response.setHeader('Connection', 'close').once('close', () => request.destroy())
     sendError(response, relays.abandonUpload(request), events)
   })
@@ -325,7 +324,7 @@ export interface MessageClasses {
 
 /**
  * Creates message classes that have the prototypes of an Express application from the start. Otherwise Express sets the prototypes on each
- * request and V8 changes the hidden class of both objects, which costs more than the rest of Express.
+ * request, and V8 changes the hidden class of both objects, which costs more than the rest of Express.
  */
 function createMessageClasses(app: ReturnType<typeof express>): MessageClasses {
   class AppRequest extends IncomingMessage {}

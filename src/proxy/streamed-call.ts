@@ -7,23 +7,23 @@ import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
 import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
 
-/** The hooks of the library find a call through this property. A map would cost a third of the time in garbage collection. */
+/** The property of a request in which the hooks of the library find its call. A map took a third of the time for garbage collection. */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
-/** This is shorter than the idle timeout of gateways. If a gateway closes a connection during its reuse, the outcome is unknown. */
+/** The idle timeout. It is shorter than that of gateways, because the outcome is unknown if a connection closes while it is reused. */
 const IDLE_MS = 4_000
 
-/** Creates a proxy over http-proxy-middleware, which opens a connection if none is idle, so the caller must limit the calls. */
+/** Creates a proxy over http-proxy-middleware. The library opens a connection whenever none is idle, so the caller must limit the calls. */
 export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
   const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
   const fail = (cause: Error, request: CarryingRequest): void => request[CALL]?.abort(cause)
   const middleware = createProxyMiddleware<CarryingRequest>({
     target: baseUrl,
     agent,
-    // The library would write reply fields with lower-case names and join repeated ones.
+    // Otherwise the library would write the names of reply fields in lower case and join repeated fields.
     selfHandleResponse: true,
-    // The default plugins log targets and show them on an error page.
+    // The default plugins of the library log targets and show them on an error page.
     ejectPlugins: true,
     plugins: [proxyEventsPlugin],
     on: {
@@ -35,12 +35,12 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
       },
       proxyRes: (reply, request) => request[CALL]?.answer(reply),
       error: fail,
-      // This event replaces `error` if the client closed its side after the request.
+      // The library emits this event in place of `error` if the client closed its side after the request.
       econnreset: fail,
     },
   })
   return {
-    /** Sends a call. A request has at most one call at a time. `leave` is called once, when the call no longer needs its connection. */
+    /** Sends a call. A request may have only one call at a time. `leave` is called once, when the call no longer needs its connection. */
     send: (call: StreamedCall, response: ServerResponse, leave: () => void): void => {
       const request: CarryingRequest = call.request
       request[CALL] = call
@@ -48,7 +48,7 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
         request[CALL] = undefined
         leave()
       }
-      // The server has already answered `Expect`. With that field, the library calls no hook before it sends the request.
+      // The server has already answered `Expect`. If this field stayed, the library would send the request without calling a hook first.
       if (request.headers.expect !== undefined) Reflect.deleteProperty(request.headers, 'expect')
       const failed = (cause: unknown): void => call.abort(toError(cause))
       middleware(request, response, failed).catch(failed)
@@ -57,7 +57,7 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
   }
 }
 
-/** Creates an agent that hands out connections only once they are open, so that `proxyReq` runs immediately before the first byte. */
+/** Creates an agent that provides connections only once they are open, so that `proxyReq` runs immediately before the first byte. */
 function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAgent {
   const options = { keepAlive: true, timeout: IDLE_MS }
   const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options)
@@ -83,7 +83,7 @@ function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAg
 }
 
 interface StreamedCallOptions {
-  /** The fields of the request for the upstream, as alternating names and values. */
+  /** The header fields for the upstream, as alternating names and values. */
   readonly fields: readonly string[]
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
   readonly clock: Clock
@@ -128,7 +128,7 @@ export class StreamedCall {
     this.reply?.resume()
   }
 
-  /** Starts the call on an open connection on which nothing was sent yet. */
+  /** Starts the call on an open connection, on which nothing has been sent yet. */
   begin(upstream: ClientRequest): void {
     this.upstream = upstream
     try {
@@ -139,7 +139,7 @@ export class StreamedCall {
       return
     }
     this.sent = true
-    // The library does not report a connection that closes before a reply, nor one that is upgraded.
+    // The library reports neither a connection that closes before the reply nor a connection that is upgraded.
     upstream.once('close', () => {
       if (this.reply === undefined) this.abort(lost('The connection was closed without a reply.'))
     })
@@ -154,7 +154,7 @@ export class StreamedCall {
     this.reply = reply
     request.off('data', this.awaitHead)
     this.awaitBody()
-    // This listener must precede those of the library, which close the client's connection without an error.
+    // This listener must come before those of the library, which close the client's connection without an error.
     reply.once('error', (cause) => this.abort(cause))
     reply.once('close', () => {
       if (!this.done) this.abort(lost('The connection was closed during a reply.'))
@@ -171,7 +171,7 @@ export class StreamedCall {
       sink.onEnd()
     }
     if (request.method === 'HEAD') {
-      // A body that a service sends in reply to HEAD is ignored.
+      // A reply to HEAD has no body. If the service sends one, it is discarded.
       reply.resume()
       end()
       return
@@ -189,7 +189,7 @@ export class StreamedCall {
     this.reply?.pause()
   }
 
-  /** Restarts the timeout for the reply's head, also with each piece of an upload, because the service is still reading. */
+  /** Restarts the timeout for the head of the reply. Each piece of an upload restarts it too, because the service is still reading. */
   private readonly awaitHead = (): void => {
     this.await(this.options.timeouts.headersMs, 'The service did not send a status line in time.')
   }
@@ -203,7 +203,7 @@ export class StreamedCall {
     this.cancelTimer = this.options.clock.after(ms, () => this.abort(lost(message)))
   }
 
-  /** Replaces the fields from the library, which joins repeated fields and closes the connection after chunked bodies. */
+  /** Replaces the fields that the library set. The library joins repeated fields, and closes the connection after a chunked body. */
   private setFields(upstream: ClientRequest): void {
     const { fields } = this.options
     const { request } = this
@@ -212,7 +212,7 @@ export class StreamedCall {
       upstream.appendHeader(fields[at] ?? '', fields[at + 1] ?? '')
     if (isFramed(request) && request.headers['content-length'] === undefined)
       upstream.setHeader('Transfer-Encoding', 'chunked')
-    // If a service sends a body to HEAD, the connection would read that body as the next reply.
+    // If a service sends a body in reply to HEAD, the connection would read that body as the next reply.
     if (request.method === 'HEAD') upstream.setHeader('Connection', 'close')
   }
 
@@ -223,7 +223,7 @@ export class StreamedCall {
     this.onDone?.()
   }
 
-  /** Closes the connection. Reads and discards the rest of an upload, so that the client receives its answer. */
+  /** Closes the connection to the upstream. Discards the rest of an upload, because otherwise the client would not read its answer. */
   private giveUp(): void {
     const { upstream, request } = this
     const drop = (): void => {

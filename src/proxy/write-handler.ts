@@ -15,8 +15,8 @@ import { addressOf, serviceRoot } from './requested-address.ts'
 
 /**
  * Handles `POST …/V2/Attendance/$batch`, and `POST …/V2/Attendance/AttendanceRecords` with one flat record. Nothing is posted before the
- * whole envelope is decoded and durable, and every record gets an answer. A single record gets 201 with the flat record, or the status and
- * error array that its part in a batch would have.
+ * whole envelope is decoded and stored, and every record gets an answer. A single record gets 201 with the flat record, or the status and
+ * error array that its part of a batch would have.
  */
 export const handleWrite: Handle = async (context, exchange, authorisation) => {
   const { request, response, entry, kind, receivedMs, result } = exchange
@@ -46,12 +46,12 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
   }
 }
 
-/** The approximate size in bytes of a flat record in JSON, without its context. */
+/** The approximate size of a flat record in JSON without its context, in bytes. */
 const RECORD_BYTES = 512
 
 /**
- * Returns the memory in bytes for the parts of a reply that wait for their client to read them. It is reserved before anything is posted,
- * because an outcome must never be refused for lack of memory. Each record repeats the address of the request in its context.
+ * Returns the memory in bytes for the parts of a reply that wait until their client reads them. This memory is reserved before anything is
+ * posted, because an outcome must never be refused for lack of memory. Each part repeats the address of the request in its context.
  */
 export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
   return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
@@ -59,7 +59,8 @@ export function replyBytes({ context }: WriteRequest, { records, outcomesShown }
 
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
-  // The address keeps the client's spelling: the path itself for a single record, its sibling for a batch.
+  // The address of the records keeps the client's spelling. For a single record it is the requested path, and for a batch the path beside
+  // it.
   const address = addressOf(request).replace(/(?:\(\)|%28%29)?\/?$/, '')
   const records = kind === 'record' ? address : `${pathBefore(address, 1)}/AttendanceRecords`
   return toWriteRequest(kind, client.partner, request.headers, {
@@ -93,7 +94,7 @@ export function openReply(
   }
 }
 
-/** Counts the bytes of a reply even if they exceed the budget, because its batch was already applied. */
+/** Counts the bytes of a reply, even above the budget, because the batch was already applied. */
 export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exchange, bytes: number): void {
   const held = byteBudget.open(accepted.queueKey(exchange.client))
   held.add(bytes)
@@ -109,7 +110,7 @@ export function endReply(
 ): void {
   const { response, result } = exchange
   const { batch, storedReply } = answered
-  // A single record has no ids that another request could reuse.
+  // Only the ids of a batch can be used again by another request. A single record has no ids.
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
   if (storedReply !== undefined) {
     countReply(context, exchange, storedReply.body.length)
@@ -118,7 +119,7 @@ export function endReply(
   result.outcome = { kind: 'answered', answered }
 }
 
-/** Calls `onWritten` when the reply was written completely, and never if the client disconnected earlier. */
+/** Calls `onWritten` when the whole reply was written, and never if the client disconnected earlier. */
 export function onceWritten(response: ServerResponse, onWritten: () => void): void {
   const { socket } = response.req
   const check = (): void => {
