@@ -40,9 +40,8 @@ export interface ReadAnswered {
   readonly partner: string
   /** `collection` for a page of records, `record` for one record by its id. */
   readonly kind: 'collection' | 'record'
-  /** 499 if the client disconnected before the reply. */
+  /** The status of the reply, or 499 if the client disconnected before the reply. */
   readonly status: number
-  /** The number of recorded marks in the reply. */
   readonly rows: number
   /** The number of V3 pages that were read for the reply. */
   readonly pages: number
@@ -56,7 +55,7 @@ export interface PassedThrough {
   readonly partner: string
   /** The method of the request. Every other method counts as `other`. */
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'other'
-  /** 499 if the client disconnected before the reply. */
+  /** The status of the reply, or 499 if the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
   readonly queuedMs: number
@@ -231,7 +230,7 @@ export function createEvents(
     /** Recovery cannot finish the open records of a batch until the client sends credentials, or the partner is configured again. */
     recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
     recoveryFailed: event('error', 'recovery failed', counter('recovery_failures_total', 'Failures of recovery.', { code: unlisted })), // prettier-ignore
-    /** Writes are answered with 503 until the journal recovers. */
+    /** The journal became unavailable. Writes are answered with 503 until it recovers. */
     journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
     journalRecovered: plain('info', 'journal recovered'),
     /** The lease of this instance ended. Other instances may have finished its batches. */
@@ -246,9 +245,7 @@ export function createEvents(
     stagesFresh: plain('info', 'stages are read again'),
     /** The audit trail of stages was altered, or is older than this instance knows. No partner can move forward. */
     trailDamaged: plain('error', 'audit trail of stages damaged'),
-    /**
-     * The stages cannot be written to their file. This instance then acknowledges no change of a stage, so no step forward is committed.
-     */
+    /** The stages cannot be written to their file. This instance then acknowledges no change of a stage, so no step forward commits. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
     guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Times that guards moved a partner back to V2.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, but are configured only to warn. Reported once for each revision of the stage. */

@@ -30,9 +30,7 @@ export function createInstruments(registry: Registry) {
       else if (labelNames.length > 0) begin()
       return (fields: Series<All>, count = 1): void => made.inc(seriesOf(labelNames, fields), count)
     },
-    /**
-     * Creates the series of a partner with 0, because Prometheus cannot compute an increase from a series that begins with its first count.
-     */
+    /** Creates the series of a partner with 0, because Prometheus computes no increase for a series that begins with its first count. */
     begin: (partner: string): void => {
       for (const begin of begins) begin(partner)
     },

@@ -17,10 +17,7 @@ const FLUSH_MS = 250
 /** Maximum number of characters in the queue while the descriptor accepts nothing, for example on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
-/**
- * Creates a writer of lines, which retries a failed or partial write every 250 ms. `onRecovered` receives the number of dropped lines since
- * its last call, once the lines before them were written.
- */
+/** Creates a writer that retries a failed or partial write every 250 ms. `onRecovered` receives the number of newly dropped lines. */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []

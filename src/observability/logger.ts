@@ -57,6 +57,6 @@ function openStandardError(): LineWriter {
   return (standardError = writer)
 }
 
-/** The one writer of the process, so that its lines stay in order. */
+/** The process has only one writer, so that its lines stay in order. */
 let standardError: LineWriter | undefined
 let onRecovered: (lines: number) => void = () => undefined

@@ -19,9 +19,7 @@ export interface MetricsText {
 /** Metrics as data. Workers send them in this form to the primary process, which adds them up. */
 export type MetricsSnapshot = readonly object[]
 
-/**
- * The metrics of one process. Label values are ids of partners and words from fixed lists, never values of records (product contract 8).
- */
+/** The metrics of one process. Label values are ids of partners and words from fixed lists, never values of records (product contract 8). */
 export type Metrics = ReturnType<typeof createMetrics>
 
 const partner = unlisted

@@ -65,9 +65,7 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
       store(client)
       notes.accepted(client.partner.id)
     },
-    /**
-     * Records that V2 accepted these credentials (2xx). Their requests use their owner's share, but they cannot finish records on V3 yet.
-     */
+    /** Records that V2 accepted these credentials (2xx). Their requests use their owner's share, but cannot finish records on V3 yet. */
     acceptByV2: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
     },
@@ -80,10 +78,7 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
     },
     /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about the partner's clients. */
     ownDenied: notes.ownDenied,
-    /**
-     * Returns the queue key of a request. `isAccepted` depends on the credentials and not on the owner: anybody can write the claims that
-     * name an owner, and only V3 verifies them.
-     */
+    /** Returns the queue key of a request. `isAccepted` looks up the credentials, because an unverified claim may name any owner. */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = acceptedKey(client)
       let isAccepted = false

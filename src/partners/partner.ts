@@ -93,10 +93,7 @@ export interface Authorisation extends Client {
   readonly renew: (() => Promise<V3Credentials>) | undefined
 }
 
-/**
- * Creates a function that recognises a client by the credentials of its request, never by those inside a batch (batch-wire F24). The
- * function throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` if no partner matches.
- */
+/** Creates a function that recognises a client by its own credentials (batch-wire F24), or throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN`. */
 export function createRecogniseClient(
   find: (request: IncomingMessage, subscriptionKey: string) => Partner | undefined,
 ): (request: IncomingMessage) => Client {
@@ -115,10 +112,7 @@ export function createRecogniseClient(
   }
 }
 
-/**
- * Creates a function that authorises a client for V3. It throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` for missing credentials, and the
- * errors of `authoriseClient`. Only V3 verifies the token.
- */
+/** Creates a function that calls `authoriseClient`, or throws `ADP_SUBSCRIPTION_KEY` or `ADP_TOKEN` for missing credentials. */
 export function createAuthorise(
   rateLimits: RateLimits,
 ): (request: IncomingMessage, client: Client) => Promise<Authorisation> {
@@ -149,10 +143,7 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
   return { ...who, credentials: withToken(token), renew }
 }
 
-/**
- * Authorises work for which no client waits, with credentials that the client sent earlier (`shown`) or with the partner's own. Returns
- * `credentials` if there are neither.
- */
+/** Authorises work without a client, by credentials that were `shown` earlier or by the partner's own. Otherwise returns `credentials`. */
 export function authoriseWithout(
   partner: Partner,
   rateLimits: RateLimits,
@@ -165,10 +156,7 @@ export function authoriseWithout(
   return authoriseClient({ partner, client, owner: identity.owner, identity }, rateLimits)
 }
 
-/**
- * Returns the unit of a request: the school in its token, or otherwise in its header, or otherwise the owner. A client that sends a wrong
- * header moves only its own requests.
- */
+/** Returns the unit of a request: the school in the token, or otherwise in the header (which nobody verifies), or otherwise the owner. */
 export function unitOf({ partner, identity, owner }: Client, { headers }: IncomingMessage): string {
   if (identity.school !== undefined) return identity.school
   const { header } = partner.unit

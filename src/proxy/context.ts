@@ -35,7 +35,6 @@ export interface ProxyContext extends WriteContext {
   readonly relays: Relays
   /** Reads marks from V2, by calls of the adapter's own. */
   readonly v2Reader: Pick<WholeReader, 'get'>
-  /** True to rewrite absolute links in replies to the adapter's address. */
   readonly rewriteLinks: boolean
   /** Counts a request of the partner until the returned function is called. */
   readonly enterPartner: (partner: Partner) => () => void

@@ -22,7 +22,7 @@ const hopByHopHeaders: ReadonlySet<string> = new Set([
 /** Maximum number of options in `Connection`. Clients name two or three, and each option is compared with every field. */
 const MAX_CONNECTION_OPTIONS = 100
 
-/** Throws `ADP_HEADER` if `Connection` names more options than any client needs. */
+/** Checks the options in `Connection`. Throws `ADP_HEADER` if there are more than any client needs. */
 export function checkConnectionOptions({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const options = headers.connection?.split(',', MAX_CONNECTION_OPTIONS + 1) ?? []
   if (options.length > MAX_CONNECTION_OPTIONS)

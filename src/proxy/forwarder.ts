@@ -41,7 +41,7 @@ export interface ForwardCall {
   readonly budget?: CallBudget
   /** The replacements for absolute links to paths below the upstream's address. The last entry has the empty path. */
   readonly links?: readonly LinkRewriting[] | undefined
-  /** See `ReplyOptions.queryRewritten`. Default: false. */
+  /** True if the query differs from the client's (see `ReplyOptions`). Default: false. */
   readonly queryRewritten?: boolean
   /** True to rewrite links in the body too, and not only in header fields. Default: true. */
   readonly linksInBody?: boolean
@@ -67,7 +67,6 @@ export interface ForwardCall {
 export type ForwardOutcome =
   /** The upstream answered. Its whole reply was written to the client, if the client was still connected. */
   | { readonly kind: 'answered'; readonly status: number; readonly reply: WireReply | undefined }
-  /** Nothing was sent to the upstream. */
   | { readonly kind: 'notSent'; readonly error: AdapterError }
   /** At least a part of the request was sent, and no reply arrived. */
   | { readonly kind: 'lost'; readonly error: AdapterError }

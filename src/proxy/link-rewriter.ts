@@ -90,10 +90,7 @@ export class LinkRewriter {
   }
 }
 
-/**
- * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if the value leads elsewhere. A path
- * without a host belongs to the upstream.
- */
+/** Returns the adapter's address for a header field such as `Location`, or `undefined` for another host. A path belongs to the upstream. */
 export function rewriteField(links: ReplyLinks, value: string): string | undefined {
   const isPath = value.startsWith('/') && !value.startsWith('//')
   const absolute = isPath ? new URL(links.requested).origin + value : value
@@ -138,10 +135,7 @@ function comparedPath(path: string): string {
   }
 }
 
-/**
- * Returns the kind of the link at an index, or `undefined` if there is no link. A link and its name are JSON strings, so the last quotes
- * before the link enclose its name.
- */
+/** Returns the kind of the link at an index, or `undefined` if there is none. The last quotes before a link enclose its name. */
 function kindAt(text: string, at: number): LinkKind | undefined {
   const quote = at - 1
   if (text[quote] !== '"') return undefined

@@ -65,7 +65,7 @@ export function createPassThrough(options: PassThroughOptions) {
     if (waitMs !== undefined) rateLimit?.pauseFor(Math.min(waitMs, partner.budgetMs))
   }
   return {
-    /** Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept the method. */
+    /** Checks the method of a request. Throws `ADP_METHOD_NOT_ALLOWED` if the path does not accept it. */
     checkMethod: (request: IncomingMessage, response: ServerResponse): void => {
       const allowed = methodsOf(request) ?? readMethods
       if (!allowed.includes(request.method ?? '')) throw refuseMethod(request, response, allowed)

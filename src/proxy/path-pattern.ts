@@ -21,7 +21,6 @@ export function createPathTest(pattern: string): (segments: readonly string[]) =
     fits(wanted, !isOpen && path.at(-1) === '' ? path.slice(0, -1) : path, isStars, fitsSegment)
 }
 
-/** Splits a path into segments for `createPathTest`. */
 export const segmentsOf = (path: string): readonly string[] => path.toLowerCase().split('/')
 
 const isStars = (segment: string): boolean => segment === '**'

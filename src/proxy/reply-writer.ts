@@ -36,10 +36,7 @@ export class ReplyWriter {
   private readonly options: ReplyOptions
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
-  /**
-   * The pieces of a body that is rewritten, buffered during the turn of the event loop in which the head arrived. If the body ends within
-   * this turn, the reply keeps its `Content-Length`.
-   */
+  /** The body to rewrite, as far as it arrived in the same turn as its head. If it ends in this turn, `Content-Length` can stay. */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
   private copied = 0

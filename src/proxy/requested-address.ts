@@ -54,10 +54,7 @@ export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: 
   return marker.side === 'v2' || marker.proof === proofOf(secret(), owner)
 }
 
-/**
- * Removes the marker from the target and returns it, or returns `undefined` if there is no marker. Must run before the target is read, so
- * that all later steps see the path that the service knows.
- */
+/** Removes the marker from the target before the target is read, and returns the marker, or `undefined` if there is none. */
 export function takeSideMarker(request: IncomingMessage): LinkMarker | undefined {
   const { url = '' } = request
   const found = MARKED.exec(url)

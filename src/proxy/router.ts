@@ -88,7 +88,6 @@ const routes: readonly Route[] = [
 
 const V2_SEGMENT = /\/v2\//i
 
-/** Returns the route that translates a path, or `undefined` if there is no such route. */
 function findRoute(path: string): Route | undefined {
   return V2_SEGMENT.test(path) ? routes.find(({ pattern }) => pattern.test(path)) : undefined
 }

@@ -8,9 +8,7 @@ export interface ReadPosition {
   readonly window: number
   /** The query of the next link that leads to the page of V3, or `undefined` for the first page of the window. */
   readonly link: string | undefined
-  /**
-   * The rows of that page that the client already has, in the form of `writeGivenRows`, or an empty string if the client has no such row.
-   */
+  /** The rows of that page that the client already has, in the form of `writeGivenRows`, or an empty string if it has none of them. */
   readonly given: string
 }
 
@@ -92,9 +90,7 @@ interface Collection {
   readonly link: string | undefined
 }
 
-/**
- * Returns the rows and the next link of a page. Throws `ADP_UPSTREAM_PROTOCOL` for another value, and for a next link in an unknown form.
- */
+/** Returns the rows and next link of a page. Throws `ADP_UPSTREAM_PROTOCOL` for any other value, or for a link in an unknown form. */
 export function readCollection(json: unknown): Collection {
   const page = typeof json === 'object' && json !== null ? (json as Readonly<Record<string, unknown>>) : {}
   const rows = page['value']

@@ -77,9 +77,7 @@ function firstPage(query: string): NextLink {
   return { query, rest: undefined, window: 0, link: undefined, given: '' }
 }
 
-/**
- * Returns the size of a page: the least of V2's page size, the rest of `$top`, and `Prefer: odata.maxpagesize` (OData protocol 8.2.8.5).
- */
+/** Returns the size of a page: the least of V2's page size, the rest of `$top`, and `odata.maxpagesize` (OData protocol 8.2.8.5). */
 function pageSize(prefer: string, left: number | undefined): { size: number; rest: number | undefined } {
   const wanted = /(?:^|[,; ])(?:odata\.)?maxpagesize=(\d{1,9})/i.exec(prefer)?.[1]
   const limit = wanted === undefined ? PAGE_SIZE : Math.min(PAGE_SIZE, Math.max(1, Number(wanted)))

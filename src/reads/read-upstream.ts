@@ -13,10 +13,7 @@ export interface ReadSession {
   readonly budget: CallBudget
   /** Called for each answer that shows that V3 accepted the credentials. */
   readonly onAccepted?: () => void
-  /**
-   * Returns the error to throw if V3 denied the adapter's own credentials, or `undefined` if it denied the client's. By default, all
-   * credentials count as the client's.
-   */
+  /** Returns the error if V3 denied credentials of the adapter, and `undefined` if it denied the client's. Default: always the client's. */
   readonly ownDenial?: (error: UpstreamError) => AdapterError | undefined
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal

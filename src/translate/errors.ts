@@ -86,9 +86,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   return { status, errors: omitted === 0 ? kept : [...kept, toCut(omitted)] }
 }
 
-/**
- * Maximum number of characters of V3's errors in one part. Later parts wait in memory until the first part is ready, so each is limited.
- */
+/** Maximum number of characters of V3's errors in one part, because later parts wait in memory until the first part is ready. */
 const MAX_TEXT = 4_096
 const MAX_MESSAGE = 2_000
 

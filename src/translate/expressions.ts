@@ -15,7 +15,6 @@ export function compare(left: Expr, operator: BinaryOperator, right: Expr): Expr
   return { kind: 'binary', operator, left, right, position: 0 }
 }
 
-/** Joins conditions with `and` or `or`. Returns a single condition unchanged. */
 export function joinWith(kind: 'and' | 'or', conditions: readonly Expr[]): Expr {
   const [only, ...more] = conditions
   return only !== undefined && more.length === 0 ? only : { kind, operands: conditions, position: 0 }

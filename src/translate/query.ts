@@ -52,7 +52,6 @@ export interface ReadPlanner {
   selectOf(rawQuery: string): Selection | undefined
   /** Checks the options of a read of one field. Throws `QueryError`. */
   checkValue(rawQuery: string): void
-  /** Returns the `$format` of a checked query, or `undefined` if the query has none. */
   formatOf(rawQuery: string): string | undefined
 }
 

@@ -97,7 +97,7 @@ interface MarkFacts {
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
   /**
-   * The mark's time compared with the time of sending, within the clock difference. `exact`: as posted. `longBefore`: earlier in any zone.
+   * The mark's time relative to the sending, within the clock difference. `exact`: as posted. `longBefore`: older in any zone.
    */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
@@ -276,10 +276,7 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/**
- * Returns the stored values if they prove that the mark is the posted mark, otherwise `undefined`. A service that uses its own clock would
- * store the posted millisecond only by chance.
- */
+/** Returns the stored values if they prove that the mark is the posted mark: a service's own clock has the same millisecond by chance. */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined

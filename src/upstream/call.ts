@@ -24,9 +24,7 @@ export interface ReplySink {
   /** Receives a piece of the body. Returns false to pause the reply until `StreamCall.resume` is called. */
   onData(chunk: Buffer): boolean
   onEnd(): void
-  /**
-   * Called if the whole reply did not arrive. `sent` is true if a part of the request was written, which may therefore have been applied.
-   */
+  /** Called if the whole reply did not arrive. `sent` is true if a part of the request was written and may have been applied. */
   onFailure(cause: Error, sent: boolean): void
 }
 
@@ -153,13 +151,9 @@ export interface CallOptions {
   readonly maxBytes: number
   /** A signal that ends the call, which then fails with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /**
-   * Called in the turn of the event loop in which the request is written. If it throws, nothing is sent and the call fails with its error.
-   */
+  /** Called in the turn of the event loop that writes the request. If it throws, nothing is sent, and the call fails with its error. */
   readonly beforeSend?: (() => void) | undefined
-  /**
-   * Called once for a call that was sent, with the status and the time until the status line, or `undefined` and the time until a failure.
-   */
+  /** Called once for a call that was sent, with the status and the time until the status line, or with `undefined` after a failure. */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
   /** Begins the trace of the call, or returns `undefined` if the call is not traced. */
   readonly trace?: (() => CallTrace | undefined) | undefined

@@ -9,7 +9,6 @@ import { skipContinue } from './skip-continue.ts'
 /** A call that was sent to the upstream, reported once its status line has arrived or the call has failed. */
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
-  /** The status of the reply, or `undefined` if no reply arrived. */
   readonly status: number | undefined
   /** The time from writing the request to the status line or the failure. */
   readonly durationMs: number
@@ -27,7 +26,6 @@ export interface UpstreamTimeouts {
 
 const BODY_MS = 20_000
 const IDLE_MS = 4_000
-/** The default of `acquireMs`. */
 const ACQUIRE_MS = 10_000
 
 /**
@@ -68,7 +66,6 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onDone: ((replied: boolean) => void) | undefined
   /** Set when the request gets a connection. Returns true if this connection failed, and false if it was closed normally. */
   wasReset: (() => boolean) | undefined
-  /** Called if no connection becomes free in time. */
   onRefused(): void
   onResponseError(controller: Dispatcher.DispatchController | undefined, error: Error): void
 }
@@ -84,9 +81,7 @@ export interface ConnectionWait {
 export interface Connections {
   /** Sends a request over a free connection, or otherwise over the next free connection that the queue assigns to its client. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
-  /**
-   * Reserves the place of a connection that the caller opens itself. Calls `use` with the function that releases the place, or `refused`.
-   */
+  /** Reserves the place of a connection that the caller opens. Calls `use` with the function that releases the place, or `refused`. */
   reserve(wait: ConnectionWait, use: (release: () => void) => void, refused: () => void): void
   held(): number
   /** Waits until the earlier requests have ended, then closes the connections. Later requests fail. */

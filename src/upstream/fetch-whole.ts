@@ -20,9 +20,7 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/**
- * Sends a request and reads the whole reply, or rejects if it does not arrive in time. Other code may replace undici's global dispatcher.
- */
+/** Sends a request and reads the whole reply, or rejects if it is late. Other code may replace undici's global dispatcher. */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,

@@ -29,10 +29,7 @@ interface RateLimitOptions {
    * limits its own calls. It also does so until V3 has accepted a client with the key, so that nothing is stored for an invented key.
    */
   readonly slots?: RateSlots | undefined
-  /**
-   * True for a key of the configuration. The slots of any other key are shared only once V3 has accepted a client with the key. Default:
-   * true.
-   */
+  /** True for a configured key. The slots of another key are shared only once V3 has accepted a client with the key. Default: true. */
   readonly isConfigured?: boolean
 }
 
@@ -224,9 +221,7 @@ export interface CallLimit {
   readonly windowMs: number
 }
 
-/**
- * Decides when calls may be sent. `take` is separate from `waitMs`, because a token goes to the call that is first when it is available.
- */
+/** Decides when calls may be sent. `take` is not part of `waitMs`, because a token goes to the call that is then first in the queue. */
 interface CallTokens {
   /** Returns the time until the next call may be sent, or `undefined` if it is not known yet. The caller is notified once it is known. */
   waitMs(wanted: number): number | undefined
@@ -274,10 +269,7 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 export interface RateSlots {
   /** Returns the monotonic time since which no other instance has been alive, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /**
-   * Reserves slots among all instances. Resolves with the time until each slot, or `undefined` if the store cannot be reached. Never
-   * rejects.
-   */
+  /** Reserves slots among all instances. Resolves with the time until each, or `undefined` if the store is not reached. Never rejects. */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   pauseFor(ms: number): void
   /** Returns the milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
@@ -311,10 +303,7 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
-  /**
-   * The start of the period without other instances in which this instance may use its own tokens. It first makes one last reservation,
-   * which waits for the calls and pauses of the instances before.
-   */
+  /** The start of the period alone in which this instance may use its own tokens, after one last reservation that waited for the others. */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return

@@ -58,7 +58,6 @@ function measure(text: string, maxNodes: number, maxDepth: number): { nodes: num
   return { nodes, depth }
 }
 
-/** Returns true if the two characters together occur more than `max` times. */
 function hasMany(text: string, one: string, other: string, max: number): boolean {
   let count = 0
   for (const wanted of [one, other])

@@ -4,9 +4,7 @@ export interface BatchLimits {
   readonly maxBodyBytes: number
   /** Maximum number of records, and of changesets. A batch that exceeds either maximum is refused with 413. Default: 20,000. */
   readonly maxParts: number
-  /**
-   * Maximum size in bytes of all headers of one part, MIME and HTTP. A batch that exceeds this limit is refused with 400. Default: 64 KiB.
-   */
+  /** Maximum size of all headers of one part in bytes, MIME and HTTP. A batch above this limit is refused with 400. Default: 64 KiB. */
   readonly maxPartHeaderBytes: number
   /** Maximum number of lines in one block of headers of a part. A batch that exceeds this limit is refused with 400. Default: 100. */
   readonly maxHeaderLines: number
@@ -14,10 +12,7 @@ export interface BatchLimits {
   readonly maxBoundaryPadding: number
   /** Maximum size of the JSON of one record in bytes. A larger record gets 400 in its part. Default: 1 MiB. */
   readonly maxPartBytes: number
-  /**
-   * Maximum number of members and array elements of one record, including nested ones. A larger record gets 400 in its part. Default:
-   * 1,000.
-   */
+  /** Maximum number of members and array elements of one record, at all levels. A larger record gets 400 in its part. Default: 1,000. */
   readonly maxMembers: number
   /** Maximum number of backslash escapes in the strings of one record. A record with more escapes gets 400 in its part. Default: 65,536. */
   readonly maxEscapes: number

@@ -3,9 +3,7 @@ import * as z from 'zod'
 import { MAX_RECORD_NODES, parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
-/**
- * The reason why a write was not applied: it was never sent, or the upstream reported that it did not process it (429, 503, a redirect).
- */
+/** The reason why a write was not applied: it was never sent, or the upstream reported that it was not processed (429, 503, a redirect). */
 export type NotAppliedReason =
   | 'notConnected'
   | 'budget'

@@ -34,7 +34,7 @@ export interface BatchPart extends Preferences {
   /** The position of the part's changeset, counted from 1, or `undefined` if the part is directly under the batch (batch-wire F10). */
   readonly changeset: number | undefined
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The reply then repeats it among the HTTP headers of the part (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
@@ -47,7 +47,6 @@ export interface BatchPart extends Preferences {
 export interface Batch {
   /** The boundary that frames the body. It may differ from the boundary in the header (batch-wire F12). */
   readonly boundary: string
-  /** The boundary of each changeset, in order. */
   readonly changesets: readonly string[]
   /** False if the ids in the header and the body differ. The reply is then a single 200 without parts (batch-wire 3). */
   readonly idsAgree: boolean
@@ -216,10 +215,7 @@ class BatchDecoder {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /**
-   * Returns the JSON text of a part, or a fault if the text is not valid in its charset. The encoding of most bodies was checked as a
-   * whole, which saves a check of each part.
-   */
+  /** Returns the JSON text of a part, or a fault of its charset. One check of the whole body saves a check of each part. */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
     if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)
@@ -283,10 +279,7 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
-/**
- * Applies the id rule (service.md 4.2; batch-wire 3): returns true if the header's boundary is one of the delimiters' boundaries, or has
- * the guid of one.
- */
+/** Returns true if the header's boundary or its guid is that of a delimiter: the id rule (service.md 4.2; batch-wire 3). */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
   return delimiters.some((own) => own === headerBoundary || (id !== undefined && guidOf(own) === id))
@@ -296,7 +289,6 @@ function guidOf(boundary: string): string | undefined {
   return GUID.exec(boundary)?.[0].toLowerCase()
 }
 
-/** The last head that was parsed, with the offsets of its bytes and of its Content-ID. */
 interface Template {
   readonly start: number
   readonly idStart: number
@@ -339,7 +331,6 @@ class PartReader {
     return { ...known.head, contentId, bodyStart: idEnd + after }
   }
 
-  /** Parses the head of a part, which then serves as the template for the next parts. */
   read(start: number, mime: HeaderLines, contentStart: number, end: number, at: ErrorLocation): PartHead {
     const head = readHead(this.bytes, mime, contentStart, end, this.options, at)
     if (head.bodyStart - start > this.options.limits.maxPartHeaderBytes) {
@@ -362,9 +353,7 @@ class PartReader {
     return { start, idStart, idEnd: idStart + contentId.length, end: bodyStart, head }
   }
 
-  /**
-   * Returns the offset of this id in each Content-ID line, and -1 twice for a line with another id, which rules the head out as a template.
-   */
+  /** Returns the offset of this id in each Content-ID line, and -1 twice for a line with another id, which rules out a template. */
   private idPositions(start: number, end: number, contentId: string): number[] {
     const text = this.bytes.toString('latin1', start, end)
     const found: number[] = []

@@ -19,7 +19,6 @@ export interface ReplyPart {
   readonly changeset: number | undefined
   readonly mime: HeaderLines
   readonly status: number
-  /** The reason phrase of the status line, or an empty string. */
   readonly reason: string
   readonly http: HeaderLines
   readonly body: string
@@ -61,11 +60,10 @@ interface OpenPart {
   readonly start: number
   /** True for the first part of its multipart body. If this part is also the last part and blank, the body is empty (batch-wire F11). */
   readonly isFirst: boolean
-  /** True if the part was returned before its closing delimiter arrived. */
   isDone: boolean
 }
 
-/** The work of one part in addition to its bytes, in bytes. */
+/** The work that one part costs in addition to its bytes, counted in bytes. */
 const STEP_WORK = 512
 /** Maximum length of the body of a part in bytes. A body repeats the posted record and adds members, so it may be longer than a record. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
@@ -137,10 +135,7 @@ class ReplyDecoder implements ReplyDecoding {
     throw new AdapterError('ADP_TRUNCATED', message)
   }
 
-  /**
-   * Finds the next complete delimiter line. A line that is still arriving does not count: with its remaining bytes it may be another line
-   * or a closing delimiter.
-   */
+  /** Finds the next complete delimiter line. A line that is still arriving may become another line, or a closing delimiter. */
   private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
     const { bytes, isFinal } = this
     // While the reply is arriving, lines are searched repeatedly, so they are not counted.
@@ -160,9 +155,7 @@ class ReplyDecoder implements ReplyDecoding {
     if (closing) this.boundaries.pop()
   }
 
-  /**
-   * Enters a changeset once its headers have arrived, and returns true if it did so. `to` is the offset of the end of the part, if known.
-   */
+  /** Enters a changeset once its headers have arrived, and returns true if it did. `to` is the offset of the part's end, if it is known. */
   private enterChangeset(to = this.bytes.length): boolean {
     const { part } = this
     if (part === undefined || part.isDone) return false
@@ -192,10 +185,7 @@ class ReplyDecoder implements ReplyDecoding {
     return this.toPart(head, bodyStart, end)
   }
 
-  /**
-   * Returns the part that is arriving if its Content-Length shows that it is complete and the bytes after it can be a delimiter, otherwise
-   * `undefined`.
-   */
+  /** Returns the part that is arriving if it is complete by its Content-Length and the bytes after it may be a delimiter. */
   private takeWhole(): ReplyPart | undefined {
     const { part, bytes } = this
     if (part === undefined || part.isDone || this.isFinal) return undefined

@@ -1,9 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 
-/**
- * The layout of a batch response (batch-wire A6). `flat` puts all parts directly under the batch. `nested` puts the parts of each changeset
- * into a changeset response.
- */
+/** The layout of a batch response: all parts directly under the batch (`flat`), or grouped by changeset (`nested`; batch-wire A6). */
 export type BatchLayout = 'flat' | 'nested'
 
 export interface PartReply {
@@ -21,9 +18,7 @@ export interface BatchEncoder {
   /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
-  /**
-   * Returns the end of the body. The layout `nested` first adds an empty changeset response for each missing changeset up to `changesets`.
-   */
+  /** Returns the end of the body. In the layout `nested` it begins with an empty response for each missing changeset up to `changesets`. */
   close(changesets: number): string
 }
 
@@ -76,10 +71,7 @@ export function createBatchEncoder(
   }
 }
 
-/**
- * Encodes the reply to a batch whose ids in the header and the body differ: one empty changeset response, whatever the outcomes of the
- * records (service.md 4.2, last paragraph).
- */
+/** Encodes the reply to a batch whose ids differ: one empty changeset response, whatever the outcomes (service.md 4.2, last paragraph). */
 export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
   const encoder = createBatchEncoder('nested', newId)
   return { contentType: encoder.contentType, body: encoder.close(1) }

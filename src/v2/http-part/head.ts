@@ -13,10 +13,7 @@ export interface Preferences {
   readonly metadata: MetadataLevel
 }
 
-/**
- * Reads the values of `Prefer` and `Accept`. The caller joins several lines of a header with commas, and passes an empty string for a
- * missing header.
- */
+/** Reads the values of `Prefer` and `Accept`. Several lines of a header must be joined by commas; a missing header is an empty string. */
 export function readPreferences(prefer: string, accept: string): Preferences {
   // OData 4.01 allows `metadata` without the prefix `odata.`.
   const level = /(?<![.\w])(?:odata\.)?metadata\s*=\s*"?(none|minimal|full)\b/i
@@ -50,7 +47,7 @@ export interface PartHead extends Preferences {
   readonly target: TargetKind
   readonly charset: RecordCharset
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The reply then repeats it among the HTTP headers of the part (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly bodyStart: number
   /** False if the part ends before the blank line after the HTTP headers, so that it has no body. */

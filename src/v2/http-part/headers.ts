@@ -79,9 +79,7 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   return [name.toLowerCase(), textWithin(bytes, colon + 1, to)]
 }
 
-/**
- * Returns the text between two offsets, without spaces and tabs at its ends. Other blanks, such as a no-break space, belong to the text.
- */
+/** Returns the text between two offsets, without spaces and tabs at its ends. Other blanks, such as no-break spaces, belong to it. */
 function textWithin(bytes: Buffer, from: number, to: number): string {
   let [start, end] = [from, to]
   while (start < end && isBlank(bytes[start])) start += 1

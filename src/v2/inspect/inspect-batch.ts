@@ -144,10 +144,7 @@ function inOrder(findings: readonly Finding[]): Finding[] {
 
 const NAMED = 3
 
-/**
- * Reports that the ids in the header and the body differ, because the client then does not receive the outcomes of its records (service.md
- * 4.2; batch-wire 3, F12).
- */
+/** Reports ids that differ between header and body: the client does not receive the outcomes (service.md 4.2; batch-wire 3, F12). */
 function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   const header = readBoundary(contentType)
   if (!batch.idsAgree) {
@@ -175,7 +172,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** Reports that the first delimiter of a body that cannot be decoded has another boundary than the header, which may be the cause. */
+/** Reports that the first delimiter of an undecodable body has another boundary than the header, which may be the cause. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []
@@ -201,10 +198,7 @@ function namesOf({ boundary, changesets }: Batch): string {
 /** A boundary that no header and no delimiter can have. */
 const NO_BOUNDARY = '\u0000'
 
-/**
- * Guesses the boundary of a body without its `Content-Type`. Returns the boundary of the outermost closed envelope, or else of the first
- * delimiter line, or `undefined` if the body has neither.
- */
+/** Guesses the boundary of a body without its header: that of the outermost closed envelope, or otherwise of the first delimiter line. */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {

@@ -2,10 +2,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
-/**
- * The severity of a finding: the adapter refuses the batch or a record (`error`), the result may surprise the client (`warning`), or the
- * adapter accepts a deviation (`note`).
- */
+/** `error`: the adapter refuses the batch or a record. `warning`: the result may surprise the client. `note`: a deviation is accepted. */
 export type Severity = 'error' | 'warning' | 'note'
 
 /** A finding about a batch, with its remedy. A finding never contains a value of a record. */
@@ -66,10 +63,7 @@ interface Rule {
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /**
-   * Returns true if the part breaks the rule. `head` is the text before the body. `json` returns the body if it has an apostrophe,
-   * otherwise an empty string.
-   */
+  /** Returns true if the part breaks the rule. `head` is the text before the body. `json` returns the body if it has an apostrophe. */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 

@@ -8,7 +8,7 @@ const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** The number of lines that are read in one step, and the work of one step, in bytes. */
+/** The number of lines that are read in one step, and the work that one step costs, counted in bytes. */
 const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
@@ -88,10 +88,7 @@ function* collectTokens(
   return tokens
 }
 
-/**
- * Collects the offset of the last closing line `--<token>--` of each candidate and of the header's boundary. A closing line before the
- * first line of its candidate does not count.
- */
+/** Collects the offset of the last `--<token>--` for the header's boundary and for each candidate, if it follows the first `--<token>`. */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -130,10 +127,7 @@ function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: numb
   return found === -1 ? -1 : found + 1
 }
 
-/**
- * Yields each line that begins with two dashes and starts before `limit`, and between the lines the work of the search, in bytes. Throws
- * `ADP_LIMIT` if more than `maxLines` lines begin with two dashes.
- */
+/** Yields the lines that begin with two dashes and start before `limit`, and the work of the search as numbers. Throws `ADP_LIMIT`. */
 export function* dashLines(
   bytes: Buffer,
   from: number,
@@ -155,10 +149,7 @@ export function* dashLines(
   }
 }
 
-/**
- * Creates a function that returns true if one of the header lines from an offset on is a MIME header. Each call must have a higher offset
- * than the one before.
- */
+/** Creates a function that returns true if MIME headers begin at an offset. The offsets of successive calls must increase. */
 function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false

@@ -12,9 +12,7 @@ export function isUtf16(bytes: Buffer): boolean {
   return UTF16.test(bytes.toString('latin1', 0, 8))
 }
 
-/**
- * Returns an error message if the encoding or line ends of a body make its delimiters unreadable (batch-wire F8), otherwise `undefined`.
- */
+/** Returns an error message if the encoding or line ends of a body make its delimiters unreadable (batch-wire F8), or `undefined`. */
 export function describeMisencoding(bytes: Buffer): string | undefined {
   if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send it in UTF-8.'
   const text = bytes.toString('latin1', 0, EXAMINED_BYTES)

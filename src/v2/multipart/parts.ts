@@ -14,8 +14,8 @@ export function isBoundary(text: string): boolean {
 }
 
 /**
- * Returns the boundary that a `Content-Type` of `multipart/mixed` names (batch-wire F5 to F7). Throws `ADP_MEDIA_TYPE` for any other media
- * type. Throws `ADP_BOUNDARY` if the boundary is missing, repeated, empty, too long or malformed.
+ * Returns the boundary in a `Content-Type` of `multipart/mixed` (batch-wire F5 to F7). Throws `ADP_MEDIA_TYPE` for any other media type,
+ * and `ADP_BOUNDARY` if the boundary is missing, repeated, empty, too long or malformed.
  */
 export function readBoundary(contentType: string | undefined, at: ErrorLocation = {}): string {
   if (contentType === undefined || contentType.trim() === '') {
@@ -137,13 +137,10 @@ const TAB = 0x09
 
 const STEP_BYTES = 131_072
 const STEP_LINES = 1_024
-/** The work of one examined line in addition to its bytes, in bytes. */
+/** The work that one examined line costs in addition to its bytes, counted in bytes. */
 const LINE_WORK = 64
 
-/**
- * Returns the offset at which `needle` begins within `[from, to)`, or -1 if it does not occur. Yields the work of each step except the
- * last, which the caller counts.
- */
+/** Returns the offset of `needle` within `[from, to)`, or -1. Yields the work of all steps except the last, which the caller counts. */
 export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: number): Steps<number> {
   for (let at = from; at < to; at += STEP_BYTES) {
     if (at > from) yield STEP_BYTES
@@ -163,10 +160,7 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
-/**
- * Counts the lines of one body that begin like a delimiter but are not delimiters, and the blanks at their ends. All searches in the body
- * share one count, because each such line costs work.
- */
+/** Counts the lines of one body that only resemble delimiters, and the blanks at their ends, because each of them costs work. */
 export class NearDelimiters {
   private count = 0
   private readonly max: number

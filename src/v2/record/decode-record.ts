@@ -8,18 +8,13 @@ import { type JsonFault, type JsonLimits, JsonReader } from './json-reader.ts'
 /** The value of `@odata.type` in a flat record (service.md 4.2). */
 export const FLAT_TYPE = '#AttendanceService.Models.OData.AttendanceRecord'
 
-/**
- * A member of a posted record that the flat write form does not have. `raw` is the JSON text of its value, in which numbers stay unchanged.
- */
+/** A member of a posted record that the flat write form does not have. `raw` is the JSON text of its value, with unchanged numbers. */
 export interface UnmappedField {
   readonly name: string
   readonly raw: string
 }
 
-/**
- * A flat V2 record as a client posts it (service.md 4.2). Optional members that are missing are `undefined`, not null. Guids have 36
- * characters, in any case.
- */
+/** A flat V2 record as a client posts it (service.md 4.2). A missing member is `undefined`, not null. Guids have 36 characters. */
 export interface FlatRecord {
   readonly Present: boolean
   readonly Absent: boolean
@@ -241,10 +236,7 @@ function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
   return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
 }
 
-/**
- * The charset of a record (batch-wire F26): `undefined` for UTF-8, the WHATWG name of a single-byte charset, `latin1`, or `other` for a
- * charset that cannot be read.
- */
+/** The charset of a record: `undefined` for UTF-8, a single-byte charset, `latin1`, or `other` if it cannot be read (batch-wire F26). */
 export type RecordCharset = string | undefined
 
 const SINGLE_BYTE =

@@ -109,10 +109,7 @@ interface FlatPage {
 /** Approximate length of a piece in characters. V8 allocates strings over 128 KB as large objects, which it collects less often. */
 const PIECE_CHARACTERS = 65_536
 
-/**
- * Encodes a page (OData JSON 12) as pieces of JSON. With `dataEnvelope`, members have the names of OData V2, and the count is text (OData
- * V2 JSON 4 and 8).
- */
+/** Encodes a page (OData JSON 12) in pieces. `dataEnvelope` changes the names, and makes the count a string (OData V2 JSON 4 and 8). */
 export function encodeFlatPage({
   context,
   metadata,
@@ -144,9 +141,7 @@ export function encodeFlatPage({
 const newNames = { count: '@odata.count', rows: 'value', next: '@odata.nextLink' } as const
 const oldNames = { count: '__count', rows: 'results', next: '__next' } as const
 
-/**
- * Wraps the JSON of a record in the member `d` of OData V2 (quirk `dataEnvelope`): datajs clients read only `d`. Errors are not wrapped.
- */
+/** Wraps the JSON of a record in the member `d` (quirk `dataEnvelope`), because datajs clients read only `d`. Errors are not wrapped. */
 export function envelopRecord(json: string): string {
   return `{"d":${json}}`
 }
@@ -157,10 +152,7 @@ export interface V2Error {
   readonly message: string
 }
 
-/**
- * Returns the JSON array of the errors of one record (service.md 7). All errors have an empty ResourceIdentifier and the same SequenceID,
- * which must be a new guid for each record.
- */
+/** Returns the errors of one record as JSON (service.md 7), with an empty ResourceIdentifier. `sequenceId` must be a new guid. */
 export function encodeErrorArray(errors: readonly V2Error[], sequenceId: string): string {
   return JSON.stringify(
     errors.map(({ code, message }) => ({

@@ -123,7 +123,6 @@ interface BatchCapability {
   isOpen(): boolean
   /** Returns the maximum number of records of a batch, up to `maxRecords`. It is lower for ten minutes after a batch was too long. */
   longest(maxRecords: number): number
-  /** Called after the upstream accepted a batch of this many records. */
   worked(records: number): void
   failed(): void
   /** Called after a batch of this many records was too long. This also shows that the upstream supports batches. */

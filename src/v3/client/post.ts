@@ -44,9 +44,7 @@ export interface V3ClientOptions {
   /** Returns the current time in milliseconds since the epoch, with which a date in `Retry-After` is compared. */
   readonly nowMs: () => number
   readonly clock: Clock
-  /** Called for every call that was sent. */
   readonly onCall?: OnCall
-  /** Starts the trace span of a call. */
   readonly trace?: ((kind: 'write' | 'batch' | 'read') => CallTrace | undefined) | undefined
   /** Runs work in a separate turn of the event loop. By default, work runs at once. */
   readonly later?: (act: () => void) => void
@@ -76,17 +74,13 @@ export interface V3Writes {
 export interface SendPermission {
   /** Called when a request is written to its socket, so it must be cheap. If it returns false, the request is not written. */
   maySend(): boolean
-  /**
-   * Called after `maySend` returned false. If the promise resolves with true, the record is posted after all, otherwise it is `leaseLost`.
-   */
+  /** Called after `maySend` returned false. If it resolves with true, the record is posted after all, otherwise it is `leaseLost`. */
   renew(): Promise<boolean>
 }
 
 interface WriteOptions {
   readonly budgetMs: number
-  /** The rate limit of the calls, or `undefined` if no call waits for a rate limit. */
   readonly rateLimit?: RateLimit | undefined
-  /** By default, records may always be posted. */
   readonly permission?: SendPermission
   readonly queueKey?: QueueKey
   /** How posts are joined into `$batch` calls, or `undefined` to post records singly. */
@@ -96,7 +90,6 @@ interface WriteOptions {
 export interface V3Client {
   /** Opens the writes of one batch. When `budgetMs` has passed, unsent records end as `notApplied` and sent records as `unknown`. */
   openWrites(credentials: V3Credentials, options: WriteOptions): V3Writes
-  /** Waits until the calls in flight have ended, then closes the connections. */
   close(): Promise<void>
 }
 
@@ -163,7 +156,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         trace: trace && (() => trace(kind)),
       })
       const wait = { queueKey }
-      /** Posts once. Never retries, because a POST is not idempotent. */
+      /** Sends one POST. Never retries, because a POST is not idempotent. */
       const postOnce = async <Outcome>(
         kind: PostKind<Outcome>,
         body: string,

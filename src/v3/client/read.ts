@@ -71,7 +71,6 @@ interface V3ReaderOptions extends V3ClientOptions {
   readonly wholePages?: boolean
   /** Maximum wait for a connection in ms. Default: 10,000. */
   readonly acquireMs?: number | undefined
-  /** Called if no connection becomes free for a read. */
   readonly onRefusal?: (reason: Refusal) => void
 }
 
@@ -133,10 +132,7 @@ function lossOf(cause: Error, status: number): ReadOutcome {
     : { kind: 'broken', status }
 }
 
-/**
- * Approximate number of bytes that are parsed at once. V8 puts the values that it parses from more than 100 KB into the old generation,
- * which is rarely collected.
- */
+/** Approximate number of bytes that are parsed at once. V8 puts values from over 100 KB into its rarely collected old generation. */
 const PIECE_BYTES = 65_536
 /** Approximate number of JSON values that are parsed in one turn of the event loop if a page is large. */
 const NODES_OF_TURN = 8_192
