@@ -183,6 +183,7 @@ export function createEvents(
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect in this process.', { partner, stage: stages }) // prettier-ignore
   return {
     // Clients
+
     // The records of a repeated batch were counted with its first answer.
     batchAnswered: event<BatchAnswered>('info', 'batch answered', answered('batch'), (batch) => {
       if (batch.replayed) replayed(batch)

@@ -17,7 +17,7 @@ const FLUSH_MS = 250
 /** Maximum number of characters in the queue while the descriptor accepts nothing, for example on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
-/** Creates a writer that retries a failed or partial write every 250 ms. `onRecovered` receives the number of newly dropped lines. */
+/** Creates a writer that retries failed writes every 250 ms. `onRecovered` receives the number of lines dropped since its last call. */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []

@@ -118,7 +118,7 @@ function mapByRule(
 function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
   const message = cut(text, MAX_MESSAGE)
   return {
-    // OData services that have no code send an empty one.
+    // A service without error codes may send an empty code.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
     message: message === '' ? noExplanation(status) : message,
   }

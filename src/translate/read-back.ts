@@ -276,7 +276,7 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/** Returns the stored values if they prove that the mark is the posted mark: a service's own clock has the same millisecond by chance. */
+/** Returns the stored values if the posted millisecond proves the mark: a service with its own clock would store it only by chance. */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined

@@ -104,7 +104,7 @@ const REFRESH_AT = 0.8
 const LEAST_LEFT_MS = 5_000
 const PAUSE_MS = 5_000
 
-/** Creates a source of tokens. All callers share one token. It is renewed in the background at 80 % of its lifetime, and used meanwhile. */
+/** Creates a source of tokens. All callers share one token, which is renewed in the background at 80 % of its lifetime. */
 export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSource {
   let cached: { readonly token: string; readonly refreshMs: number; readonly endMs: number } | undefined
   let running: Promise<string> | undefined

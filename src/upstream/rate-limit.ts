@@ -303,7 +303,7 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
-  /** The start of the period alone in which this instance may use its own tokens, after one last reservation that waited for the others. */
+  /** The start of the period without other instances for which the last reservation was made, so that own tokens may be used. */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return

@@ -61,7 +61,7 @@ export type Unanswered =
   | {
       readonly kind: 'unknown'
       readonly reason: UnknownReason
-      /** The unanswered records of the `$batch`, as one object that they share, or `undefined` if the record was posted alone. */
+      /** The unanswered records of the `$batch`, in one object that they share, or `undefined` if the record was posted alone. */
       readonly together?: SentTogether | undefined
       /** For the reason `stillExecuting`: the time in ms, by the clock, since which no record of the `$batch` has appeared. */
       readonly sinceMs?: number | undefined

@@ -18,7 +18,7 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with its AttendanceHistorys, which are the states of the mark. A state has no histories. */
+/** A flat record with its AttendanceHistorys: flat records of the states of the mark, without histories of their own. */
 export interface FlatRow extends FlatReply {
   readonly histories?: readonly FlatReply[]
 }

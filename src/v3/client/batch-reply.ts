@@ -115,7 +115,7 @@ interface AnswerPart {
   readonly body: string
 }
 
-/** Reads the parts of a multipart reply and its changesets, except a part that no delimiter closes. Otherwise returns `undefined`. */
+/** Reads the parts of a multipart reply and its changesets that a delimiter closes, or returns `undefined` for any other media type. */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')
   return boundary === undefined ? undefined : readParts(body.toString('latin1'), boundary, true)
