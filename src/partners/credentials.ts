@@ -20,7 +20,7 @@ interface VerdictListener {
   readonly ownDenied: (partner: string, what: OwnCredential) => void
 }
 
-const noNotes: VerdictListener = {
+const noListener: VerdictListener = {
   accepted: () => undefined,
   denied: () => undefined,
   ownDenied: () => undefined,
@@ -43,7 +43,7 @@ interface Accepted {
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
 /** Creates the store of accepted credentials. It is only in memory and never on a disk. */
-export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
+export function createAcceptedCredentials(listener: VerdictListener = noListener) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)
   const senders = new BoundedMap<number, V3Credentials>(MAX_BATCHES)
@@ -63,7 +63,7 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
     accept: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
       store(client)
-      notes.accepted(client.partner.id)
+      listener.accepted(client.partner.id)
     },
     /** Records that V2 accepted these credentials (2xx). Their requests use their owner's share, but cannot finish records on V3 yet. */
     acceptByV2: (client: JudgedClient): void => {
@@ -74,10 +74,10 @@ export function createAcceptedCredentials(notes: VerdictListener = noNotes) {
       const { owner, identity, partner } = client
       opaque.delete(identity.credentialsHash)
       if (owners.has(owner)) owners.set(owner, without(owner, identity.credentialsHash))
-      if (known.has(acceptedKey(client))) notes.denied(partner.id)
+      if (known.has(acceptedKey(client))) listener.denied(partner.id)
     },
     /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about the partner's clients. */
-    ownDenied: notes.ownDenied,
+    ownDenied: listener.ownDenied,
     /** Returns the queue key of a request. `isAccepted` looks up the credentials, because an unverified claim may name any owner. */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = acceptedKey(client)

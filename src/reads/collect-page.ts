@@ -118,11 +118,11 @@ export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatR
   if (keys.size === 0) return ''
   const others = left.map(keyOf).filter((key) => !keys.has(key))
   for (let salt = 0; ; salt += 1) {
-    const prints = new Set(Array.from(keys, (key) => printOf(key, salt)))
-    if (salt < MAX_SALT && others.some((key) => prints.has(printOf(key, salt)))) continue
-    const bytes = Buffer.alloc(1 + prints.size * BYTES)
+    const fingerprints = new Set(Array.from(keys, (key) => fingerprintOf(key, salt)))
+    if (salt < MAX_SALT && others.some((key) => fingerprints.has(fingerprintOf(key, salt)))) continue
+    const bytes = Buffer.alloc(1 + fingerprints.size * BYTES)
     let at = bytes.writeUInt8(salt)
-    for (const print of prints) at = bytes.writeUInt32BE(print, at)
+    for (const fingerprint of fingerprints) at = bytes.writeUInt32BE(fingerprint, at)
     return bytes.toString('base64url')
   }
 }
@@ -132,9 +132,9 @@ export function readGivenRows(text: string): (row: FlatReply) => boolean {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length === 0) return () => false
   const salt = bytes.readUInt8()
-  const prints = new Set<number>()
-  for (let at = 1; at + BYTES <= bytes.length; at += BYTES) prints.add(bytes.readUInt32BE(at))
-  return (row) => prints.has(printOf(keyOf(row), salt))
+  const fingerprints = new Set<number>()
+  for (let at = 1; at + BYTES <= bytes.length; at += BYTES) fingerprints.add(bytes.readUInt32BE(at))
+  return (row) => fingerprints.has(fingerprintOf(keyOf(row), salt))
 }
 
 function keyOf({ ExternalID, Learner, AttendableEvent }: FlatReply): string {
@@ -142,7 +142,7 @@ function keyOf({ ExternalID, Learner, AttendableEvent }: FlatReply): string {
 }
 
 /** Hashes a key with FNV-1a and the final step of MurmurHash3, so that keys that differ in one digit get very different hashes. */
-function printOf(key: string, salt: number): number {
+function fingerprintOf(key: string, salt: number): number {
   let hash = 0x811c9dc5 ^ Math.imul(salt, 0x9e3779b1)
   for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)

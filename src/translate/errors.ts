@@ -83,7 +83,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   })
   const kept = fits < 0 ? distinct : distinct.slice(0, fits)
   const omitted = distinct.length - kept.length + (error.omitted ?? 0)
-  return { status, errors: omitted === 0 ? kept : [...kept, toCut(omitted)] }
+  return { status, errors: omitted === 0 ? kept : [...kept, describeOmitted(omitted)] }
 }
 
 /** Maximum number of characters of V3's errors in one part, because later parts wait in memory until the first part is ready. */
@@ -93,12 +93,13 @@ const MAX_MESSAGE = 2_000
 const noExplanation = (status: number): string =>
   `The service refused the record (${status}) without an explanation. The record was not applied. Check the record and the credentials.`
 
-function toCut(omitted: number): V2Error {
+function describeOmitted(omitted: number): V2Error {
   const message = `The service reported ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record. The record was not applied. Correct it by the errors above.`
   return { code: 'ADP_UPSTREAM_REFUSED', message }
 }
 
-const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text)
+const truncate = (text: string, max: number): string =>
+  text.length > max ? `${text.slice(0, max - 1)}…` : text
 
 function mapByRule(
   status: number,
@@ -116,7 +117,7 @@ function mapByRule(
 }
 
 function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
-  const message = cut(text, MAX_MESSAGE)
+  const message = truncate(text, MAX_MESSAGE)
   return {
     // A service without error codes may send an empty code.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),

@@ -91,15 +91,16 @@ function matchAnswers(
   nowMs: number,
   missing: Unanswered | undefined,
 ): BatchResult {
-  const own = new Map<string, AnswerPart | undefined>()
+  const answers = new Map<string, AnswerPart | undefined>()
   if (parts.some(({ id }) => id !== undefined)) {
-    for (const part of parts) if (part.id !== undefined) own.set(part.id, own.has(part.id) ? undefined : part)
+    for (const part of parts)
+      if (part.id !== undefined) answers.set(part.id, answers.has(part.id) ? undefined : part)
   } else if (parts.length === count) {
-    parts.forEach((part, index) => own.set(String(index + 1), part))
+    parts.forEach((part, index) => answers.set(String(index + 1), part))
   }
   let sound = parts.length === count
   const outcomes = Array.from({ length: count }, (_, index) => {
-    const part = own.get(String(index + 1))
+    const part = answers.get(String(index + 1))
     if (part !== undefined) return parsePostReply(part.status, part.body, part.retryAfter, nowMs)
     sound = false
     return missing ?? unreadable
