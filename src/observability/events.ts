@@ -277,7 +277,7 @@ export function createEvents(
       'warn',
       'runtime warning',
     ),
-    /** A changed configuration is invalid, so the previous one stays in use. The texts name keys and rules, never a value. */
+    /** A changed configuration is invalid, so the previous configuration stays in use. The texts name keys and rules, never a value. */
     configRefused: event<{ readonly count: number; readonly faults: readonly ConfigFault[] }>('error', 'config refused'), // prettier-ignore
     stopped: plain('info', 'stopped'),
     workerStarted: event<{ readonly worker: number; readonly pid: number }>('info', 'worker started'),

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { pathOf } from '../http/request-target.ts'
 import { arrivalMs, type Partner } from './partner.ts'
 
-/** The number of requests in progress that use the current configuration of a partner, or one from before a reload. */
+/** The number of requests in progress that use the current configuration of a partner, or a configuration from before a reload. */
 interface UnderWay {
   readonly partner: string
   readonly revision: 'current' | 'previous'

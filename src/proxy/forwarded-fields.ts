@@ -48,7 +48,7 @@ const NONE: ReadonlySet<string> = new Set()
 /** Matches fields that name the client of a request, its address, or the proxies that the request passed. */
 const FORWARDING =
   /^(?:(?:x-)?forwarded(?:-.*)?|via|x-real-ip|(?:x|true|cf|fastly|x-cluster)-(?:client|connecting)-ip|x-envoy-external-address|x-azure-.*ip)$/
-/** Matches fields that make a server use another method or path than that of the request line. */
+/** Matches fields that make a server use another method or path than the request line has. */
 const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
@@ -158,7 +158,7 @@ export function toUpstreamFields(
   const seen = (name: string): boolean => ONCE.has(name) && !once.delete(name)
   const fields = filterFields(endToEndFields(rawHeaders, KEPT), (name) => {
     if (seen(name)) return false
-    // `replaceForwarding` removed fields from the parsed headers, but not from the raw ones.
+    // `replaceForwarding` removed fields from the parsed headers, but not from the raw headers.
     if (headers[name] === undefined || REPLACED.has(name)) return false
     if ((identity && name === 'accept-encoding') || added.includes(name)) return false
     return credentials === undefined || !(CREDENTIALS.has(name) || isForeignToV3(name))

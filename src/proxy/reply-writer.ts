@@ -59,7 +59,7 @@ export class ReplyWriter {
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }
     if (captureBytes > 0) this.copy = []
-    // The client receives no header fields except those of the upstream.
+    // The client receives only the header fields of the upstream.
     response.sendDate = false
     const leavesOutPlaces = queryRewritten && head.status >= 400
     if (leavesOutPlaces) this.rewriter = createPlaceRemover()

@@ -152,6 +152,7 @@ export function createProxyApp(
     else await tracing.serve(request, response, () => serveOrRefuse(request, response))
   })
   // Express's own error page would show stacks. Express recognises an error handler by its four parameters.
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
   app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
     answerFailure(cause, response, events)
   })

@@ -11,7 +11,7 @@ import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
-/** The idle timeout. It is shorter than that of gateways, because the outcome is unknown if a connection closes while it is reused. */
+/** The idle timeout, shorter than the timeout of gateways: if a connection closes while it is reused, the outcome is unknown. */
 const IDLE_MS = 4_000
 
 /** Creates a proxy over http-proxy-middleware. The library opens a connection whenever none is idle, so the caller must limit the calls. */
@@ -154,7 +154,7 @@ export class StreamedCall {
     this.reply = reply
     request.off('data', this.awaitHead)
     this.awaitBody()
-    // This listener must come before those of the library, which close the client's connection without an error.
+    // This listener must come before the listeners of the library, which close the client's connection without an error.
     reply.once('error', (cause) => this.abort(cause))
     reply.once('close', () => {
       if (!this.done) this.abort(lost('The connection was closed during a reply.'))
@@ -171,7 +171,7 @@ export class StreamedCall {
       sink.onEnd()
     }
     if (request.method === 'HEAD') {
-      // A reply to HEAD has no body. If the service sends one, it is discarded.
+      // A reply to HEAD has no body. If the service sends a body, the body is discarded.
       reply.resume()
       end()
       return

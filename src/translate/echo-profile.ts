@@ -140,7 +140,7 @@ export function formatProfile(profile: EchoProfile): string {
   return JSON.stringify(profile)
 }
 
-/** Parses a profile. Returns `undefined` for text in another form, such as that of another version. */
+/** Parses a profile. Returns `undefined` for text in another form, for example from another version. */
 export function parseProfile(text: string): EchoProfile | undefined {
   try {
     return profileSchema.parse(JSON.parse(text))

@@ -1,4 +1,4 @@
-/** The link from one page to the next. Only its query is used: its host and path may differ from those of the call (service-facts 14). */
+/** The link from one page to the next. Only its query is used, because host and path may differ from the call's (service-facts 14). */
 type NextLink =
   | { readonly kind: 'none' }
   /** `query` is raw and without `?`, and may be used in a request line. */

@@ -39,7 +39,7 @@ export interface ReadBackFacts {
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** The older records of the key that also have an unknown outcome, as they were posted. */
   readonly lost: readonly V3Record[]
-  /** The state of newer records of the key in the journal: `confirmed` if one was applied, `open` if one may still be applied. */
+  /** The newer records of the key in the journal: `confirmed` if any was applied, `open` if any may still be applied. */
   readonly newer: 'none' | 'open' | 'confirmed'
   /** True if V2 may have applied the record. The clock of V2 was never observed. */
   readonly byV2: boolean

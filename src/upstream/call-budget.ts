@@ -94,7 +94,7 @@ export function overloaded(missing: 'turn' | 'connection'): AdapterError {
 /** The waits that the service itself recommends: 2 s, then 4 s, doubling up to about an hour (service-facts 9). */
 const FIRST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 3_600_000
-/** The waits in milliseconds before new attempts to connect to a service that may be restarting. After the last one, the call fails. */
+/** The waits in milliseconds before new attempts to connect to a service that may be restarting. After the last attempt, the call fails. */
 const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**

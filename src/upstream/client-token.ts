@@ -20,7 +20,7 @@ interface IssuedToken {
 }
 
 const TIMEOUT_MS = 10_000
-/** The lifetime of a token in seconds if the endpoint does not name one (service-facts 11). */
+/** The lifetime of a token in seconds if the endpoint names no lifetime (service-facts 11). */
 const USUAL_LIFETIME_S = 3_600
 
 const issued = z.object({

@@ -1,4 +1,6 @@
-/** Maximum number of nested levels, ten times that of any reply. Code that walks through a value may use the stack for each level. */
+/**
+ * Maximum number of nested levels. Replies have about a tenth of them. Code that walks through a value may use the stack for each level.
+ */
 const MAX_NESTING = 128
 
 /** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */

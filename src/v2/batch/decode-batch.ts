@@ -279,7 +279,7 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
-/** Returns true if the header's boundary or its guid is that of a delimiter: the id rule (service.md 4.2; batch-wire 3). */
+/** Returns true if the header's boundary equals a delimiter's or has the same guid: the id rule (service.md 4.2; batch-wire 3). */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
   return delimiters.some((own) => own === headerBoundary || (id !== undefined && guidOf(own) === id))

@@ -234,7 +234,7 @@ class ReplyDecoder implements ReplyDecoding {
     return { head, bodyStart: http.end, length: digits === undefined ? undefined : Number(digits) }
   }
 
-  /** Returns true if the bytes from `end` on are a delimiter, or the beginning of one. */
+  /** Returns true if the bytes from `end` on are a delimiter or the beginning of a delimiter. */
   private mayEnd(end: number): boolean {
     const delimiter = `--${this.boundaries.at(-1) ?? ''}`
     const rest = this.bytes.toString('latin1', end, end + delimiter.length + 2)

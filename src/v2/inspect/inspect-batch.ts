@@ -198,7 +198,7 @@ function namesOf({ boundary, changesets }: Batch): string {
 /** A boundary that no header and no delimiter can have. */
 const NO_BOUNDARY = '\u0000'
 
-/** Guesses the boundary of a body without its header: that of the outermost closed envelope, or otherwise of the first delimiter line. */
+/** Guesses the boundary of a body without its header: the boundary of the outermost closed envelope, or else of the first delimiter. */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {

@@ -28,7 +28,7 @@ export interface FlatRecord {
   readonly converted?: number | undefined
 }
 
-/** A fault of one posted record. A record may have several. */
+/** A fault of one posted record. A record may have several faults. */
 export interface RecordFault {
   readonly code:
     'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'
@@ -47,8 +47,8 @@ const CLOSE = 0x7d
 const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
-// These patterns match the texts that V2's parser accepts for each type, without blanks at the ends: those of .NET's Guid, Boolean.Parse
-// and Int32.Parse.
+// These patterns match the texts that V2's parser accepts for each type, without blanks at the ends. The parser uses .NET's Guid,
+// Boolean.Parse and Int32.Parse.
 const ENCLOSED = /^(?:\{.{36}\}|\(.{36}\))$/
 const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
 const BOOLEAN_TEXT = /^(?:(true)|false)$/i
@@ -105,7 +105,7 @@ export function decodeRecord(text: string, limits: JsonLimits = defaultBatchLimi
   return faults.length > 0 ? { record: undefined, faults } : { record: draft, faults: undefined }
 }
 
-/** Reads all members into `draft` and returns the bits of those that are present. A fault of the JSON is stored in the reader. */
+/** Reads all members into `draft` and returns the bits of the members that are present. A fault of the JSON is stored in the reader. */
 function readMembers(reader: JsonReader, draft: Draft, faults: RecordFault[]): number {
   let present = 0
   let others: Set<string> | undefined

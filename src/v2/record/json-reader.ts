@@ -14,7 +14,7 @@ const BACKSLASH = 0x5c
 const MAX_DEPTH = 64
 
 export interface JsonLimits {
-  /** Maximum number of members and array elements, including those of nested values. */
+  /** Maximum number of members and array elements, at all levels. */
   readonly maxMembers: number
   readonly maxEscapes: number
 }
@@ -69,7 +69,7 @@ export class JsonReader {
     return true
   }
 
-  /** Stores a fault unless one is stored already. Always returns false, so that a caller can return the result. */
+  /** Stores a fault unless a fault is stored already. Always returns false, so that a caller can return the result. */
   fail(message: string, position = this.position): boolean {
     this.fault ??= { message, position }
     return false
