@@ -29,7 +29,9 @@ export interface ProxyContext extends WriteContext {
   /** Records that a write of a partner was sent to V2 although the journal does not know the write. */
   readonly noteUnrecorded: (partner: string) => void
   readonly comparison: LiveComparison
-  /** Returns what records an exchange once it is over, or `undefined` for an exchange that is not recorded. Default: records nothing. */
+  /**
+   * Returns the recorder of an exchange that has ended, or `undefined` if the exchange is not recorded. By default, nothing is recorded.
+   */
   readonly recorder?: ((exchange: Received) => ExchangeRecorder | undefined) | undefined
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   readonly relays: Relays

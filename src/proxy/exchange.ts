@@ -25,37 +25,37 @@ export interface Exchange {
   readonly unit: string
   /** The time at which the request arrived, in milliseconds since the epoch. */
   readonly receivedMs: number
-  /** The maximum size in bytes of the copy of the reply, or 0. With a copy, a write that V2 serves is read before it is forwarded. */
+  /** The maximum size of the copy of the reply in bytes, or 0 for no copy. With a copy, a write for V2 is read before it is forwarded. */
   readonly copyBytes: number
-  /** The handler of the request fills in the result. */
+  /** The result, which the handler of the request fills in. */
   readonly result: ExchangeResult
 }
 
 export type Received = Omit<Exchange, 'copyBytes' | 'result'>
 
-/** The result of an exchange. The router hands it over once, when the exchange is over. */
+/** The result of an exchange. The router passes it to the observers once, when the exchange has ended. */
 export interface ExchangeResult {
-  /** Absent until a write has been read. `undefined` if the write cannot be read and V2 serves it unchanged. */
+  /** The decoded write. Missing until then, and `undefined` if the write cannot be decoded and V2 gets it unchanged. */
   plan?: Plan | undefined
-  /** The parts of the reply of a write that V3 serves, by position. They have no JSON if the reply is not copied. */
+  /** The parts of the reply to a write that V3 serves, by position. They have no JSON if the reply is not copied. */
   readonly parts: Map<number, PartReply>
-  /** The time of the latest of `parts`. */
+  /** The time at which the latest of `parts` was known. */
   settledMs?: number
-  /** Absent if the exchange failed, or if nobody needs its outcome. */
+  /** The outcome. Missing if the exchange failed, or if no observer needs the outcome. */
   outcome?:
-    /** A write that V3 answered, or that the journal answered with the stored reply. */
+    /** A write that V3 answered, or that was answered with the reply stored in the journal. */
     | { readonly kind: 'answered'; readonly answered: Answered }
     | {
         readonly kind: 'relayed'
         /** The decompressed body, or `undefined` if the body cannot be read. */
         readonly body: Buffer | undefined
         readonly outcome: ForwardOutcome
-        /** When V2's reply ended or its failure was known. */
+        /** The time at which V2's reply ended or failed. */
         readonly endedMs: number
       }
-    /** The reply of a read is `undefined` if no copy was made. */
+    /** A read. `reply` is the copy of its reply, or `undefined` if no copy was made. */
     | { readonly kind: 'read'; readonly reply: WireReply | undefined }
-  /** The error with which the whole request was refused. */
+  /** The error with which the request was refused as a whole, if there is one. */
   cause?: unknown
 }
 
