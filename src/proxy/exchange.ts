@@ -33,7 +33,7 @@ export interface Exchange {
 
 export type Received = Omit<Exchange, 'copyBytes' | 'result'>
 
-/** The result of an exchange. The router passes it to the observers once, when the exchange has ended. */
+/** The result of an exchange. The router has it evaluated once, when the exchange has ended. */
 export interface ExchangeResult {
   /** The decoded write. Missing until then, and `undefined` if the write cannot be decoded and V2 gets it unchanged. */
   plan?: Plan | undefined
@@ -41,7 +41,7 @@ export interface ExchangeResult {
   readonly parts: Map<number, PartReply>
   /** The time at which the latest of `parts` was known. */
   settledMs?: number
-  /** The outcome. Missing if the exchange failed, or if no observer needs the outcome. */
+  /** The outcome. Missing if the exchange failed, or if the outcome is not needed. */
   outcome?:
     /** A write that V3 answered, or that was answered with the reply stored in the journal. */
     | { readonly kind: 'answered'; readonly answered: Answered }
