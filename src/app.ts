@@ -178,7 +178,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
-  // A journal that the caller opens may lack these stores.
+  // If the caller opens the journal, there are no shared stores, because this journal may not have a database.
   const stores =
     config.journal.url === 'none' || overrides.openJournal !== undefined ? undefined : createSharedStores()
   const { evidence, seen } = createObservation(stores, metrics)

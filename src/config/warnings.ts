@@ -49,7 +49,9 @@ function trailWarnings(config: Config): readonly string[] {
   ]
 }
 
-/** Warns about stages in the file that have no effect. With two approvals, the file alone cannot move a partner forward. */
+/**
+ * Warns about stages in the file that have no effect. If a step forward needs two approvals, the file alone cannot move a partner forward.
+ */
 function approvalWarnings({ rollout, partners }: Config): readonly string[] {
   if (rollout.approval !== 'two') return []
   const further = partners

@@ -1,4 +1,4 @@
-/** A stream of pseudo-random numbers, which depend only on the seed and the name of the stream and not on the machine. */
+/** A stream of pseudo-random numbers, which are the same on every machine. They depend only on the seed and the name of the stream. */
 export interface Random {
   /** Returns a number in [0, 1). */
   next(): number

@@ -29,7 +29,7 @@ export interface MarkWrite extends Omit<
   RecordView,
   'present' | 'absent' | 'recordedOn' | 'start' | 'recordedBy'
 > {
-  /** `undefined` if the attendance code decides. */
+  /** The posted value, or `undefined` if the attendance code determines the value. */
   readonly present: boolean | undefined
   readonly absent: boolean | undefined
   /** Milliseconds since 1970, or `undefined` for the current time. */

@@ -107,7 +107,7 @@ function placeOfRecord(
 interface SessionSpan {
   readonly first: number
   readonly last: number
-  /** `undefined` if all sessions from first to last are included. */
+  /** The numbers of the included sessions, or `undefined` if all sessions from `first` to `last` are included. */
   readonly only: ReadonlySet<number> | undefined
 }
 

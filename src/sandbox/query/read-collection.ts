@@ -118,7 +118,7 @@ function readOffset(token: string | undefined): number {
 /** The size of a page in rows. `rest` is the number of rows that `$top` leaves for later pages. */
 interface PageSize {
   readonly size: number
-  /** `undefined` if the client gave no `$top`. */
+  /** The number of rows for later pages, or `undefined` if the query has no `$top`. */
   readonly rest: number | undefined
 }
 

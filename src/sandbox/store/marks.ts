@@ -203,7 +203,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       return row === undefined ? undefined : readMark(ids, row)
     },
     effects: (after = 0): Effect[] => effectsAfter.all(after).map(readEffect),
-    /** Returns the number of the last effect, at the time `atMs` if given, or 0 if there is no effect. */
+    /** Returns the number of the last effect that was written by the time `atMs` (default: now), or 0 if there is no such effect. */
     lastSeq: (atMs?: number): number => (atMs === undefined ? seq : integer(seqAt.get(atMs) ?? {}, 'seq')),
     reload: (): void => {
       seq = loadSeq()
