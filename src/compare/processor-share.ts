@@ -3,13 +3,13 @@ import { setPriority } from 'node:os'
 
 import { type Clock, waitFor } from '../clock.ts'
 
-/** Limits the unused processor time that is saved for later work. */
+/** The maximum processor time that is saved for later work, in milliseconds. */
 const MOST_SAVED_MS = 50
-/** Over shorter intervals the processor clocks are too imprecise. */
+/** The interval at which waiting work checks the budget. Over shorter intervals the processor clocks are too imprecise. */
 const CHECK_INTERVAL_MS = 10
 /**
- * The fraction of one processor that background work may use while the threads that serve clients are idle, and while they use a whole
- * processor. Background work takes caches and cores from them.
+ * The fractions of one processor that background work may use: the largest while the threads that serve clients are idle, and the smallest
+ * while they use a whole processor. Background work competes with these threads for caches and cores.
  */
 const [LARGEST, SMALLEST] = [1 / 10, 1 / 50]
 

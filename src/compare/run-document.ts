@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { parseJson } from '../upstream/index.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
-/** The limit has room for about 100,000 classes of differences. */
+/** The maximum size of a run document. It has room for about 100,000 classes of differences. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const MAX_CLASSES = 100_000
 const MAX_GROUPS = 20_000
@@ -27,14 +27,14 @@ const form = z
   .object({
     schema: z.literal(1),
     run: text,
-    /** `reads`: both services were read. `recording`: exchanges were read from files. `live`: a running adapter collected evidence. */
+    /** The source: both services (`reads`), recorded exchanges (`recording`), or the evidence of a running adapter (`live`). */
     kind: z.enum(['reads', 'recording', 'live']),
     partner: text.nullable(),
-    /** The base addresses that the run called. Null if it called none, or if only the configuration of a running adapter names them. */
+    /** The base addresses that the run called. Null if the run called no service, or if the configuration of an adapter names them. */
     services: z.object({ v2: text.nullable(), v3: text.nullable() }).readonly().nullable().default(null),
     startedAt: instant,
     endedAt: instant,
-    /** The first and the last day of `days`. */
+    /** The first and the last day that the run covers. */
     from: day,
     to: day,
     /** False if the run stopped before it had read everything. */
@@ -44,10 +44,10 @@ const form = z
     dropped: count,
     skipped: count,
     verdicts: verdictCounts,
-    /** Sorted by count, largest first. */
+    /** Classes of differences, sorted by count, largest first. */
     differences: listOf(z.object({ path: text, kind, v2Class: text, v3Class: text, count }).readonly()),
     equivalences: listOf(z.object({ rule: text, path: text, count }).readonly()),
-    /** Fields in which V2 differs from itself, which are not among `differences`. `measured` is false if V2 was read only once. */
+    /** Fields in which two reads of V2 differ. They are not among `differences`. `measured` is false if V2 was read only once. */
     noise: z
       .object({
         measured: z.boolean(),
@@ -55,10 +55,7 @@ const form = z
         differences: listOf(z.object({ path: text, kind, count }).readonly()),
       })
       .readonly(),
-    /**
-     * The rules of the partner. `count` is the number of fields that the rule made equivalent, or would have if it had not expired before
-     * the run began. `expires` is the last day on which the rule applies.
-     */
+    /** The rules of the partner. `count` is the number of fields that a rule made equivalent, or would have if it had not expired. */
     ownRules: listOf(
       z
         .object({
@@ -73,17 +70,20 @@ const form = z
         .readonly(),
       MAX_GROUPS,
     ),
-    /** Kinds of requests or records, such as `marks`, `registrations` or `batch`. */
+    /** Counts by kind of request or record, such as `marks`, `registrations` or `batch`. */
     kinds: groups,
-    /** `code:present`, `code:absent` or `code:neither`, from the booleans of V2, or of V3 if V2 lacks the record. */
+    /** Counts by class of the attendance code, which `Present` and `Absent` of V2 decide, or of V3 if V2 lacks the record. */
     codeClasses: groups,
-    /** Counts by day of the session, or of the comparison in a run of kind `live`, so that a fix becomes visible. */
+    /** Counts by day of the session. In a run of kind `live`, counts by day of the comparison, so that a fix becomes visible. */
     days: groups,
     /** Counts by the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
     hours: groups.default([]),
-    /** The time until marks became visible on the other side; empty if not measured. `upToMs` is null in the last, unbounded bucket. */
+    /**
+     * How long marks took to become visible on the other side, as counts by upper bound in milliseconds. `upToMs` is null in the last,
+     * unbounded bucket. The list is empty if the run did not measure delays.
+     */
     delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),
-    /** The number of records that were read again because they changed during the run. */
+    /** The number of records that differed at first and were read again. */
     askedAgain: count,
   })
   .readonly()
@@ -92,8 +92,8 @@ export type RunDocument = z.infer<typeof form>
 export type CountedGroup = RunDocument['days'][number]
 
 /**
- * Reads the text of a file that `compare run` wrote, without unknown members. `name` is for messages, which never quote the text. Throws
- * `ADP_USAGE` if the text is not a run document, has another version, or contradicts itself.
+ * Parses the text of a file that `compare run` wrote, and drops unknown members. `name` appears in error messages, which never quote the
+ * text. Throws `ADP_USAGE` if the text is not a run document, has another version, or contradicts itself.
  */
 export function readRunDocument(content: string, name: string): RunDocument {
   const refuse = (why: string): AdapterError =>
@@ -110,7 +110,7 @@ export function readRunDocument(content: string, name: string): RunDocument {
     throw refuse('it is a report, whose counts may be rounded. Use the file that compare run wrote.')
   if (head.data.schema !== 1)
     throw refuse(
-      `its format has version ${head.data.schema}, and this Markbridge reads version 1. Use the Markbridge that wrote it.`,
+      `its format has version ${head.data.schema}, and this Markbridge reads version 1. Use the version of Markbridge that wrote the file.`,
     )
   const read = form.safeParse(value)
   if (!read.success) {
@@ -121,9 +121,13 @@ export function readRunDocument(content: string, name: string): RunDocument {
   }
   const { offered, compared, dropped, skipped, verdicts: counts } = read.data
   if (offered !== compared + dropped + skipped)
-    throw refuse('"offered" is not the sum of "compared", "dropped" and "skipped".')
+    throw refuse(
+      '"offered" is not the sum of "compared", "dropped" and "skipped". The file was changed. Use the file that compare run wrote.',
+    )
   if (verdicts.reduce((sum, verdict) => sum + counts[verdict], 0) !== compared)
-    throw refuse('the six verdicts do not add up to "compared".')
+    throw refuse(
+      'the six verdicts do not add up to "compared". The file was changed. Use the file that compare run wrote.',
+    )
   return read.data
 }
 
@@ -136,15 +140,15 @@ export type RunDoubt = 'incomplete' | 'nothingCompared' | 'tooFewCompared' | 'un
 /** The exit status of `compare run` for each outcome. Status 2 means wrong usage. */
 export const outcomeStatus: Readonly<Record<RunOutcome, number>> = { ready: 0, differs: 1, inconclusive: 3 }
 
-/** Below this percentage of offered records the run is inconclusive. */
+/** The minimum percentage of offered records that a run must compare. Below it the run is inconclusive. */
 export const MIN_COMPARED_PERCENT = 90
 
-/** The advice on the next step (`rollout/advise`), or `undefined` if it is unknown. */
+/** The advice on the next step of the rollout (`rollout/advise`), or `undefined` if the advice is unknown. */
 export type StepAdvice = { readonly verdict: string; readonly missing: readonly string[] } | undefined
 
 /**
- * Returns the outcome of a run. A difference decides it whatever else is in doubt, since more records would not remove the difference. A
- * live run is `ready` only if the advice on the next step is `ready`.
+ * Returns the outcome of a run. A live run is `ready` if and only if the advice on the next step is `ready`. Otherwise a single difference
+ * means `differs`, even if the run is incomplete, since more records would not remove the difference.
  */
 export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcome {
   if (document.kind === 'live' && advice?.verdict === 'ready') return 'ready'
@@ -156,7 +160,6 @@ export function outcomeOf(document: RunDocument, advice?: StepAdvice): RunOutcom
 export const unlikeOf = ({ differs, onlyV2, onlyV3 }: RunDocument['verdicts']): number =>
   differs + onlyV2 + onlyV3
 
-/** Lists the doubts about a run, the gravest first. */
 export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   const { complete, offered, compared, verdicts: counts, ownRules } = document
   const doubts: RunDoubt[] = []
@@ -164,7 +167,7 @@ export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   if (!complete) doubts.push('incomplete')
   if (compared > 0 && compared * 100 < offered * MIN_COMPARED_PERCENT) doubts.push('tooFewCompared')
   if (counts.unknown > 0) doubts.push('unknown')
-  // An expired rule changes the outcome only through its fields, which count as differences again.
+  // An expired rule is a doubt only if fields count as differences again because of it.
   if (ownRules.some(({ expired, count: fields }) => expired && fields > 0)) doubts.push('expiredRules')
   return doubts
 }

@@ -34,7 +34,6 @@ type Section =
 export type Counted = readonly [section: Section, names: readonly string[], count: number]
 
 export interface RecordGroups {
-  /** A kind such as `marks`, `registrations` or `batch`. */
   readonly kind: string
   /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day?: string | undefined
@@ -43,11 +42,11 @@ export interface RecordGroups {
 
 export type Tally = ReturnType<typeof createTally>
 
-/** The maximum number of names per section; others count as `(other)`. A run has a few dozen classes and at most 13 years of days. */
+/** The maximum number of names per section. Further names count as `(other)`. A run has dozens of classes and at most 13 years of days. */
 const MAX_NAMES = { day: 30_000, other: 1_000 }
 const OTHER = '(other)'
 
-/** Counts the records of a run in bounded memory. */
+/** Creates the counters of a run. Their memory is bounded. */
 export function createTally() {
   const counts = new Map<string, [section: Section, names: readonly string[], count: number]>()
   const sizes = new Map<Section, number>()
@@ -78,7 +77,7 @@ export function createTally() {
       for (const { rule, path } of equivalences) add('equivalence', [rule, path])
       for (const name of expiredRules) add('expired', [name])
     },
-    /** Counts a difference between two reads of the same record from V2. */
+    /** Counts a record in which two reads of V2 differ. */
     addNoise: ({ verdict, differences }: Comparison): void => {
       if (isEqual({ verdict })) return
       add('noisy', [])
@@ -98,7 +97,7 @@ export function createTally() {
   }
 }
 
-/** Returns true for names from fixed lists, which `(other)` never replaces: `missing` must not be mistaken for another value. */
+/** Returns true for names from fixed lists, such as kinds. `(other)` never replaces them, so that each keeps its meaning. */
 const isFixedName = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
@@ -111,12 +110,11 @@ export type RunHeader = Pick<
   RunDocument,
   'run' | 'kind' | 'partner' | 'startedAt' | 'endedAt' | 'complete'
 > & {
-  /** Default: the range of the records, or the day on which the run began if no record has a day. */
+  /** The first day of the run. Default: the first day of the records, or the day on which the run began if no record has a day. */
   readonly from?: string
   readonly to?: string
   readonly services?: RunDocument['services']
   readonly noise: boolean
-  /** Default: no rules. */
   readonly rules?: readonly DatedRule[]
 }
 

@@ -18,18 +18,17 @@ export const verdictTexts: Readonly<Record<Verdict, { readonly label: string; re
 export const differenceKinds = ['value', 'type', 'null', 'missing', 'extra', 'count', 'order'] as const
 export type DifferenceKind = (typeof differenceKinds)[number]
 
-/** A field that differs. Its classes describe the values without showing them: `code:present`, `length:10-20`, `time:+3600s`. */
+/** A field that differs. Its classes describe the values without showing them, such as `code:present`, `length:10-20` or `time:+3600s`. */
 export interface FieldDifference {
-  /** The names of the members, joined by `/`. Elements have the path of their list. `reply/…` and `part/…` are of the wire format. */
+  /** The member names, joined by `/`. Elements have the path of their list. `reply/…` and `part/…` belong to the wire format. */
   readonly path: string
   readonly kind: DifferenceKind
   readonly v2Class: string
   readonly v3Class: string
 }
 
-/** A field that has two forms with the same meaning, and the rule that says so. */
+/** A field whose two forms have the same meaning by a rule, which is built in or belongs to the partner. */
 export interface FieldEquivalence {
-  /** A built-in rule or a rule of the partner. */
   readonly rule: string
   readonly path: string
 }

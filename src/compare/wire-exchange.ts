@@ -8,7 +8,7 @@ import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 export interface WireMessage {
   /** The header fields as alternating names and values. */
   readonly fields: readonly string[]
-  /** `undefined` if the body was too large to copy or could not be read. */
+  /** The body, or `undefined` if the body was too large to copy or could not be read. */
   readonly body: Buffer | undefined
 }
 
@@ -34,7 +34,6 @@ export interface WireWrite extends Pick<WireExchange, 'target' | 'request' | 're
   readonly kind: WriteRequest['kind']
 }
 
-/** Splits a request target into its path and its query without `?`. */
 export function splitTarget(target: string): readonly [path: string, query: string] {
   const [path = '', query = ''] = target.split(/\?(.*)/s)
   return [path, query]
@@ -51,7 +50,7 @@ export const pairsOf = ({
 }: Pick<WireMessage, 'fields'>): readonly (readonly [name: string, value: string])[] =>
   fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
-/** The request fields that are kept, in this order. They decide what the request means, and none of them holds credentials. */
+/** The header fields of requests that are kept, in this order. They decide the meaning of a request and hold no credentials. */
 const keptFields = ['Content-Type', 'Accept', 'Prefer', 'OData-Version', 'OData-MaxVersion'] as const
 const listFields: ReadonlySet<string> = new Set(['Accept', 'Prefer'])
 
@@ -60,7 +59,7 @@ export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly str
   return keptFields.flatMap((name) => {
     const values = pairs.flatMap(([own, value]) => (own.toLowerCase() === name.toLowerCase() ? [value] : []))
     const value = listFields.has(name) ? values.join(', ') : values[0]
-    // A version field with any other value could hold something that must not be kept.
+    // A version field with any other value could contain data that must not be stored.
     const isKept = !name.startsWith('OData') || /^\d\.\d{1,2}$/.test(value ?? '')
     return values.length > 0 && value !== undefined && isKept ? [name, value] : []
   })
@@ -70,7 +69,7 @@ export function headersOf(request: Pick<WireMessage, 'fields'>): Readonly<Record
   return Object.fromEntries(pairsOf(request).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** Rebuilds a write as the adapter would have received it. The host name is made up, because comparisons ignore it. */
+/** Rebuilds a write as the adapter would have received it. The host name is invented, since comparisons ignore it. */
 export function writeRequestOf({ kind, request, target }: WireWrite, partner: Partner): WriteRequest {
   const root = `http://recorded.invalid${target.slice(0, Math.max(0, target.search(/\/v2\//i)))}`
   const records = `${root}/V2/Attendance/AttendanceRecords`
@@ -84,13 +83,13 @@ const decoders = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** Returns `undefined` if the body is not encoded. */
+/** Returns the content encoding of a body in lower case, or `undefined` if the body is not encoded. */
 export function encodingOf(message: Pick<WireMessage, 'fields'>): string | undefined {
   const encoding = fieldOf(message, 'content-encoding')?.trim().toLowerCase() ?? ''
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
-/** Decodes a body off the event loop. Returns `tooLarge` if it is missing or exceeds `maxBytes`, `encoding` if it is damaged. */
+/** Decodes a body outside of the event loop. `tooLarge`: missing or over `maxBytes`. `encoding`: damaged or an unknown encoding. */
 export async function decodeBody(
   message: WireMessage,
   maxBytes: number,

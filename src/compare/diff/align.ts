@@ -1,29 +1,29 @@
 import { contentKey } from './values.ts'
 
-/** The rows of one side that share a key, usually a single row. `at` is the index of the first row, or -1 if there is none. */
+/** The rows of one side (V2 or V3) with the same key. `at` is the index of the first row in the answer, or -1 if there is no row. */
 interface KeyedRows {
   readonly at: number
   readonly rows: readonly unknown[]
 }
 
-/** One record with all its rows on both sides, or on one side if the other lacks it. */
+/** One record with the rows that V2 and V3 returned for it. A side that lacks the record has no rows. */
 export interface AlignedRecord {
   readonly v2: KeyedRows
   readonly v3: KeyedRows
 }
 
 export interface Keys {
-  /** Returns the key of a row, or `undefined` if it has none. Rows of one side with the same key are one record. */
+  /** Returns the key of a row, or `undefined` if the row has no key. Rows of one side with the same key count as one record. */
   readonly keyOf: (row: unknown) => string | undefined
-  /** Returns a second key for rows whose first key is missing on the other side. Default: no second key. */
+  /** Returns a second key of a row, which is used if no row of the other side has the same first key. Default: no second key. */
   readonly otherKeyOf?: (row: unknown) => string | undefined
-  /** Members that may differ between two rows with the same second key, and that their comparison by content ignores. */
+  /** The members that form the first key. They are ignored when rows with the same second key are paired by content. */
   readonly keyMembers?: ReadonlySet<string>
 }
 
 const nothing: KeyedRows = { at: -1, rows: [] }
 
-/** Aligns the rows of both sides by key, in any order. Rows without a match are matched by their second key, equal content first. */
+/** Pairs the rows of V2 and V3 that have the same key. The remaining rows are paired by their second key, rows with equal content first. */
 export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
   const v2Records = collect(v2, keys, v2Unknown)
@@ -64,13 +64,13 @@ function byPlace(one: AlignedRecord, other: AlignedRecord): number {
   return one.v2.at - other.v2.at
 }
 
-/** Pairs records by their second key. The records that remain unpaired belong to one side only. */
+/** Pairs records by their second key. A record that remains unpaired exists on one side only. */
 function alignRest(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
   { otherKeyOf, keyMembers = new Set() }: Keys,
 ): readonly AlignedRecord[] {
-  // Rows of one record may have different second keys. The smallest key does not depend on the order of the rows.
+  // Rows of one record may have different second keys. The smallest key is used, because it does not depend on the order of the rows.
   const groupsOf = (records: readonly KeyedRows[]): ReadonlyMap<string | undefined, readonly KeyedRows[]> =>
     Map.groupBy(records, ({ rows }) => rows.flatMap((row) => otherKeyOf?.(row) ?? []).sort()[0])
   const v3Groups = groupsOf(v3)
@@ -88,14 +88,14 @@ function alignRest(
   return records
 }
 
-/** Pairs the rows of a record that a service returned several times. Rows of equal content are paired first. */
+/** Pairs the V2 rows of one record with its V3 rows, since a service may return a record several times. Equal rows are paired first. */
 export function pairRows({ v2, v3 }: AlignedRecord): readonly (readonly [v2: unknown, v3: unknown])[] {
   if (v2.rows.length === 1 && v3.rows.length === 1) return [[v2.rows[0], v3.rows[0]]]
   const each = ({ rows }: KeyedRows): readonly KeyedRows[] => rows.map((row, at) => ({ at, rows: [row] }))
   return pairEqualFirst(each(v2), each(v3), new Set()).map((pair) => [pair.v2.rows[0], pair.v3.rows[0]])
 }
 
-/** Pairs records of equal content, then the rest in the order of their content. Records of the longer list may remain unpaired. */
+/** Pairs records with equal content first, then the rest in the order of their content. Surplus records of one side remain unpaired. */
 function pairEqualFirst(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],
@@ -137,13 +137,13 @@ function byContent(one: SortedRows, other: SortedRows): number {
 }
 
 /**
- * Returns the smallest set of records whose moves explain the order of V3, so that one moved row counts once: the records outside of a
- * longest sequence with increasing positions on V3. Runs in O(n log n).
+ * Returns the smallest set of records that must have moved to turn the order of V2 into the order of V3, so that one moved row counts as
+ * one difference. All other records form a longest increasing subsequence of positions on V3. Runs in O(n log n).
  */
 export function movedRecords(records: readonly AlignedRecord[]): ReadonlySet<AlignedRecord> {
   const pairs = records.filter(({ v2, v3 }) => v2.at !== -1 && v3.at !== -1)
   const placeOf = (at: number | undefined): number => pairs[at ?? -1]?.v3.at ?? -1
-  // tails[n] is the index of the pair with the smallest last position among increasing sequences of length n + 1.
+  // tails[n] is the index of the pair that ends an increasing subsequence of length n + 1 at the smallest position on V3.
   const tails: number[] = []
   const previous: number[] = []
   for (const [at, { v3 }] of pairs.entries()) {

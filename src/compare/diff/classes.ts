@@ -1,10 +1,10 @@
 import { isGuid } from '../../odata/index.ts'
 import { isMembers, memberOf, type Members, momentOf, nanosBetween, ZERO_GUID } from './values.ts'
 
-/** How the texts of a member are classified. With `text`, a text that a person wrote is never taken for a GUID or a time. */
+/** How the strings of a member are classified. `text` marks text that a person wrote, which is never parsed as a GUID or a time. */
 export type TextForm = 'any' | 'text'
 
-/** Returns the class of a value without revealing the value. All classes come from fixed lists, so their number cannot grow. */
+/** Returns the class of a value, such as `length:10-20`, which does not reveal the value. The number of classes is bounded. */
 function classOf(value: unknown, form: TextForm = 'any'): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
@@ -45,14 +45,13 @@ function numberClass(value: number): string {
   return value < 0 ? 'number:negative' : `number:${nameIn(numbers, value)}`
 }
 
-/** Returns the class of a number of occurrences, such as `count:2` or `count:3-9`. */
 export function countClass(count: number): string {
   return `count:${nameIn(counts, count)}`
 }
 
 type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
 
-/** Returns the class of the code of a mark from the booleans of the mark, or `undefined` if they are not booleans. */
+/** Returns the class of the code of a mark, derived from `Present` and `Absent`, or `undefined` if one of them is not a boolean. */
 export function codeClassOf(mark: Members): CodeClass | undefined {
   const present = memberOf(mark, 'Present')
   const absent = memberOf(mark, 'Absent')
@@ -61,7 +60,10 @@ export function codeClassOf(mark: Members): CodeClass | undefined {
   return absent ? 'code:absent' : 'code:neither'
 }
 
-/** Returns the classes of two different values of one member. The class of V3 names its relation to V2 if one step explains it. */
+/**
+ * Returns the classes of two different values of one member. If a single change, such as a trim or a shift in time, turns the value of V2
+ * into the value of V3, the class of V3 names the change.
+ */
 export function classesOf(
   v2: unknown,
   v3: unknown,
@@ -78,7 +80,7 @@ export function classesOf(
 const QUARTER_SECONDS = 900
 const DAY_SECONDS = 86_400
 
-/** Names the shift between two times. Typical shifts by a wrong time zone or day are exact; others are ranges, which reveal no time. */
+/** Returns the class of a shift in time. Shifts by whole time zones or one day are exact; others are ranges, which reveal no time. */
 function shiftClass(seconds: number): string {
   const sign = seconds < 0 ? '-' : '+'
   const size = Math.abs(seconds)
@@ -95,7 +97,7 @@ const shifts = [
   { under: 7 * DAY_SECONDS, name: '1-7d' },
 ]
 
-/** Returns the change that turned the text of V2 into that of V3, or `undefined` if no single step explains it. */
+/** Returns the change that turns the text of V2 into the text of V3, or `undefined` if no single change does so. */
 function relationOf(v2: string, v3: string): string | undefined {
   if (v2.trim() === v3.trim()) return 'trimmed'
   if (v2.normalize('NFC') === v3.normalize('NFC')) return 'normalised'

@@ -4,24 +4,23 @@ import { compareMembers, compareValues, type ValueForm } from './compare-values.
 import { Findings, type OwnRules, verdictOnly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
 
-/** A property of a record that must have been compared before the next rollout step is advised. */
+/** A property of records. The next step is advised only after records with the property have been compared. */
 export type RecordTrait = 'late' | 'comment' | 'correction'
 
-/** Members of a flat mark (service.md 2.10 and 9) classified by the booleans of the mark, so that the class does not reveal the code. */
+/** Members that reveal the code of a flat mark (service.md 2.10 and 9). Their class is derived from `Present` and `Absent` only. */
 const codes: ReadonlySet<string> = new Set(['Present', 'Absent', 'SchoolAttendanceCode'])
-/** Members with text that people wrote. Such text is never taken for a time or a GUID. */
+/** Members that contain text written by people. The text is never parsed as a time or a GUID. */
 const texts: ReadonlySet<string> = new Set(['ChangeProcessName', 'Comment'])
 const textForm: ValueForm = { text: 'text' }
 const HISTORIES = 'AttendanceHistorys'
 
 export interface MarkOptions {
-  /** Default: no rules. */
   readonly rules?: OwnRules | undefined
-  /** Members that are not compared, such as `RecordedOn` of a reply. Default: none. */
+  /** The names of members to ignore, such as `RecordedOn` of a reply. Default: all members are compared. */
   readonly without?: ReadonlySet<string> | undefined
 }
 
-/** Compares two flat marks, each as parsed JSON. The verdict is `unknown` if one side is not an object. Never throws. */
+/** Compares two marks in the flat form of V2, given as parsed JSON. The verdict is `unknown` if a mark is not an object. */
 export function compareMark(v2: unknown, v3: unknown, { rules, without }: MarkOptions = {}): Comparison {
   if (!isMembers(v2) || !isMembers(v3)) return verdictOnly('unknown')
   const findings = new Findings(rules)
@@ -45,7 +44,7 @@ export function findMarkDifferences(
   })
 }
 
-/** Accepts a history of V2 that V3 does not show, because the adapter omits histories by default. */
+/** Counts a history that only V2 has as equivalent, since the adapter omits histories by default. Returns false if it must be compared. */
 function acceptOmittedHistory(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)
@@ -57,8 +56,8 @@ const isEmpty = (histories: unknown): boolean =>
   histories === undefined || histories === null || (Array.isArray(histories) && histories.length === 0)
 
 /**
- * Describes a record by V2's row, or by V3's if V2 lacks it. `day` is the day of the session in UTC. The ids and the code identify the
- * record: hash them before storing them, and never log them.
+ * Returns facts about a record, taken from the row of V2, or from the row of V3 if V2 lacks the record. `day` is the day of the session in
+ * UTC. The ids and the code identify the record: hash them before storing them, and never log them.
  */
 export function describeMark({ v2, v3 }: { readonly v2: unknown; readonly v3: unknown }) {
   const mark = isMembers(v2) ? v2 : isMembers(v3) ? v3 : {}

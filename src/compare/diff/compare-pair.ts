@@ -8,33 +8,33 @@ import { createOwnRules, Findings, type OwnRules, verdictOnly } from './findings
 import { idOf, isMembers, memberOf, type Members } from './values.ts'
 
 /**
- * `unasked`: the query had no order, so another order is equivalent (rule `order-unasked`). `asked`: another order is a difference. `free`:
- * the order of the rows is arbitrary, so positions are not compared.
+ * How the order of rows is judged. `unasked`: the query specified no order, so another order is equivalent (rule `order-unasked`). `asked`:
+ * the query specified an order, so another order is a difference. `free`: positions are not compared.
  */
 type RowOrder = 'unasked' | 'asked' | 'free'
 
 export interface Pair extends MarkOptions {
-  /** `marks` are flat marks, those of V3 as the adapter returns them. `registrations` are documents as either service returns them. */
+  /** `marks` have the flat form of V2; the adapter translates those of V3. `registrations` are documents as each service returns them. */
   readonly kind: 'marks' | 'registrations'
   /** The rows, at most `MAX_PAIR_ROWS` on each side. */
   readonly v2: readonly unknown[]
   readonly v3: readonly unknown[]
-  /** Default: `unasked`. */
+  /** How the order of the rows is judged. Default: `unasked`. */
   readonly order?: RowOrder
 }
 
-/** One record with its comparison. It holds rows of the services, so it must not be stored or logged. */
+/** The comparison of one record. The rows contain personal data, so they must not be stored or logged. */
 export interface RecordDiff {
   readonly comparison: Comparison
-  /** The row of each side, the first if a side has several, or `undefined` if a side has none. */
+  /** The first row that each side returned for the record, or `undefined` if the side lacks the record. */
   readonly v2: unknown
   readonly v3: unknown
 }
 
-/** Callers with more rows on one side compare several windows of days. */
+/** The maximum number of rows per side. Callers split a larger comparison into windows of days. */
 export const MAX_PAIR_ROWS = 50_000
 
-/** The path of differences that concern a record as a whole: its count and its position. No member has this name. */
+/** The path of differences in the count or the position of a whole record. No member has this name. */
 const ROW_PATH = '(row)'
 
 const idIn = (row: unknown, name: string): string | undefined =>
@@ -42,11 +42,11 @@ const idIn = (row: unknown, name: string): string | undefined =>
 
 const pairKeyOf = (mark: unknown): string | undefined => {
   const [learner, event] = [idIn(mark, 'Learner'), idIn(mark, 'AttendableEvent')]
-  // The line end, and the length of two GUIDs, keep this key apart from the id of any mark.
+  // The line end and the length of two GUIDs distinguish this key from the id of any mark.
   return learner === undefined || event === undefined ? undefined : `${learner}\n${event}`
 }
 
-/** The keys of marks and registrations (service.md 2.10). A mark has an id; before it has one, learner and session identify it. */
+/** How records are identified (service.md 2.10). A mark has an id. A mark without an id is identified by learner and session. */
 const keys: Readonly<Record<Pair['kind'], Keys>> = {
   marks: {
     keyOf: (mark) => idIn(mark, 'ExternalID') ?? pairKeyOf(mark),
@@ -57,15 +57,16 @@ const keys: Readonly<Record<Pair['kind'], Keys>> = {
 }
 
 /**
- * Compares the answers of both sides and returns one result per record, in the order of V2, so that the six verdicts add up to the records.
- * An id identifies a record; learner and event identify a mark without an id. If a key occurs several times on a side, its rows form one
- * record with a `count`. A mark whose id the other side lacks is paired by learner and event, which makes `ExternalID` differ. A row
- * without a key is `unknown`. Throws `ADP_LIMIT` above `MAX_PAIR_ROWS` rows.
+ * Compares the rows of V2 and V3 and returns one result per record, in the order of V2, so that the six verdicts add up to the number of
+ * records. A record is identified by its id, and a mark without an id by learner and event. Rows of one side with the same key form one
+ * record, which has a difference of kind `count` if the other side has another number of rows. A mark whose id the other side lacks is
+ * paired by learner and event, and its `ExternalID` differs. A row without a key is `unknown`. Throws `ADP_LIMIT` for more than
+ * `MAX_PAIR_ROWS` rows per side.
  */
 export function comparePair(pair: Pair): readonly RecordDiff[] {
   const { kind, v2, v3, order } = pair
   if (v2.length > MAX_PAIR_ROWS || v3.length > MAX_PAIR_ROWS) {
-    const message = `A comparison takes at most ${MAX_PAIR_ROWS} rows per side. Nothing was compared. Choose shorter windows of days.`
+    const message = `One side has more than ${MAX_PAIR_ROWS} rows. Nothing was compared. Choose shorter windows of days.`
     throw new AdapterError('ADP_LIMIT', message)
   }
   const rules = kind === 'registrations' ? registrationRules(pair.rules) : pair.rules
@@ -100,7 +101,7 @@ function findDifferences(v2: Members, v3: Members, { kind, without }: Pair, find
   else compareMembers('', v2, v3, findings, (name) => without?.has(name) === true)
 }
 
-/** V3 expands a list that the expand list of V2 does not name (service.md 1.1), so its absence from V2 is not a difference. */
+/** V3 expands `EnrolmentStatuses` although the expand list of V2 does not name it (service.md 1.1), so V2 may lack this list. */
 const contract = createOwnRules(
   [
     {
@@ -121,8 +122,8 @@ const registrationRules = (own: OwnRules | undefined): OwnRules => ({
 })
 
 /**
- * Removes fields in which V2 differs from itself. `noise` compares two reads of the same record from V2. A field that V2 does not repeat
- * proves nothing about V3, so the other fields decide the verdict.
+ * Removes the fields in which two reads of the same record from V2 differ. `noise` is the comparison of the two reads. Such a field proves
+ * nothing about V3, so the other fields decide the verdict.
  */
 export function withoutNoise(comparison: Comparison, noise: Comparison): Comparison {
   if (comparison.verdict !== 'differs' || noise.differences.length === 0) return comparison

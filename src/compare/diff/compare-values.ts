@@ -19,7 +19,7 @@ import {
 
 export interface ValueForm {
   readonly text: TextForm
-  /** The classes to report for two different scalars instead of their own classes. */
+  /** The classes to report for two different scalars, in place of the classes of their values. */
   readonly classes?: readonly [v2: string | undefined, v3: string | undefined]
 }
 
@@ -46,7 +46,7 @@ export function compareValues(
   else compareScalars(path, v2, v3, findings, form)
 }
 
-/** Returns `undefined` if one side is null and the other is missing. */
+/** Returns the kind of a difference, or `undefined` if the member is null on one side and missing on the other (equivalent). */
 function kindOf(v2: unknown, v3: unknown): DifferenceKind | undefined {
   if (v2 === undefined) return v3 === null ? undefined : 'extra'
   if (v3 === undefined) return v2 === null ? undefined : 'missing'
@@ -65,7 +65,7 @@ function compareScalars(path: string, v2: unknown, v3: unknown, findings: Findin
   findings.differ(path, 'value', [form.classes?.[0] ?? v2Class, form.classes?.[1] ?? v3Class])
 }
 
-/** Returns the built-in rule by which two different texts have the same meaning, or `undefined` if there is none. */
+/** Returns the built-in rule by which two different texts have the same meaning, or `undefined` if no rule applies. */
 function ruleOf(v2: string, v3: string): string | undefined {
   if (isSameGuid(v2, v3)) return 'guid-case'
   const from = momentOf(v2)
@@ -73,7 +73,7 @@ function ruleOf(v2: string, v3: string): string | undefined {
   return from !== undefined && to !== undefined && isSameMoment(from, to) ? 'instant-form' : undefined
 }
 
-/** Compares the members of two objects. If `compareOwn` returns false, the member has no special rule and is compared like any other. */
+/** Compares the members of two objects. `compareOwn` may compare a member itself and return true. Other members are compared by value. */
 export function compareMembers(
   path: string,
   v2: Members,
@@ -90,7 +90,6 @@ export function compareMembers(
   }
 }
 
-/** Replaces a member name that the model of the service does not define, since such a name may hold personal data. */
 const OTHER_NAME = '(other)'
 
 const names: ReadonlySet<string> = new Set([
@@ -107,7 +106,7 @@ const names: ReadonlySet<string> = new Set([
 /** Returns true if the service's model defines this member. Any other name may hold personal data. */
 export const isServiceMember = (name: string): boolean => names.has(name)
 
-/** Appends a member to a path. Members below a name that the model does not define add nothing to the path. */
+/** Appends the name of a member to a path. A path that ends in `(other)` stays unchanged, so names below it do not appear. */
 function pathTo(path: string, name: string): string {
   const shown = isServiceMember(name) ? name : OTHER_NAME
   if (path === '') return shown
@@ -115,9 +114,9 @@ function pathTo(path: string, name: string): string {
 }
 
 /**
- * Compares two lists. Elements are aligned by `ExternalID`, or by content if they have none. An element that one side lacks is `missing` or
- * `extra`, and one that occurs more often on one side is a `count`. Another order is equivalent, since `$orderby` does not order lists
- * inside a record.
+ * Compares two lists. Elements are aligned by `ExternalID`, or by content if they have no id. An element is `missing` if only V2 has it,
+ * `extra` if only V3 has it, and a `count` if one side has it more often. Another order is equivalent, since `$orderby` does not order
+ * lists inside a record.
  */
 function compareLists(
   path: string,
@@ -138,7 +137,7 @@ function compareLists(
   if (movedRecords(records).size > 0) findings.agree('order-unasked', path)
   const v2Only = records.flatMap((one) => (one.v3.at === -1 ? one.v2.rows : []))
   const v3Only = records.flatMap((one) => (one.v2.at === -1 ? one.v3.rows : []))
-  // If one element without an id remains on each side, it is the same element with other content.
+  // If exactly one element without an id remains on each side, both count as the same element with changed content.
   if (v2Only.length === 1 && v3Only.length === 1 && ![...v2Only, ...v3Only].some(elementIdOf)) {
     compare(v2Only[0], v3Only[0])
     return

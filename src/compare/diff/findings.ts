@@ -9,7 +9,6 @@ export function verdictOnly<Name extends string>(
 /** The maximum number of distinct findings per record. A reply that exceeds it does not contain attendance records. */
 const MAX_FINDINGS = 200
 
-/** Collects the findings about one record. The same finding counts once. */
 export class Findings {
   private readonly differences = new Map<string, FieldDifference>()
   private readonly equivalences = new Map<string, FieldEquivalence>()
@@ -32,7 +31,7 @@ export class Findings {
     this.insert(found)
   }
 
-  /** Adds an equivalence: the two forms of a field have the same meaning by a rule. */
+  /** Adds an equivalence: by the named rule, the two forms of the field have the same meaning. */
   agree(rule: string, path: string): void {
     if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
   }
@@ -65,13 +64,12 @@ export class Findings {
   }
 }
 
-/** The classes of a difference to which a rule applies, at least one. A `*` stands for any text, as in `length:*` or `* trimmed`. */
+/** The classes to which a rule applies. At least one of the two is set. A `*` matches any text, as in `length:*` or `* trimmed`. */
 export interface RuleCondition {
   readonly v2Class?: string | undefined
   readonly v3Class?: string | undefined
 }
 
-/** A rule of a partner: which differences of a field are accepted, by whom, why, and until when. */
 interface PartnerRule {
   readonly name: string
   readonly reason: string
@@ -88,11 +86,11 @@ export interface DatedRule extends PartnerRule {
 
 export interface OwnRules {
   readonly all: readonly DatedRule[]
-  /** Returns the first rule that applies, active rules before expired ones, or `undefined` if there is none. */
+  /** Returns the rule that applies to a difference, or `undefined` if no rule applies. Active rules take precedence over expired rules. */
   find(difference: FieldDifference): DatedRule | undefined
 }
 
-/** Marks rules that expired before `today` (`YYYY-MM-DD`) as expired. */
+/** Prepares rules for lookup. A rule is expired if its last day is before `today` (`YYYY-MM-DD`). */
 export function createOwnRules(rules: readonly PartnerRule[], today: string): OwnRules {
   const all = rules.map((rule) => ({ ...rule, expired: rule.expires < today }))
   const byPath = Map.groupBy(

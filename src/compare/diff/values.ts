@@ -6,14 +6,14 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns an own member, or `undefined` if there is none. Members of `Object.prototype` are never returned. */
+/** Returns an own member of an object, or `undefined` if the object lacks the member. Members of `Object.prototype` are never returned. */
 export function memberOf(members: Members, name: string): unknown {
   return Object.hasOwn(members, name) ? members[name] : undefined
 }
 
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** A longer text is not an id and would waste memory as a key. */
+/** The maximum length of an id. A longer text is not an id and would waste memory as a key. */
 const MAX_ID_LENGTH = 64
 
 /** Returns an id in lower case, or `undefined` if the value is not a string, is empty or too long, or is the zero GUID. */
@@ -23,7 +23,7 @@ export function idOf(value: unknown): string | undefined {
   return value.toLowerCase()
 }
 
-/** An exact point in time, with the unit of the last digit of its text. */
+/** A point in time. `unitNanos` is the unit of the last digit of its text, in nanoseconds. */
 export interface Moment {
   /** Seconds since 1970. */
   readonly seconds: number
@@ -34,7 +34,7 @@ export interface Moment {
 const SECOND_NANOS = 1_000_000_000
 const fraction = /\.(\d+)/
 
-/** Parses the point in time that a text denotes, or returns `undefined` if date, time or offset is missing. */
+/** Parses a time. Returns `undefined` if the date, the time of day or the offset is missing. */
 export function momentOf(text: string): Moment | undefined {
   // Most texts are not times, and this check is cheaper than parsing them.
   if (text.length < 17 || text.length > 40 || text.charCodeAt(4) !== 0x2d) return undefined
@@ -53,7 +53,7 @@ export function nanosBetween(one: Moment, other: Moment): number {
   return (other.seconds - one.seconds) * SECOND_NANOS + other.nanos - one.nanos
 }
 
-/** Returns true if both texts denote one point in time. Offsets may differ, and last digits may be cut off or rounded. */
+/** Returns true if two times are the same point in time. Offsets may differ, and one time may be cut or rounded to fewer digits. */
 export function isSameMoment(one: Moment, other: Moment): boolean {
   const [fine, coarse] = one.unitNanos <= other.unitNanos ? [one, other] : [other, one]
   const rest = nanosBetween(coarse, fine)
@@ -77,13 +77,13 @@ export const MAX_DEPTH = 16
 
 interface KeyOptions {
   readonly without?: ReadonlySet<string>
-  /** True if texts and nulls count as they are, so that equal keys mean equal values. */
+  /** True to keep texts and nulls unchanged, so that only equal values have equal keys. Default: false. */
   readonly exact?: boolean
 }
 
 /**
- * Returns a text that is equal for values of the same content. It ignores the order of members, the case of GUIDs, the form of times, and
- * whether a member is null or missing. The text contains values, so it must not be stored.
+ * Returns a text that is equal for values of the same content. The order of members, the case of GUIDs and the form of times do not matter,
+ * and a null counts as a missing member. The text contains values, so it must not be stored.
  */
 export function contentKey(value: unknown, { without, exact = false }: KeyOptions = {}, depth = 0): string {
   if (depth > MAX_DEPTH) return '…'

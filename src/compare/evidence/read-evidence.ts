@@ -16,10 +16,10 @@ export function toFigures(
 ): ComparisonFigures {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
-  // Each period is capped by itself. A school that has at most `schoolShare` of each period has at most `schoolShare` of their sum.
+  // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most this share of the total.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
-  // The differences of one school are not capped, since they may affect all schools. A difference outside of all pairs counts on its own,
-  // so that it is not lost.
+  // Differences are not capped per school, since a difference of one school may affect all schools. A difference that belongs to no pair of
+  // learner and day is added separately, so that it is not lost.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),
@@ -51,7 +51,10 @@ export function toFigures(
   }
 }
 
-/** Returns the compared fraction of one check, by requests and records. Clients could raise the share of other checks with cheap reads. */
+/**
+ * Returns the fraction of sampled requests that one check compared, multiplied by the fraction of their records that it judged. Other
+ * checks do not count, since clients could raise their fraction with cheap reads.
+ */
 function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]
   for (const { fields, count } of countsOf(counts, 'exchange')) {
@@ -84,15 +87,15 @@ function codesOf(
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0)
 
 /**
- * Returns the one-sided upper confidence bound of a proportion after `differing` of `trials` (Clopper and Pearson 1934). The true
- * proportion exceeds the bound with a probability of at most 1 - `confidence`. The bound is 1 if no trial agreed.
+ * Returns the one-sided upper confidence bound of a proportion if `differing` of `trials` trials differ (Clopper and Pearson 1934). The
+ * true proportion exceeds the bound with a probability of at most 1 - `confidence`. The bound is 1 if no trial agreed.
  */
 export function upperBound(differing: number, trials: number, confidence: number): number {
   if (differing >= trials) return 1
   return jstat.beta.inv(confidence, differing + 1, trials - differing)
 }
 
-/** Returns the smallest number of trials for which the bound of `differing` is below `limit`. */
+/** Returns the smallest number of trials for which the upper bound is below `limit` if `differing` trials differ. */
 export function neededTrials(differing: number, limit: number, confidence: number): number {
   let high = Math.max(1, 2 * differing)
   while (upperBound(differing, high, confidence) >= limit) high *= 2
@@ -106,8 +109,8 @@ export function neededTrials(differing: number, limit: number, confidence: numbe
 }
 
 /**
- * Returns the number of pairs that count if no school may contribute more than `share` of it: the largest N that equals the sum over
- * schools of min(pairs, share × N). With fewer than 1 / `share` schools the result is 0.
+ * Returns the number of pairs (learner and day) that count if no school may contribute more than `share` of the total: the largest N that
+ * equals the sum over all schools of min(pairs, share × N). With fewer than 1 / `share` schools the result is 0.
  */
 export function cappedSum(pairs: readonly number[], share: number): number {
   const sorted = pairs.filter((count) => count > 0).sort((one, other) => other - one)
@@ -116,7 +119,7 @@ export function cappedSum(pairs: readonly number[], share: number): number {
   for (const [capped, largest] of sorted.entries()) {
     const free = 1 - share * capped
     if (free <= 0) return 0
-    // With this many schools at their cap, the other schools contribute the rest.
+    // While the `capped` largest schools are at their cap, the other schools contribute `rest` pairs.
     const total = rest / free
     if (largest <= share * total + EPSILON) return Math.floor(total + EPSILON)
     rest -= largest
@@ -134,10 +137,9 @@ export function latestRuns(counted: readonly CountedEvidence[]): readonly RunDoc
   )
 }
 
-/** All counts are multiples of 5, as in reports. */
+/** The records compared on one day, rounded to multiples of 5 as in reports. */
 export interface TrendDay {
   readonly day: string
-  /** The records for which both sides were known. */
   readonly compared: number
   readonly differing: number
 }
@@ -166,7 +168,7 @@ export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[
 export const liveRunOf = ({ partner, stage, revision }: CountedEvidence['scope']): string =>
   `live-${partner}-${stage}-${revision}`
 
-/** The groups of evidence that a run counts in the same way, with the names of their sections. */
+/** The groups of evidence that are copied to a run document, each with the section that has the same counts. */
 const sections = [
   ['difference', 'difference'],
   ['rule', 'equivalence'],
@@ -175,7 +177,7 @@ const sections = [
   ['comparedAt', 'hour'],
 ] as const
 
-/** Converts evidence to a run document. `skipped` counts missed requests and unchecked records. Resent requests count once. */
+/** Converts evidence to a run document. `skipped` counts missed requests and unchecked records. A resent request counts once. */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner } = scope
   const verdicts = countsOf(counts, 'verdict').map(

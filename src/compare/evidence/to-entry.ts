@@ -4,14 +4,14 @@ import type { EvidenceEntry, HashedPair } from '../../rollout/evidence/evidence-
 import type { ComparedExchange, ComparedRecord } from '../live/exchange.ts'
 import { delayBounds } from '../tally.ts'
 
-/** Converts a compared exchange to evidence: counts and keyed hashes, and no value of a record. */
+/** Converts a compared exchange to evidence, which consists of counts and keyed hashes and contains no value of a record. */
 export function toEntry(exchange: ComparedExchange, key: EvidenceKey): EvidenceEntry {
   const { kind, check, records, fingerprint } = exchange
   const counts = new Map<string, number>()
   const add = (...name: Parameters<typeof countName>): void => {
     addCounts(counts, [[countName(...name), 1]])
   }
-  // An exchange of which nothing can be checked is not part of the sample.
+  // An exchange belongs to the sample only if at least one of its records could be checked.
   if (records.some(({ verdict }) => verdict !== 'unchecked')) add('exchange', kind, check, 'compared')
   if (records.some(isOutcomeCompared)) add('schoolDay', key.today, check)
   for (const record of records) countRecord(add, exchange, record, key)
@@ -79,7 +79,7 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
   verdict !== 'unknown' && verdict !== 'unchecked'
 
-/** Returns true if the outcome of the record was compared. If the ids of a batch do not match, only the form of its reply is compared. */
+/** Returns true if the outcome of the record was compared. In a batch whose ids differ, only the form of the reply is compared. */
 const isOutcomeCompared = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
   isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 

@@ -4,10 +4,10 @@ import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
-/** The number of exchanges that showed each observation. */
+/** The observations about the replies of V2, each with the number of exchanges that showed it. */
 export type Learned = ReadonlyMap<string, number>
 
-/** Adds up what all instances learned about a partner at all stages. */
+/** Adds up the observations of all instances about a partner at all stages. */
 export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   const learned = new Map<string, number>()
   for (const { counts } of kept)
@@ -18,7 +18,7 @@ export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   return learned
 }
 
-/** Throws the errors of `listRecordings` and `readRecording`. */
+/** Counts the observations in a folder of recordings. Throws the errors of `listRecordings` and `readRecording`. */
 export async function learnRecordings(folder: string, key: Uint8Array): Promise<Learned> {
   const learned = new Map<string, number>()
   for (const one of await listRecordings(folder)) {
@@ -31,11 +31,11 @@ export async function learnRecordings(folder: string, key: Uint8Array): Promise<
   return learned
 }
 
-/** All exchanges of a partner are observed up to this number, then every hundredth: later ones rarely show anything new. */
+/** The first exchanges of a partner are all observed, and then every hundredth, because later exchanges rarely show anything new. */
 const ALL_UP_TO = 100
 const LATER_EVERY = 100
 
-/** Returns what an exchange shows, or an empty list if the exchange is not sampled. */
+/** Creates a function that returns the observations of an exchange, or an empty list if the exchange is not sampled. */
 export function createLearning(limits: () => BatchLimits) {
   const offered = new Map<string, number>()
   return (partner: string, exchange: LearnedExchange): readonly string[] => {

@@ -7,12 +7,12 @@ import { encodingOf, fieldOf, headersOf, type WireExchange } from '../wire-excha
 
 export type LearnedExchange = Pick<WireExchange, 'kind' | 'request' | 'reply'>
 
-/** Larger replies show nothing that smaller ones do not. */
+/** Larger replies are not observed, since they rarely show more than smaller replies. */
 const MAX_REPLY_BYTES = 1_048_576
 const MAX_RECORDS = 50
 const MAX_DEPTH = 8
 
-/** The configuration key for the Type string of each of these members. */
+/** The members whose `Type` is observed, each with the key of its `Type` in the section `v3` of the configuration. */
 const typeKeys: Readonly<Record<string, string>> = {
   Event: 'eventType',
   AttendableEvent: 'eventType',
@@ -21,14 +21,14 @@ const typeKeys: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns what a reply of V2 shows about the partner's interface, as names of counts: `layout/nested/plain`, `part/msgtype`,
- * `envelope/data`, `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. No name contains an id or a value of a record. Malformed
- * messages never throw.
+ * Returns observations about the interface of a partner that a reply of V2 shows, as names: `layout/nested/plain`, `part/msgtype`,
+ * `envelope/data`, `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. No name contains an id or a value of a record. Never
+ * throws for a malformed message.
  */
 export function observeExchange(exchange: LearnedExchange, limits: BatchLimits): readonly string[] {
   const { kind, reply } = exchange
   const seen = new Set<string>([`exchange/${kind === 'batch' || kind === 'record' ? kind : 'read'}`])
-  // Most replies are not compressed, so compressed ones are not worth decoding.
+  // Most replies are not compressed, so it is not worth decoding the few compressed replies.
   if (reply.body === undefined || encodingOf(reply) !== undefined || reply.body.length > MAX_REPLY_BYTES)
     return [...seen]
   try {
@@ -49,9 +49,9 @@ function observeBatch(
 ): void {
   const parts = decodeBatchReply(body, fieldOf(reply, 'content-type')).parts
   if (!idsAgree(request, limits)) seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
-  // The empty reply has the same form in both layouts.
+  // An empty reply has the same form in both layouts, so it does not show the layout.
   if (parts.length === 0) return
-  // No line of a JSON text can start like a header, since JSON strings contain no line ends.
+  // The search for headers may cover the whole body: no line of JSON starts like a header, since JSON strings contain no line ends.
   const heads = body.toString('latin1')
   const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
   seen.add(`layout/${layout}/${isGenericClient(headersOf(request)) ? 'generic' : 'plain'}`)
@@ -92,7 +92,7 @@ function observeErrors(status: number, value: unknown, seen: Set<string>): void 
     const { ErrorCode, Message } = entry
     if (typeof ErrorCode !== 'string' || typeof Message !== 'string') continue
     const code = safeCode(ErrorCode)
-    // A message is of no use without one of the service's codes.
+    // A message without a valid error code is of no use.
     const message = code === WITHHELD ? WITHHELD : safeMessage(Message)
     seen.add(`error/${Math.min(599, status)}/${code}/${message}`)
   }
@@ -115,7 +115,7 @@ function observeTypes(value: unknown, seen: Set<string>, depth: number): void {
 }
 
 const MAX_MESSAGE = 200
-/** Replaces a text that may contain a value of a record. */
+/** Stands in for a text that may contain a value of a record. */
 export const WITHHELD = '(withheld)'
 
 /** The words of the service's own error texts. None of them identifies a learner. */
@@ -129,7 +129,7 @@ const serviceWords: ReadonlySet<string> = new Set(
 const errorMembers: ReadonlySet<string> = new Set(['ErrorCode', 'ResourceIdentifier', 'SequenceID'])
 
 const plainText = /^[A-Za-z][A-Za-z ,.'-]*$/
-/** The words in the Type strings that service.md and the vendor document (service-facts 5). */
+/** The words of the `Type` strings in service.md and the documents of the vendor (service-facts 5). */
 const typeWords: ReadonlySet<string> = new Set(
   'Learner Identifier Attendance Session Statutory Attendable Event Lookup Code School Pupil Student'.split(
     ' ',
@@ -137,8 +137,8 @@ const typeWords: ReadonlySet<string> = new Set(
 )
 
 /**
- * Returns an error message if it consists only of the service's vocabulary, without digits or quoted values. Within a sentence, only names
- * of members may be capitalised, since any other capitalised word may be a person's name.
+ * Returns an error message if it consists only of the vocabulary of the service, without digits or quoted values, and `WITHHELD` otherwise.
+ * Within a sentence, only names of members may be capitalised, since any other capitalised word may be the name of a person.
  */
 function safeMessage(message: string): string {
   if (message.length > MAX_MESSAGE || !plainText.test(message)) return WITHHELD

@@ -19,22 +19,20 @@ interface Observation {
 }
 
 interface Proposal {
-  /** A configuration key such as `quirks.dataEnvelope`. */
   readonly path: string
   readonly current: string | boolean
-  /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. Otherwise nothing can be proposed. */
+  /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. The other results contain no proposal. */
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
-  /** Set only if `result` is `change`. */
   readonly proposed?: string | boolean
   readonly evidence: readonly Observation[]
-  /** What the evidence cannot show, or `undefined` if it is complete. */
+  /** A limit of the evidence, or `undefined` if the evidence is complete. */
   readonly note?: string
 }
 
 interface LearnedError {
   readonly status: number
   readonly code: string
-  /** `(withheld)` if the message may contain a value of a record. */
+  /** The message of V2, or `(withheld)` if the message may contain a value of a record. */
   readonly message: string
   readonly count: number
 }
@@ -98,7 +96,7 @@ function proposeValue(path: string, current: string | boolean, choices: readonly
   return { path, current, result: 'change', proposed, evidence }
 }
 
-/** Proposes the layout, which is `auto` if V2 sends nested replies to generic clients only. */
+/** Proposes the layout of batch replies, which is `auto` if V2 sends nested replies to generic OData clients only. */
 function proposeLayout(count: CountOf, current: string): Proposal {
   const clients = { plain: 'plain V2 clients', generic: 'generic clients' }
   const seen = (['flat', 'nested'] as const)
@@ -106,7 +104,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
     .filter(({ layout, client }) => count(`layout/${layout}/${client}`) > 0)
   const layouts = new Set(seen.map(({ layout }) => layout))
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
-  // If the setting is `auto` and gives these clients the layout that V2 gave them, the setting is correct.
+  // The setting `auto` is correct if it selects for these clients the layout that V2 sent them.
   const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
   const choices = seen.map(({ layout, client }): Choice => [
     isAuto ? 'auto' : layout,
@@ -117,14 +115,14 @@ function proposeLayout(count: CountOf, current: string): Proposal {
   return { ...proposeValue('layout', current, choices), ...(isFlat && { note: NEEDS_AUTO }) }
 }
 
-/** In the flat layout a created record has no `Location` (service.md 4.2). */
+/** In the flat layout, the part of a created record has no `Location` (service.md 4.2). */
 const NEEDS_AUTO =
   'generic clients that need nested parts or Location, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
-/** Proposes the handling of mismatched batches. V2's empty reply to them is the same whether V2 stores the records or not. */
+/** Proposes how to handle mismatched batches, whose ids differ. V2 sends the same empty reply whether or not it stores their records. */
 function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
-    // Parts report outcomes, so V2 tried to apply the records.
+    // A reply with parts reports outcomes, so V2 tried to apply the records.
     ['post', 'batches whose ids differ, answered with parts', count('mismatch/parts')],
   ])
   const empty = count('mismatch/empty')
@@ -136,7 +134,7 @@ function proposeMismatch(count: CountOf, current: string): Proposal {
   }
 }
 
-/** Proposes messages only for codes with a built-in text; other errors of V3 keep V3's text. */
+/** Proposes messages only for error codes with a built-in text. All other errors keep the text of V3. */
 function proposeMessages(
   errors: readonly LearnedError[],
   configured: LearnableSettings['errorMessages'],
@@ -162,7 +160,7 @@ function toErrors(learned: Learned): readonly LearnedError[] {
     .toSorted((one, other) => other.count - one.count)
 }
 
-/** Formats the proposals as a patch of the configuration file, with the counts as comments. Everything else is a comment too. */
+/** Formats the proposed changes as a patch of the configuration file. Counts and all other results appear as comments in the patch. */
 export function formatPatch(
   partner: string,
   { exchanges, unreadable, proposals, errors }: LearnedProposals,

@@ -9,7 +9,7 @@ import type { Side } from '../../rollout/stage.ts'
 import type { CallBudget, WholeReader } from '../../upstream/index.ts'
 import type { PaceRefusal } from './pace.ts'
 
-/** A read that a comparison sends to one side, with the credentials of the client whose exchange is compared. */
+/** A read that a comparison sends to V2 or V3, with the credentials of the client whose exchange is compared. */
 export interface AskedRead {
   readonly client: Client
   readonly kind: 'filter' | 'key' | 'registrations'
@@ -22,33 +22,33 @@ export interface AskedRead {
 
 export const MARKS_PATH = '/V2/Attendance/AttendanceRecords'
 
-/** `unknown`: the side did not answer, or rejected the credentials. `unsent`: no call left, or the adapter stopped before the answer. */
+/** `unknown`: the service did not answer, or rejected the credentials. `unsent`: nothing was sent, or the adapter stopped meanwhile. */
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unsent'; readonly reason: PaceRefusal | 'stopped' }
 
-/** Asks one side for what a V2 client would receive. Never rejects. */
+/** Requests from V2 or V3 the answer that a V2 client would receive. Never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
 
 export interface AskOptions {
-  /** The read path, with separate connections so that a waiting comparison holds no connection of a client. */
+  /** The read path of the adapter, with separate connections, so that a waiting comparison does not hold a connection of a client. */
   readonly reads: ReadContext
   readonly whole: WholeReader
   readonly authorise: (client: Client) => Promise<Authorisation>
-  /** Resolves when a call may leave, or with a refusal after `timeMs`. */
+  /** Resolves with `undefined` once the rate limit allows a request, or with a refusal after at most `timeMs`. */
   readonly acquire: (client: Client, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly clock: Clock
   readonly stopped: AbortSignal
-  /** Returns V3's address of the registrations that a V2 path and query name, or `undefined` if they name none. */
+  /** Translates the V2 path and query of a read of registrations to the URL on V3. Returns `undefined` for any other path or query. */
   readonly toV3Registrations: (path: string, query: string) => URL | undefined
-  /** Called after each call that left. `status` is `undefined` if the side did not answer. */
+  /** Called after each request. `status` is `undefined` if the service did not answer. */
   readonly onCall: (client: Client, side: Side, status: number | undefined) => void
 }
 
 const CALL_MS = 10_000
 
-/** Creates the functions that ask V3, through the adapter's read path, and V2. Each side of a partner gets one call at a time. */
+/** Creates the functions that read from V2, and from V3 through the adapter. Each side of a partner gets one request at a time. */
 export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSide>> {
   const { clock, stopped } = options
   const last = new Map<string, Promise<unknown>>()
@@ -65,7 +65,7 @@ export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSi
         .catch(failureOf)
       last.set(name, answering)
       const answer = await answering
-      // A call that was aborted because the adapter stopped shows nothing about the side.
+      // A request that was aborted because the adapter stopped shows nothing about the service.
       return stopped.aborted && answer.kind !== 'answered' ? { kind: 'unsent', reason: 'stopped' } : answer
     }
   return { v2: askOn('v2', askV2), v3: askOn('v3', askV3) }
@@ -84,7 +84,7 @@ function openBudget(
       if (refusal !== undefined) throw new UnsentError(refusal)
       return 0
     },
-    // After a 429 the call is not repeated.
+    // A comparison does not retry a request after a 429.
     pause: () => Promise.resolve(false),
     leftMs,
     queuedMs: () => 0,
@@ -119,7 +119,7 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
   return { kind: 'answered', status: 200, text: await readAsClient(reads, authorisation, asked, session) }
 }
 
-/** Returns the text that a V2 client gets for a read of marks. The code is the same as for clients; the address appears in links only. */
+/** Returns the body that a V2 client gets for a read of marks, from the code that serves clients. The address appears in links only. */
 export async function readAsClient(
   reads: ReadContext,
   authorisation: Authorisation,
@@ -162,7 +162,7 @@ async function getWhole(
   return { kind: 'answered', status: reply.status, text: reply.body.toString('utf8') }
 }
 
-/** Returns true for a status that shows nothing about the data: credentials, limits and failures of the service. */
+/** Returns true for a status that shows nothing about the data: redirects, and errors of credentials, rate limits or the service. */
 function isNoAnswer(status: number): boolean {
   return status >= 500 || [401, 403, 407, 408, 429].includes(status) || (status >= 300 && status < 400)
 }
@@ -187,12 +187,12 @@ class UnsentError extends AdapterError {
   readonly reason: PaceRefusal
 
   constructor(reason: PaceRefusal) {
-    super('ADP_OVERLOADED', 'No call was free for the comparison. Nothing was sent.')
+    super('ADP_OVERLOADED', 'The rate limit of comparisons allows no request now. Nothing was sent.')
     this.reason = reason
   }
 }
 
-/** Converts a failed call to an answer if V3 answered the client's question, and otherwise to `unknown` or `unsent`. */
+/** Converts an error of a read: to an answer if V3 rejected the read itself, else to `unsent` or `unknown`. */
 export function failureOf(cause: unknown): SideAnswer {
   const unsent = unsentReason(cause)
   if (unsent !== undefined) return { kind: 'unsent', reason: unsent }

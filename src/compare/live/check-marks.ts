@@ -22,15 +22,15 @@ export interface CheckOptions {
   readonly ask: Readonly<Record<Side, AskSide>>
   readonly rules: OwnRules | undefined
   readonly clock: Clock
-  /** When the client received the reply, by `clock`. */
+  /** The time at which the client received the reply, in milliseconds of `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
 }
 
-/** This time is in addition to the time for replication. */
+/** The time for the requests of a check, in addition to the time that replication may take. */
 const CALLS_MS = 60_000
 
-/** Members that clients do not send. If the reply has no record either, there is nothing to compare them with. */
+/** Members that clients do not send. If the reply contains no record either, these members have no expected value and are not compared. */
 const unsent = new Set([
   'ExternalID',
   'RecordedOn',
@@ -40,7 +40,7 @@ const unsent = new Set([
   'AttendanceHistorys',
 ])
 
-/** Runs the check `reply`: reads the marks that V2 accepted from V3, and compares the reply that follows from them with that of V2. */
+/** Runs the check `reply`: reads from V3 the marks that V2 accepted, builds the reply for them, and compares it with the reply of V2. */
 export async function checkReply(
   offered: OfferedWrite,
   { accepted, judge }: OpenReply,
@@ -56,7 +56,7 @@ export async function checkReply(
     : { kind: 'skipped', reason: skipped }
 }
 
-/** Compares a mark that V2 accepted with `seen`, the mark that V3 shows, or `undefined` if V3 shows none. */
+/** Compares `own`, a mark that V2 accepted, with `seen`, the same mark on V3, or `undefined` if V3 does not have the mark. */
 export function compareAccepted(
   own: Members,
   seen: Members | undefined,
@@ -70,7 +70,7 @@ export function compareAccepted(
 const unknownOf = (own: Members): ReadonlySet<string> | undefined =>
   'ExternalID' in own ? undefined : unsent
 
-/** Runs the check `readBack`: reads on V2 what V3 accepted and compares it with the reply that the client received. */
+/** Runs the check `readBack`: reads from V2 the marks that V3 accepted, and compares them with the reply that the client received. */
 export async function checkReadBack(
   offered: OfferedServedWrite,
   places: readonly MarkPlace[],
@@ -94,7 +94,7 @@ export async function checkReadBack(
   return { kind: 'compared', records, delaysMs }
 }
 
-/** Follows marks on the side that did not serve the write. */
+/** Reads marks on the side that did not serve the write, until they are visible there. */
 function follow(
   { client, served, target, durationMs }: OfferedWrite | OfferedServedWrite,
   marks: readonly FollowedMark[],
@@ -102,7 +102,7 @@ function follow(
   compare: (own: Members, seen: Members | undefined) => Comparison,
 ): Promise<FollowResult> {
   const { settleMs } = client.partner.compare
-  // The serving side may be asked as well.
+  // The deadline also covers the requests to the side that served the write.
   const deadlineMs = clock.nowMs() + settleMs + CALLS_MS
   const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: MARKS_PATH }
   const askOn =
@@ -118,8 +118,8 @@ function follow(
       ask: askOn(served),
       receivedMs: sinceMs - durationMs,
       storedWithinMs: served === 'v2' ? 0 : durationMs,
-      // The journal never sends V3 a mark twice. The same content with another time is a difference: V3 stored it otherwise than it
-      // replied.
+      // The journal never sends a mark to V3 twice. Equal content with another time therefore does not come from another write: it is a
+      // difference between the reply of V3 and the mark that V3 stored.
       isCorrection: ({ mark }, seen) =>
         served === 'v2' || !isEqual(compareMark(seen, mark, { without: unsent })),
     },

@@ -21,7 +21,7 @@ import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
 const CALLS_MS = 60_000
-/** Both sides are asked again after a difference, since data may have changed between the two answers. */
+/** The pause before V2 and V3 are read again after a difference, since the data may have changed between their answers. */
 const AGAIN_MS = 2_000
 
 /** Runs the check `answers`: repeats a read on the side that did not serve it and compares the two answers. */
@@ -60,7 +60,10 @@ function compareBoth(
   return compareAnswers(offered, v2, v3, { rules })
 }
 
-/** Returns the reply that the client received, the answer to the same read repeated, or the reason why neither can be read. */
+/**
+ * Returns the answer of the side that served the read: the reply that the client received, or the answer to a repeated read if that reply
+ * was streamed. Returns the reason if the answer cannot be compared.
+ */
 async function ownAnswer(
   { reply }: OfferedRead,
   again: () => Promise<SideAnswer>,
@@ -75,8 +78,9 @@ async function ownAnswer(
 type AnsweredRead = Pick<OfferedRead, 'kind' | 'target'>
 
 /**
- * Returns the read that repeats a client's read on a side, or the reason why the answers cannot be compared. Counts and single fields of a
- * mark show nothing that records do not. `isContinued` returns true for the query of the adapter's own next link.
+ * Returns the read that repeats the read of a client, or the reason why the answers of V2 and V3 cannot be compared. Counts and single
+ * fields of a mark are not compared, since whole records show the same. `isContinued` returns true for the query of a next link that the
+ * adapter created.
  */
 export function toAsked(
   { kind, target, request }: AnsweredRead & Pick<OfferedRead, 'request'>,
@@ -96,7 +100,7 @@ export function toAsked(
   return { kind: askedKinds[kind], path, query, accept, prefer }
 }
 
-/** Returns false if a selection lacks the members by which rows of both sides are aligned. */
+/** Returns false if `$select` leaves out the members that identify a record, without which the rows of V2 and V3 cannot be aligned. */
 function hasKey(kind: AnsweredRead['kind'], select: string | undefined): boolean {
   const names = select?.split(',').map((name) => name.trim()) ?? ['*']
   const has = (...members: readonly string[]): boolean => members.every((name) => names.includes(name))
@@ -107,7 +111,7 @@ const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'regis
 
 interface AnswersOptions {
   readonly rules?: OwnRules | undefined
-  /** Returns true if a mark changed between the two answers, which makes it unknown. Default: no change. */
+  /** Returns true if a mark was changed between the answers of V2 and V3. The verdict is then `unknown`. Default: no mark was changed. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 
@@ -131,7 +135,7 @@ export function compareAnswers(
     order: optionsOf(splitTarget(target)[1]).has('orderby') ? 'asked' : 'unasked',
     rules,
   })
-  // Two empty answers agree, which is a result too.
+  // Two empty answers agree. They count as one record that is the same.
   if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...verdictOnly('same') }] }
   const records = diffs.map((diff): ComparedRecord => {
     const { verdict } = diff.comparison

@@ -35,32 +35,34 @@ import {
   type ReplyEnvelope,
 } from './reply-form.ts'
 
-/** V2's reply to a write, which can be judged once the marks are known that V3 shows. */
+/** The decoded reply of V2 to a write. The comparison needs the marks that V3 stores for the write. */
 export interface OpenReply {
   readonly kind: 'open'
   /** The marks of the records that V2 accepted and that the adapter would have posted. */
   readonly accepted: readonly FollowedMark[]
-  /** The approximate memory of the reply and its marks. */
+  /** The approximate memory of the reply and its marks, in bytes. */
   readonly bytes: number
-  /** Compares V2's reply with the reply that the adapter would have built from these marks. Accepted records without a mark are left out. */
+  /**
+   * Compares the reply of V2 with the one that the adapter would have built from these marks. Accepted records without a mark are omitted.
+   */
   readonly judge: (marks: readonly JudgedMark[]) => readonly ComparedRecord[]
 }
 
 interface ReplyComparison {
   readonly partner: Partner
-  /** Called once the keys are known. */
+  /** Returns the place of each record among the writes of its key. Called once the keys are known. */
   readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
   readonly rules: OwnRules | undefined
-  /** Larger replies are skipped. Default: 1 MiB. */
+  /** The maximum size of a reply in bytes. Larger replies are skipped. Default: 1 MiB. */
   readonly maxReplyBytes?: number
 }
 
 const MAX_REPLY_BYTES = 1_048_576
-/** The measured memory of marks on both sides, by the length of their text. */
+/** The memory that the marks of both sides take, in bytes per byte of the reply (measured). */
 const MARKS_PER_BYTE = 4
 
-/** Decodes a write and V2's reply to it. Sends nothing. The result is final if no mark of V3 can change it. */
+/** Decodes a write and the reply of V2. Returns an `OpenReply` if the result depends on marks of V3, else the final result. */
 export async function openReply(
   written: WireWrite,
   { partner, placesOf, limits, rules, maxReplyBytes = MAX_REPLY_BYTES }: ReplyComparison,
@@ -102,13 +104,12 @@ interface MatchedPart {
   readonly isInOrder: boolean
 }
 
-/** A record of the write with V2's answer to it. */
 interface AnsweredRecord {
   readonly planned: PlannedRecord
   readonly part: MatchedPart | undefined
   readonly body: unknown
   readonly place: MarkPlace
-  /** The posted record with V2's values. It includes records that the adapter would have refused but V2 accepted. */
+  /** The values of the reply of V2, completed by the record that the adapter would have posted, if any. */
   readonly mark: Members
   /** `undefined` unless V2 accepted the record and the adapter would have posted it. */
   readonly accepted: FollowedMark | undefined
@@ -139,15 +140,15 @@ function judgeRecords(
   const parts = answers.map(({ planned, accepted }): PartReply => {
     if (planned.record === undefined) return toFaultPart(planned, context)
     const shown = accepted && known.get(accepted)?.shown
-    // A record without a mark still has its place in the reply.
+    // A record without a mark keeps its place in the reply, as a part with status 204.
     if (shown === undefined) return { ...planned.answering, status: 204, json: undefined }
-    // The adapter's read path wrote the mark in this form.
+    // The read path of the adapter produced the mark, so the mark has the form of a `FlatReply`.
     return toMarkPart(planned.answering, shown as unknown as FlatReply, context)
   })
   const built = buildBatchReply(plan, request, parts)
   const whole = new Findings(rules)
   if (envelope !== undefined) compareEnvelopes(envelope, built, whole)
-  /** Returns `undefined` if a newer mark replaced the accepted one, or the mark was not read. */
+  /** Returns `undefined` if a newer mark replaced the accepted mark, or if the accepted mark was not read. */
   const judge = (
     { planned, part, body, accepted }: AnsweredRecord,
     index: number,
@@ -182,14 +183,14 @@ function judgeRecords(
   })
 }
 
-/** Returns true if V2 judged the record invalid. Credentials, limits and failures show nothing about the record. */
+/** Returns true if V2 judged the record invalid. Errors of credentials, rate limits or the service show nothing about the record. */
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status)
 
 /** Returns a fixed id, since no client receives these replies. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 
-/** Builds the batch reply that the adapter would have sent, with the encoder for real replies. `parts` has the order of the records. */
+/** Builds the batch reply that the adapter would have sent, with the encoder that clients get. `parts` has the order of the records. */
 function buildBatchReply(
   plan: Plan,
   { layout, msgtypeResponse, recordsUrl }: WriteRequest,

@@ -16,8 +16,8 @@ import {
 } from '../wire-exchange.ts'
 
 /**
- * `reply` compares V2's reply to a write with the reply that the adapter would have built from the marks that V3 then shows. `readBack`
- * reads on V2 what V3 accepted. `answers` compares the answers of both sides to a read.
+ * `reply` compares the reply of V2 to a write with the reply that the adapter would have built from the marks that V3 stores for the write.
+ * `readBack` reads from V2 the marks that V3 accepted. `answers` compares the answers of V2 and V3 to one read.
  */
 export type CheckKind = 'reply' | 'readBack' | 'answers'
 
@@ -26,10 +26,9 @@ export interface LiveResult extends Omit<Comparison, 'verdict'> {
   readonly verdict: Verdict | 'unchecked'
 }
 
-/** Contains ids, so the record is hashed before it is stored and never logged. */
+/** A record with its result. The ids are hashed before they are stored, and never logged. */
 export interface ComparedRecord extends LiveResult {
   readonly learner: string | undefined
-  /** The day of the session as `YYYY-MM-DD`, or `undefined` if it is unknown. */
   readonly day: string | undefined
   readonly code: string | undefined
   readonly codeClass: 'code:present' | 'code:absent' | 'code:neither' | undefined
@@ -41,7 +40,7 @@ export interface ExchangeHead {
   readonly stage: Stage
   readonly revision: number
   readonly served: Side
-  /** The school of the exchange, which is the unit of `canary`. */
+  /** The school of the exchange, or its client if the request names no school. All requests of a unit stay on one side at `canary`. */
   readonly unit: string
   readonly kind: ExchangeKind
   readonly receivedMs: number
@@ -49,15 +48,15 @@ export interface ExchangeHead {
 
 export interface ComparedExchange extends ExchangeHead {
   readonly check: CheckKind
-  /** Identifies a resent request, whose counts are added once. If `undefined`, the exchange counts every time. */
+  /** Equal for a resent request, so that its counts are added once. If `undefined`, the exchange counts every time. */
   readonly fingerprint?: string | undefined
   /** Empty if the exchange was sampled but not compared. */
   readonly records: readonly ComparedRecord[]
-  /** For `reply` and `readBack`, the times from the reply until the marks were found, one per found record. */
+  /** The milliseconds from the reply until each mark was found, for the checks `reply` and `readBack`. */
   readonly delaysMs: readonly number[]
 }
 
-/** Receives compared exchanges. Never throws and never waits. */
+/** Receives a compared exchange. Never throws and never waits. */
 export type OnCompared = (exchange: ComparedExchange) => void
 
 interface Offered extends Omit<ExchangeHead, 'partner'>, Pick<WireExchange, 'target' | 'durationMs'> {
@@ -87,7 +86,7 @@ export interface OfferedServedWrite extends Offered {
 export interface OfferedRead extends Offered {
   readonly kind: 'readFilter' | 'readKey' | 'registrations'
   readonly served: Side
-  /** The request with the fields of `keptFieldsOf` and without a body. */
+  /** The request with the header fields of `keptFieldsOf` and without a body. */
   readonly request: WireExchange['request']
   /** `undefined` if V3's reply was streamed. The comparison then repeats the read. */
   readonly reply: WireReply | undefined
@@ -110,13 +109,13 @@ export function headOf({
 const RECORD_BYTES = 1_000
 
 const MAX_PLAIN_BYTES = 1_048_576
-/** Marks in JSON usually compress to a tenth or a twentieth. */
+/** The maximum ratio of decompressed to compressed size. Marks in JSON usually compress to a tenth or a twentieth. */
 const MAX_RATIO = 64
 
-/** The size of the checksum and the length of a gzip member (RFC 1952 2.3). */
+/** The size in bytes of the checksum and the length at the end of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
-/** Returns the memory of an exchange, including the bytes that are needed to expand the reply. */
+/** Returns the memory that an exchange takes in bytes, including the decompressed reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
@@ -127,7 +126,7 @@ export function sizeOf(offered: OfferedExchange): number {
   return request + (reply.body?.length ?? 0) + expanded
 }
 
-/** Returns the most bytes that a reply may expand to. A gzip body states its length. */
+/** Returns the maximum size of a decompressed reply in bytes. A gzip body states this size. */
 function plainBytesOf(reply: WireReply): number {
   const { body = Buffer.alloc(0) } = reply
   const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
@@ -135,7 +134,7 @@ function plainBytesOf(reply: WireReply): number {
   return saysLength ? Math.min(most, body.readUInt32LE(body.length - 4)) : most
 }
 
-/** Decodes the body of a reply up to the size that `sizeOf` reserved for it, or returns why it cannot be read. */
+/** Decodes the body of a reply up to the size that `sizeOf` reserved for it, or returns the reason why the body cannot be read. */
 export const plainBody = (reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> =>
   decodeBody(reply, plainBytesOf(reply))
 
@@ -164,17 +163,17 @@ export type SkipReason =
   | 'form'
   | 'refused'
   | 'empty'
-  /** Newer marks of the same learners and events replaced all marks meanwhile. */
+  /** Newer marks of the same learners and events replaced all marks of the write. */
   | 'superseded'
   /** The request follows a next link, which only the side that created the link can serve. */
   | 'nextLink'
-  /** The answer continues in a next link. The first pages of two different orders hold different rows. */
+  /** The answer continues in a next link. First pages in different orders hold different rows. */
   | 'paged'
-  /** The request asks for the first rows of an order that it does not specify. */
+  /** The request asks for some rows (`$top`, `$skip`) but specifies no order. */
   | 'unordered'
-  /** `$select` omits the members by which rows of both sides are aligned. */
+  /** `$select` omits the members that identify a record. */
   | 'noKey'
-  /** The side answered 429 in the last five minutes. */
+  /** The service answered 429 in the last five minutes. */
   | 'silence'
   | 'pace'
   | 'stopped'
@@ -186,6 +185,6 @@ export type CheckResult =
   | {
       readonly kind: 'compared'
       readonly records: readonly ComparedRecord[]
-      /** The times from the reply until the marks were found, or `undefined` if the check reads no marks. */
+      /** The milliseconds from the reply until each mark was found, or `undefined` if the check reads no marks. */
       readonly delaysMs?: readonly number[]
     }

@@ -14,28 +14,28 @@ export interface FollowedMark {
   readonly event: string
   /** The values that were posted to the side that accepted the mark, or that would be posted to V3. */
   readonly sent: Members
-  /** The mark as the serving side returned it, with the sent values for members that the reply does not have. */
+  /** The mark in the reply of the side that served the write, with the sent values for members that the reply lacks. */
   readonly mark: Members
   readonly place: MarkPlace
 }
 
-/** `answered` is the mark in the reply of the serving side, which is empty if the reply has no record. */
+/** Describes a mark to follow. `answered` is the mark in the reply of the serving side, empty if the reply contains no record. */
 export function toFollowed(record: V3Record, answered: Members, place: MarkPlace): FollowedMark {
   const [learner, event] = [record.Attendee.ExternalID, record.Event.ExternalID]
   const sent = { ...toFlatRecord(record) }
   return { learner, event, sent, mark: { ...sent, ...answered }, place }
 }
 
-/** Asks one side for the rows of a V2 `$filter`. */
+/** Reads from one side the rows that match a V2 `$filter`. */
 export type AskMarks = (filter: string) => Promise<SideAnswer>
 
 interface ServingSide {
   readonly ask: AskMarks
-  /** Measured by the clock of the comparison. */
+  /** The time at which the write was received, in milliseconds of the clock of the comparison. */
   readonly receivedMs: number
-  /** The time by which the stored time of a mark may exceed that in the reply without proving a newer write. */
+  /** The milliseconds by which the stored time of a mark may be later than the time in the reply without proving a newer write. */
   readonly storedWithinMs: number
-  /** Returns false if the shown mark has the same content, so that its later time alone does not prove another write. */
+  /** Returns false if `seen` has the same content as the followed mark. Its later time alone then does not prove another write. */
   readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean
 }
 
@@ -43,32 +43,32 @@ interface FollowOptions {
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
-  /** How long a mark may take to become visible, and a newer mark to become equal on both sides. */
+  /** The milliseconds that a mark may take to become visible, and a newer mark to become equal on both sides. */
   readonly settleMs: number
-  /** When the client had the reply, by `clock`. */
+  /** The time at which the client received the reply, in milliseconds of `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
-  /** The serving side, asked about marks of which the other side shows a newer version. If `undefined`, such marks count as different. */
+  /** The side that served the write, read for marks with a newer version. If `undefined`, a newer version counts as a difference. */
   readonly serving?: ServingSide
 }
 
 export interface FollowResult {
   readonly compared: readonly JudgedMark[]
   readonly delaysMs: readonly number[]
-  /** Set if nothing was compared. */
+  /** The reason if nothing was compared, and `undefined` otherwise. */
   readonly skipped: SkipReason | undefined
 }
 
 export interface JudgedMark {
   readonly followed: FollowedMark
   readonly comparison: Comparison
-  /** The mark that the other side shows, or `undefined` if it shows none or the result is unknown. */
+  /** The mark as the other side returned it, or `undefined` if that side lacks the mark or the result is unknown. */
   readonly shown: Members | undefined
 }
 
-/** The maximum per call, so that gateways accept the length of the request line. */
+/** The maximum number of learners per request, so that gateways accept the length of the request line. */
 const MAX_LEARNERS = 25
-/** A batch whose events need more calls is sampled. */
+/** The maximum number of requests for one batch. Of a batch with more events, a sample is followed. */
 const MAX_CALLS = 20
 const FIRST_PAUSE_MS = 500
 /** The maximum difference between the clocks of the service and of the instances. */
@@ -76,17 +76,17 @@ const CLOCK_MS = 1_000
 
 interface PendingMark {
   readonly followed: FollowedMark
-  /** The mark as last shown, without its histories, which grow with every write and are only compared on arrival. */
+  /** The mark as last read, without its histories. Histories grow with every write, so they are compared only when the mark is read. */
   seen: Members | undefined
   comparison: Comparison | undefined
-  /** True if the mark was read after the replication window. */
+  /** True if the mark was read after `settleMs` had passed. */
   isSettled: boolean
 }
 
 /**
- * Reads marks on the other side, with doubling pauses, until each is visible as accepted or `settleMs` has passed. The read after that time
- * decides; a mark that it cannot read is unknown. Marks that a newer write through this instance replaced are left out. Marks of which both
- * sides show a newer version are unknown.
+ * Reads marks on the other side, with doubling pauses, until each mark is visible as it was accepted or `settleMs` has passed. The first
+ * read after `settleMs` decides, and a mark is `unknown` if that read fails. Marks that a newer write through this instance replaced are
+ * left out. Marks with a newer version on both sides are `unknown`.
  */
 export async function followMarks(
   marks: readonly FollowedMark[],
@@ -148,7 +148,7 @@ const toJudged = ({ followed, seen, comparison = verdictOnly('unknown') }: Pendi
   shown: seen,
 })
 
-/** Reads marks of one event on the other side. Returns the reason if no call left. */
+/** Reads a group of marks of one event on the other side. Returns the reason if no request was sent. */
 async function readGroup(
   group: readonly PendingMark[],
   { ask, compare }: FollowOptions,
@@ -164,8 +164,8 @@ async function readGroup(
 }
 
 /**
- * Finds marks that a write through another instance, or past the adapter, replaced. They are unknown if the serving side shows a newer mark
- * too, or cannot be read. A newer mark that only the other side shows is a difference.
+ * Judges marks that another instance, or a client that bypasses the adapter, may have replaced. A mark is `unknown` if the side that served
+ * the write also returns a newer version, or cannot be read. A newer version that only the other side returns is a difference.
  */
 async function findReplaced(
   marks: readonly PendingMark[],
@@ -190,8 +190,8 @@ async function findReplaced(
 }
 
 /**
- * Returns true if another write replaced the followed mark: the shown mark was recorded later, by more than the precision of both times,
- * and not in the future. If a time is missing, the shown mark must have another id.
+ * Returns true if another write replaced the followed mark: `seen` was recorded later, by more than the precision of both times, and not in
+ * the future. If a time is missing, `seen` must have another id.
  */
 function isNewer(
   followed: FollowedMark,
@@ -200,7 +200,7 @@ function isNewer(
   { isCorrection, storedWithinMs }: ServingSide,
 ): boolean {
   const id = idOfMark(followed.mark)
-  // Without a record in the reply, a newer mark cannot be recognised.
+  // If the reply contains no record, a newer mark cannot be recognised.
   if (seen === undefined || id === undefined || !isCorrection(followed, seen)) return false
   const [from, to] = [recordedOn(followed.mark), recordedOn(seen)]
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
@@ -212,7 +212,6 @@ type MarksRead =
   | { readonly kind: 'read'; readonly seenOf: (followed: FollowedMark) => Members | undefined }
   | Exclude<SideAnswer, { readonly kind: 'answered' }>
 
-/** Reads marks of one event, at most `MAX_LEARNERS`. */
 async function readMarks(
   ask: AskMarks,
   group: readonly { readonly followed: FollowedMark }[],
@@ -224,7 +223,7 @@ async function readMarks(
   const byKey = Map.groupBy(rows, markKey)
   return {
     kind: 'read',
-    // Of several marks of one learner and event, take the one with the same id, else the last.
+    // If a learner has several marks at the event, the mark with the same id is taken, or else the last mark.
     seenOf: ({ learner, event, mark }) => {
       const own = byKey.get(`${learner} ${event}`.toLowerCase()) ?? []
       const id = idOfMark(mark)
@@ -248,7 +247,7 @@ function groupsOf(marks: readonly PendingMark[]): readonly (readonly PendingMark
   )
 }
 
-/** Limits the marks that are followed for one batch. Of too many events, evenly spaced ones are chosen, regardless of their marks. */
+/** Limits the marks that are followed for one batch. Of too many events, evenly spaced events are chosen, whatever their marks contain. */
 export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)

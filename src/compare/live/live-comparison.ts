@@ -13,11 +13,11 @@ import { type CheckKind, type CheckResult, type OfferedExchange, sizeOf } from '
 import { createLatestMarks } from './marks.ts'
 
 export interface LiveComparison {
-  /** Decides at random whether an exchange is compared, since clients choose everything else that could decide it. */
+  /** Decides at random whether an exchange is compared, because clients could influence any other criterion. */
   isWanted(entry: Pick<StageEntry, 'side' | 'stage'>, kind: RequestKind, partner: Partner): boolean
   /** Takes an exchange that `isWanted` selected. Never waits and never throws. */
   offer(exchange: OfferedExchange): void
-  /** Registers a write that was not selected, at a stage with comparisons. Older marks of its keys are no longer followed. */
+  /** Registers a write that was not selected, at a stage with comparisons. Older marks of the same keys are then no longer followed. */
   onWrite(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
   /** Registers a 429 of V2 to a client, whether or not the exchange is compared. */
   onThrottled(partner: Partner, stage: Stage): void
@@ -35,7 +35,7 @@ export function comparedPercent(
 ): number {
   if (stageTable[stage][kind].compares === 'nothing') return 0
   if (stage === 'shadow') return side === 'v2' ? partner.compare.percent : 0
-  // Without an address of V2 nothing can be read back.
+  // Without an address of V2, no mark can be read back from V2.
   return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
@@ -49,7 +49,7 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
 }
 
-/** For each partner and check, offered = compared + dropped + skipped. */
+/** The end of a check. For each partner and kind of check, the compared, dropped and skipped exchanges add up to the offered exchanges. */
 export type CheckEnd =
   CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' | 'failed' }
 
@@ -64,7 +64,7 @@ interface ComparisonEngineOptions {
   readonly stopped: AbortSignal
 }
 
-/** A check that waits for a side while other checks run. */
+/** A check that waits for V2 or V3 while other checks run. */
 interface Job {
   readonly kind: 'job'
   readonly bytes: number
@@ -74,7 +74,7 @@ interface Job {
 const MAX_JOBS = 128
 const MAX_BYTES = 16_777_216
 
-/** Creates the engine. Exchanges are decoded one after another; checks that wait for a service run concurrently. */
+/** Creates the engine that runs checks. Exchanges are decoded one after another. Checks that wait for a service run concurrently. */
 export function createComparisonEngine(options: ComparisonEngineOptions) {
   const { share, clock, stopped, limits } = options
   const latest = createLatestMarks()
@@ -103,13 +103,13 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   return {
     wrote: latest.recordWrites,
     /**
-     * Compares an exchange after all earlier ones. `sinceMs` is the time at which the client received the reply, by `clock`. `onBegun` is
-     * called when the comparison begins, which frees the place of the exchange in the queue.
+     * Compares an exchange, once all earlier exchanges have been decoded. `sinceMs` is the time at which the client received the reply, in
+     * milliseconds of `clock`. `onBegun` is called when the comparison begins, which frees the place of the exchange in the queue.
      */
     compare: async (exchange: OfferedExchange, sinceMs: number, onBegun: () => void): Promise<CheckEnd> => {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
-      /** Does the work that needs no service, and returns the job that needs one, if any. */
+      /** Does the work that needs no service. Returns the rest of the check as a job, or the result if the check is complete. */
       const begin = async (): Promise<CheckEnd | Job> => {
         if (stopped.aborted) return { kind: 'dropped', reason: 'closed' }
         onBegun()

@@ -6,7 +6,7 @@ import type { ComparedRecord } from './exchange.ts'
 
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>
 
-/** Returns the properties of a flat record that advice on the next step needs. */
+/** Returns the facts about a flat record on which the advice for the next step depends. */
 export function factsOf(mark: Members, { isCorrection }: Pick<MarkPlace, 'isCorrection'>): RecordFacts {
   const own = describeMark({ v2: mark, v3: undefined })
   const isNew = isCorrection && !own.traits.includes('correction')
@@ -15,7 +15,6 @@ export function factsOf(mark: Members, { isCorrection }: Pick<MarkPlace, 'isCorr
 
 export const noFacts: RecordFacts = factsOf({}, { isCorrection: false })
 
-/** Returns the key of a mark, made of its learner and event, or `undefined` if one of them is missing. */
 export function markKey({ Learner: learner, AttendableEvent: event }: Members): string | undefined {
   return typeof learner === 'string' && typeof event === 'string'
     ? `${learner} ${event}`.toLowerCase()
@@ -31,13 +30,13 @@ export function recordedOn({ RecordedOn: time }: Members): Moment | undefined {
   return typeof time === 'string' ? momentOf(time) : undefined
 }
 
-/** Returns milliseconds since the epoch, or NaN if the mark does not say when it was recorded. */
+/** Returns the `RecordedOn` of a mark in milliseconds since the epoch, or NaN if the mark has no such time. */
 export function recordedMs(mark: Members): number {
   const moment = recordedOn(mark)
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }
 
-/** Removes the envelope of OData V2. `isEnvelope` decides whether a body with a member `d` is an envelope or a record. */
+/** Removes the envelope `d` of OData V2. `isEnvelope` decides whether a body with a member `d` is an envelope or a record. */
 export function unwrapped(body: unknown, isEnvelope: (body: Members) => boolean = () => true): unknown {
   return isMembers(body) && isMembers(body['d']) && isEnvelope(body) ? body['d'] : body
 }
@@ -60,21 +59,21 @@ export function readBody(text: string | undefined): unknown {
   return json === undefined ? unreadable : json
 }
 
-/** The position of a write among the observed writes of the same learner and event. */
+/** The position of a write among the writes of the same learner and event that this instance has observed. */
 export interface MarkPlace {
   readonly isCorrection: boolean
   /** Returns true once this instance has observed a newer write. */
   isSuperseded(): boolean
 }
 
-/** The maximum number of keys, about two days of a large school. A correction of an evicted mark is not recognised as one. */
+/** The maximum number of keys, about two days of a large school. Corrections of marks with evicted keys are not recognised. */
 const MAX_MARKS = 100_000
 
 export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
-/** Creates the record of the order in which this process observed writes. It holds learners and events of marks. */
+/** Creates the register of the order in which this process observed writes. Its keys contain learners and events. */
 export function createLatestMarks() {
-  /** The position of the last write of each key, oldest first. */
+  /** The position of the last write of each key. The oldest position comes first. */
   const latest = new Map<string, number>()
   let lastPosition = 0
   const recordWrite = (name: string): number => {

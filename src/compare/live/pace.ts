@@ -4,15 +4,15 @@ import type { Partner } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/stage.ts'
 import { createRateLimit, type RateLimit, type RateSlots } from '../../upstream/index.ts'
 
-/** `silence`: the side answered 429. `pace`: no call was free in time. */
+/** Why a comparison may not send now. `silence`: the service answered 429 in the last five minutes. `pace`: the rate limit is reached. */
 export type PaceRefusal = 'silence' | 'pace'
 
 /**
- * The rate limit for comparisons: a fifth of the partner's calls, behind the calls of its clients. After a side has answered 429 to a
- * comparison or a client, it gets no comparison call for five minutes.
+ * The rate limit for comparisons: a fifth of the calls of the partner, with a lower priority than the calls of its clients. After V2 or V3
+ * has answered 429 to a comparison or a client, comparisons send it no request for five minutes.
  */
 export interface Pace {
-  /** Resolves when the next call may leave, or with a refusal after `timeMs`. `clients` is the rate limit of the partner's clients. */
+  /** Resolves with `undefined` once a request may be sent, or with a refusal after at most `timeMs`. `clients` is the limit of clients. */
   acquire(
     partner: Partner,
     side: Side,
@@ -26,7 +26,7 @@ export interface Pace {
 export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
-/** The first note of a pause in the journal already informs the other instances. */
+/** The minimum interval between entries about a pause in the journal. The first entry already informs the other instances. */
 const NOTE_INTERVAL_MS = 1_000
 /** The fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5
@@ -44,7 +44,7 @@ interface PacedSide {
   notedMs: number
 }
 
-/** Creates the rate limit of one process or, with `slotsOf`, of all instances. Nothing is compared while the journal is unreachable. */
+/** Creates the rate limit, with `slotsOf` for all instances together. While the journal is unreachable, no comparison sends. */
 export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: string) => RateSlots): Pace {
   const sides = new Map<string, PacedSide>()
   const sideOf = (partner: Partner, side: Side): PacedSide => {
@@ -101,7 +101,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
   }
 }
 
-/** Returns the calls per second. The configuration has no limit for V2, so the service's limit applies, except on a loopback address. */
+/** Returns the calls per second for one side. Without a configured limit, V2 gets the limit of the service, except on loopback. */
 function comparisonRate({ callsPerSecond, v2 }: Partner, side: Side): number {
   if (callsPerSecond !== undefined) return callsPerSecond * SHARE
   const isLimited = side === 'v2' && v2 !== undefined && !isLoopback(v2.hostname)

@@ -11,7 +11,7 @@ export interface ReplyEnvelope {
   readonly form: BatchReply
 }
 
-/** Compares everything around the parts of V2's reply with what the adapter would have written. */
+/** Compares the status, the headers and the structure of the reply of V2 with those of the reply that the adapter would have written. */
 export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings: Findings): void {
   const differ = differIn(findings)
   differ('reply/status', 'value', v2.status, v3.status, statusClass)
@@ -22,7 +22,7 @@ export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings:
   differ('reply/parts', 'count', v2.form.parts.length, v3.form.parts.length, countClass)
 }
 
-/** Compares everything but the body of a part of V2's reply with the part that the adapter would have written. */
+/** Compares a part of the reply of V2, except its body, with the part that the adapter would have written. */
 export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings): void {
   const differ = differIn(findings)
   const reasonClass = (reason: string): string =>
@@ -40,7 +40,7 @@ export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings
   if (!isOther) compareFields('part/http', v2.http, v3.http, findings)
 }
 
-/** Compares the body of V2's part with the body that the adapter would have written, both as returned by `readBody`. */
+/** Compares the body of a part of V2 with the body that the adapter would have written, both as returned by `readBody`. */
 export function compareBodies(
   v2: unknown,
   v3: unknown,
@@ -64,10 +64,10 @@ export function compareBodies(
   findings.add(compareMark(own, built, { rules }))
 }
 
-/** Returns true if `d` is the only member: an envelope has no other member, but a record may have a member of this name. */
+/** Returns true if `d` is the only member of a body. An envelope has no other member, but a record may have a member named `d`. */
 const isOnlyMember = (body: Members): boolean => Object.keys(body).length === 1
 
-/** Creates a function that reports two unequal values by their classes and returns true if they are unequal. */
+/** Creates a function that reports two unequal values by their classes, and returns true if the values are unequal. */
 const differIn =
   (findings: Findings) =>
   <Value>(
@@ -98,11 +98,11 @@ function layoutOf({ parts, changesets }: BatchReply): string {
 const essenceOf = (type: string | undefined): string | undefined =>
   type?.split(';', 1)[0]?.trim().toLowerCase()
 
-/** Clients look for this prefix (service.md 4.2). */
+/** Clients look for the prefix `batchresponse_` (service.md 4.2). */
 const boundaryClass = (type: string | undefined): string =>
   /boundary="?batchresponse_/i.test(type ?? '') ? 'boundary:batchresponse_' : 'boundary:other'
 
-/** The media types that classes may name. Any other type could be text that the service chose. */
+/** The media types that may appear in the name of a class. Any other type could be free text of the service. */
 const knownType =
   /^(?:application\/(?:http|json|xml|problem\+json)|multipart\/mixed|text\/(?:plain|html))(?:;[a-z0-9.=_-]{1,40}){0,3}$/
 
@@ -114,7 +114,7 @@ function typeClass(value: string | undefined): string {
 
 const plainType = (value: string): string => value.toLowerCase().replaceAll(/\s+/g, '')
 
-/** Returns the Content-ID of a part, and the headers that contain it. */
+/** Returns the Content-ID of a part, and which headers (MIME or HTTP) contain it. */
 export function contentIdOf({ mime, http }: ReplyPart): {
   readonly place: string
   readonly value: string | undefined
@@ -124,7 +124,7 @@ export function contentIdOf({ mime, http }: ReplyPart): {
   return { place: `in:${places === '' ? 'none' : places}`, value: inMime ?? inHttp }
 }
 
-/** The header fields that paths may name. Any other name could be text that the service chose. */
+/** The header fields that may appear in a path. Any other name could be free text of the service. */
 const shownFields = new Map(
   [
     'Content-Type',
@@ -185,10 +185,9 @@ function formClass(value: unknown): string {
   return Array.isArray(value) ? 'json:array' : 'json:object'
 }
 
-/** The members of an entry in the error array (service.md 7). */
 const errorMembers = ['ErrorCode', 'Message', 'ResourceIdentifier']
 
-/** Compares the error array of V2's part with the one that the adapter would have written. Entries are sorted by their codes. */
+/** Compares the error array (service.md 7) in a part of V2 with the array that the adapter would have written. Entries are sorted by their codes. */
 function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
   if (!Array.isArray(v2) || !Array.isArray(v3)) {
     const classOf = (value: unknown): string =>

@@ -3,8 +3,8 @@ import { decodeBody, type WireExchange, type WireMessage, type WireReply } from 
 export type RecordedMessage = WireMessage & { readonly body: Buffer }
 
 /**
- * A V2 request and V2's reply. The target begins with V2's route (`/V2/Attendance/$batch`), since the path before it names an installation.
- * The request has only the fields of `keptFieldsOf`, and a read has no body.
+ * A V2 request and its reply. The target begins with the V2 route (`/V2/Attendance/$batch`), since the path before the route would identify
+ * an installation. The request has only the header fields of `keptFieldsOf`, and a read has no body.
  */
 export interface RecordedExchange extends WireExchange {
   readonly request: RecordedMessage
@@ -13,7 +13,7 @@ export interface RecordedExchange extends WireExchange {
 
 export const MAX_EXCHANGE_BYTES = 4_194_304
 
-/** Removes the content encoding of the reply. Returns `undefined` if the exchange is too large or a body cannot be read. */
+/** Decompresses the reply of an exchange. Returns `undefined` if the exchange is too large or a body cannot be read. */
 export async function toRecorded(exchange: WireExchange): Promise<RecordedExchange | undefined> {
   const { request, reply } = exchange
   // An empty body has nothing to decode, even if a header names an encoding.

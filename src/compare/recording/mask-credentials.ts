@@ -2,7 +2,7 @@ import { pairsOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
-/** Headers of a message or of a part that keep their values. */
+/** Headers of messages and parts whose values are kept. The values of all other headers are masked or removed. */
 const keptHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-charset',
@@ -20,29 +20,29 @@ const keptHeaders: ReadonlySet<string> = new Set([
   'retry-after',
 ])
 
-/** OData query options keep their values, since they hold no credentials. V2 also accepts them without `$` (service.md 1.1). */
+/** OData query options, whose values are kept since they hold no credentials. V2 also accepts them without `$` (service.md 1.1). */
 const keptOption =
   /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|levels|compute|skiptoken)$/i
-/** Parameters that keep their values in kept headers. */
+/** Parameters of kept headers whose values are kept too. */
 const keptParameter =
   /^(?:boundary|charset|msgtype|type|version|q|return|wait|maxpagesize|continue-on-error|ieee754compatible|(?:odata\.)?[\w.]*(?:metadata|streaming))$/i
 
-/** Matches indented headers too, and headers whose name is on the line before: parsers read both as part of the header before. */
+/** Matches a header, and also an indented line or one that begins with `:`, which parsers append to the header before. */
 const HEADER = /^[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*)?:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
  * Matches a JWT with the characters right before it, and credentials after `bearer` or `basic`. A match begins at the start of a run of
- * such characters: a match from every `eyJ` within the run would take quadratic time.
+ * such characters, since a search from every `eyJ` within the run would take quadratic time.
  */
 const TOKEN =
   /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
-/** Every token matches this cheaper expression, and most texts do not. */
+/** A cheaper expression that matches every token and skips most other texts. */
 const TOKEN_HINT = /eyj|bearer|basic/i
 const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
 
-/** Removes credentials from an exchange: headers that are not listed, query options that are not OData's, and tokens in texts. */
+/** Masks unlisted headers, query options that do not belong to OData, and tokens in texts. A reply loses its unlisted headers. */
 export function maskExchange(exchange: RecordedExchange): RecordedExchange {
   const { target, request, reply } = exchange
   return {
@@ -69,15 +69,15 @@ function maskBody(message: RecordedMessage): Buffer {
 }
 
 /**
- * Replaces the values of unlisted headers and credentials in request lines by as many `x`, so that lengths and offsets stay. `text` is
- * Latin-1 with any line ends. A JSON body has no line in the form of a header.
+ * Replaces each character in the values of unlisted headers, and in the credentials of request lines, with `x`, so that lengths and offsets
+ * stay the same. `text` is Latin-1 with any line ends. No line of a JSON body has the form of a header.
  */
 function maskLines(text: string): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
     .map((line, n) => {
-      // A folded line, even of blanks alone, continues the header before it (RFC 9112 5.2).
+      // A folded line continues the header before it, even if the line consists of blanks (RFC 9112 5.2).
       if (n % 2 === 1 || line === '') return line
       if (isMasked && /^[ \t]/.test(line)) return maskValue(line)
       const found = maskLine(line)
@@ -95,7 +95,6 @@ function maskParameters(text: string): string {
   )
 }
 
-/** Masks a line. `isMasked` is true if the line is a header whose value was masked. */
 function maskLine(line: string): { readonly shown: string; readonly isMasked: boolean } {
   const header = HEADER.exec(line)
   if (header !== null && !isKeptHeader(header[1] ?? '')) {
@@ -110,10 +109,10 @@ function maskLine(line: string): { readonly shown: string; readonly isMasked: bo
   return { shown, isMasked: false }
 }
 
-/** The query of a link in JSON, XML or prose. Escapes match as a whole, since masking half of one would break the text. */
+/** Matches the query of a link in JSON, XML or prose. Escape sequences match as a whole, since masking half of one would break the text. */
 const LINK_QUERY = /\?(?:[^\s"'<>\\?]|\\\/|\\u[\da-f]{4})+/gi
 const USER_INFO = /(\/\/|\\\/\\\/)([^\s/?#"'<>\\@]+)@/g
-/** The separator of options, which JSON may escape and XML does. */
+/** Matches the separator `&` of options, also in the escaped forms of JSON and XML. */
 const OPTION_END = /(&(?:amp;)?|\\u0026)/i
 
 export function maskTokens(text: string): string {
@@ -131,7 +130,7 @@ function maskTokensAlone(text: string): string {
   })
 }
 
-/** Masks the user and password of a URL, and all query options that are not OData's. */
+/** Masks the user and password of a URL, and all query options that do not belong to OData. */
 export function maskTarget(target: string): string {
   const at = target.indexOf('?')
   const path = (at === -1 ? target : target.slice(0, at)).replace(
@@ -155,13 +154,13 @@ function maskQuery(query: string): string {
     .join('')
 }
 
-/** An option inside the value of another option, after a separator that some server may recognise, or named like a credential. */
+/** Matches an option inside the value of another option, after any separator. `CREDENTIAL` matches by the names of credentials. */
 const INNER_OPTION =
   /((?:^|[;(?]|%3B|%26|%28|%3F) *)((?:(?!%3D|%3B)[^=;&()\s'"])*)(=|%3D)((?:(?!%3B|%26)[^;&)'"\s])*)/gi
 const CREDENTIAL =
   /((?:subscription-key|authorization)["']?[ \t]*(?:[=:]|%3[AD]))((?:(?!%3B|%26|%2[27])[^;&'"\s])+)/gi
 
-/** Masks options inside the value of an OData option that are not OData's. `$expand=A($top=1)` has such options. */
+/** Masks options inside the value of an OData option that do not belong to OData. The value of `$expand=A($top=1)` contains an option. */
 function maskInner(value: string): string {
   return value
     .replaceAll(INNER_OPTION, (found, before: string, name: string, is: string, inner: string) =>

@@ -8,7 +8,7 @@ import { exchangeKinds, keptFieldsOf, pairsOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { readSealed, SEALED } from './sealed-file.ts'
 
-/** The facts about an exchange that neither message contains. */
+/** The facts about an exchange that neither the request nor the response contains. */
 const noteForm = z.object({
   kind: z.enum(exchangeKinds),
   receivedAt: z.iso.datetime(),
@@ -25,7 +25,7 @@ export function toFiles(exchange: RecordedExchange): RecordingFiles {
   const fields = [
     // The recording must not name the host of an installation.
     ['Host', 'recorded.invalid'],
-    // Placeholders keep the request complete: without credentials it would be a different case.
+    // Placeholders stand in for the credentials, since a request without credentials would be a different case.
     ['Ocp-Apim-Subscription-Key', 'recorded'],
     ['Authorization', 'bearer recorded'],
     ...pairsOf(request),
@@ -47,10 +47,14 @@ function message(start: string, fields: ReturnType<typeof pairsOf>, body: Buffer
   return Buffer.concat([Buffer.from([start, ...lines, '', ''].join('\r\n'), 'latin1'), body])
 }
 
-/** Lists the recordings in `folder`, oldest first, or `folder` itself if it is one. Throws `ADP_USAGE` if there is none. */
+/** Lists the recordings in `folder`, oldest first, or `folder` itself if it is a recording. Throws `ADP_USAGE` if there is no recording. */
 export async function listRecordings(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
-    throw new AdapterError('ADP_USAGE', `${folder} cannot be read: ${describeFileError(cause)}.`, { cause })
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${folder} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+      { cause },
+    )
   })
   if (entries.some(({ name }) => isNote(name))) return [folder]
   const names = entries
@@ -61,17 +65,20 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
   for (const name of names)
     if ((await readdir(join(folder, name))).some(isNote)) found.push(join(folder, name))
   if (found.length > 0) return found
-  throw new AdapterError('ADP_USAGE', `${folder} has no recording. Name a folder of markbridge record.`)
+  throw new AdapterError(
+    'ADP_USAGE',
+    `${folder} has no recording. Name a folder that markbridge record wrote.`,
+  )
 }
 
 const isNote = (name: string): boolean => name === `recording.json${SEALED}`
 
-/** Compares the numbers at the start of two names, so that seven digits sort after six. */
+/** Compares the numbers at the start of two names, so that numbers with seven digits sort after numbers with six. */
 export function byCounter(one: string, other: string): number {
   return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
 }
 
-/** Throws the errors of `readSealed`. */
+/** Decrypts and parses a recording. Throws the errors of `readSealed`. */
 export async function readRecording(folder: string, key: Uint8Array): Promise<RecordedExchange> {
   const read = (file: string): Promise<Buffer> => readSealed(key, join(folder, file + SEALED))
   const note: unknown = JSON.parse((await read('recording.json')).toString())

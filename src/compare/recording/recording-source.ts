@@ -21,16 +21,16 @@ interface RecordingSourceOptions {
   readonly partner: Partner
   readonly key: Uint8Array
   readonly rules: OwnRules | undefined
-  /** `undefined` if no service is called. */
+  /** V3 through the adapter, or `undefined` if no service is called. */
   readonly v3: Pick<AdapterSide, 'ask'> | undefined
   readonly nowMs: () => number
 }
 
 /**
- * Compares recordings in order. For a write, the reply that the adapter would have built is compared with V2's, and nothing is posted.
- * Without a service, V3 is assumed to store what the adapter would post (`assumedMark`). If `v3` is given, reads are compared with V3's
- * current answers, and V3 is finally read for the last mark of each learner and event that V2 accepted. The steps throw the errors of
- * `readRecording`.
+ * Creates a source that compares recordings in order. For a write, it compares the reply that the adapter would have built with the
+ * recorded reply of V2, and posts nothing. The built reply assumes that V3 stores the posted values (`assumedMark`). If `v3` is given,
+ * recorded reads are compared with the current answers of V3, and at the end V3 is read for the last mark of each learner and event that V2
+ * accepted. The steps throw the errors of `readRecording`.
  */
 export function createRecordingSource(
   folders: readonly string[],
@@ -60,7 +60,6 @@ export function createRecordingSource(
     return { records: [] }
   }
   return {
-    /** Returns the number of recorded reads that were not sent to a service. */
     unaskedReads: () => reads,
     progress: () => ({ done, total: folders.length }),
     steps: async function* (signal) {
@@ -95,7 +94,7 @@ function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Record
   }
 }
 
-/** The members that only the service knows. */
+/** Members whose values only the service knows. */
 const ownMembers = ['ExternalID', 'RecordedOn', 'AttendableEventStart', 'RecordedBy', 'ChangeProcessName']
 
 /** Returns the mark that V3 would store: the values that the adapter would post, and V2's values for members that only the service knows. */
@@ -110,7 +109,7 @@ function assumedMark(followed: FollowedMark): JudgedMark {
 
 type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
 
-/** Compares the recorded answer to a read with V3's current answer. A mark with a later time on V3 was changed since and is unknown. */
+/** Compares a recorded answer with the current answer of V3. A mark with a later time on V3 was changed since and is `unknown`. */
 async function compareRead(
   exchange: RecordedExchange,
   kind: 'readFilter' | 'readKey' | 'registrations',
@@ -142,7 +141,7 @@ async function compareRead(
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 429].includes(status)
 
-/** Returns the number of records, or 0 if the answer is not a list. */
+/** Returns the number of records in an answer, or 0 if the answer is not a list. */
 function countRows(text: string): number {
   try {
     return readSidePage(parseJson(text)).rows.length
@@ -151,10 +150,13 @@ function countRows(text: string): number {
   }
 }
 
-/** The tolerance for clocks and time precision of two services. */
+/** The tolerance for the clocks and the time precision of two services, in milliseconds. */
 const SLACK_MS = 1_000
 
-/** Returns true if V3 shows a later `RecordedOn`, so that the mark was written since. A time in the future is a difference, not a write. */
+/**
+ * Returns true if the mark of V3 (`seen`) has a later `RecordedOn` than `own`, so that the mark was written again after the recording. A
+ * time in the future counts as a difference and not as another write.
+ */
 function isLater(seen: unknown, own: unknown, nowMs: number): boolean {
   if (!isMembers(seen) || !isMembers(own)) return false
   const [seenMs, ownMs] = [recordedMs(seen), recordedMs(own)]
@@ -182,7 +184,7 @@ function createWrittenMarks() {
   }
 }
 
-/** Reads marks on V3 and compares them with V2's replies. A differing mark with a later time on V3 was changed since and is unknown. */
+/** Compares marks on V3 with the replies of V2. A differing mark with a later time on V3 was changed since and is `unknown`. */
 async function compareMarks(
   marks: ReturnType<typeof createWrittenMarks>,
   { v3, rules, nowMs }: AskOptions,

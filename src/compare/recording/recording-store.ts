@@ -12,7 +12,7 @@ import { SEALED, sealFile } from './sealed-file.ts'
 interface StoreOptions {
   readonly folder: string
   readonly key: Uint8Array
-  /** The oldest recordings are deleted first. */
+  /** The maximum size of all recordings in bytes. The oldest recordings are deleted first. */
   readonly maxBytes: number
   readonly nowMs: () => number
 }
@@ -23,10 +23,10 @@ interface StoredRecording {
   readonly bytes: number
 }
 
-/** The form of a name such as `000042-20260907T084000Z`. The time is all that the name reveals about the exchange. */
+/** The name of a recording, such as `000042-20260907T084000Z`. It reveals only the time of the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 const DRAFT = '.draft-'
-/** An older draft must be left over from a crash, since other processes finish their drafts within moments. */
+/** The age at which a draft is deleted. An older draft is left over from a crash, since processes finish their drafts within moments. */
 const DRAFT_MS = 3_600_000
 /** The file system allocates at least one block per file. */
 const BLOCK = 4_096
@@ -34,7 +34,7 @@ const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
 
-/** Opens a folder with one folder per recording. A new folder is readable by its owner only. */
+/** Opens a folder that contains one folder per recording. A new folder is readable by its owner only. */
 export async function openRecordingStore(options: StoreOptions) {
   const { folder, key, maxBytes, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -95,7 +95,7 @@ async function removeDrafts(folder: string, beforeMs: number): Promise<void> {
   }
 }
 
-/** Returns false if another process has already used the name. */
+/** Writes the files of a recording. Returns false if another process has already used the name. */
 async function writeWhole(folder: string, name: string, files: RecordingFiles): Promise<boolean> {
   const draft = join(folder, DRAFT + randomBytes(8).toString('hex'))
   try {
@@ -105,7 +105,7 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
     return true
   } catch (error) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined)
-    // The rename fails because the folder already exists.
+    // These codes mean that the folder already exists.
     if (['ENOTEMPTY', 'EEXIST'].includes(errorCodeOf(error) ?? '')) return false
     throw error
   }
@@ -132,7 +132,6 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
     }
   }
   return {
-    /** Queues an exchange, or drops it if the queue is full. */
     offer: (exchange: WireExchange): void => {
       const bytes = (exchange.request.body?.length ?? 0) + (exchange.reply.body?.length ?? 0)
       if (waiting >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
@@ -147,7 +146,6 @@ export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (c
         waitingBytes -= bytes
       })
     },
-    /** Waits for the queue and returns the number of exchanges by result. */
     end: async (): Promise<typeof results> => {
       await last
       return results

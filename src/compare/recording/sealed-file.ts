@@ -11,7 +11,7 @@ const KEY_ID = 8
 const NONCE = 12
 const TAG = 16
 
-/** Encrypts a file with AES-256-GCM, bound to `place` (its folder and name), so that no file can replace another. */
+/** Encrypts a file with AES-256-GCM and binds it to `place` (its folder and name), so that no other file can take its place. */
 export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -20,19 +20,27 @@ export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buf
   return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
 }
 
-/** Decrypts a file of `sealFile`. Throws `ADP_CONFIGURATION` for another key, `ADP_USAGE` if the file is unreadable, changed or moved. */
+/** Decrypts a recorded file. Throws `ADP_CONFIGURATION` for another key, and `ADP_USAGE` if the file is unreadable, changed or moved. */
 export async function readSealed(key: Uint8Array, path: string): Promise<Buffer> {
   const bytes = await readFile(path).catch((cause: unknown) => {
-    throw new AdapterError('ADP_USAGE', `${path} cannot be read: ${describeFileError(cause)}.`, { cause })
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${path} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+      { cause },
+    )
   })
   const isSealed = bytes.length >= MAGIC.length + KEY_ID + NONCE + TAG && bytes.indexOf(MAGIC) === 0
-  if (!isSealed) throw new AdapterError('ADP_USAGE', `${path} is not an encrypted file of a recording.`)
+  if (!isSealed)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${path} is not an encrypted file of a recording. Name a folder that markbridge record wrote.`,
+    )
   let at = MAGIC.length
   const take = (length: number): Buffer => bytes.subarray(at, (at += length))
   if (!take(KEY_ID).equals(idOf(key)))
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `${path} is encrypted with another key. Pass the key that was used to record it.`,
+      `${path} is encrypted with another key. The recording was not read. Pass the key that was used to record it.`,
     )
   try {
     const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
@@ -48,6 +56,6 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   }
 }
 
-/** Returns an identifier that reveals nothing about the key. */
+/** Returns an identifier of a key, which does not reveal the key. */
 const idOf = (key: Uint8Array): Buffer =>
   createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

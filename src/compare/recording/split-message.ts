@@ -7,21 +7,22 @@ interface MessagePiece {
   readonly bytes: Buffer
 }
 
-/** The start line of the HTTP message in a part. The target of a request may contain spaces (batch-wire F21). */
+/** Matches the start line of the HTTP message in a part. The target of a request may contain spaces (batch-wire F21). */
 const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S.*[ \t]HTTP\/\d)/
 const BOUNDARY = /boundary[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))/gi
-/** The usual form of a boundary. A body may use a boundary that no header names. */
+/** The usual form of a boundary. A body may use a boundary that is not named in any header. */
 const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i
 
 /**
- * Splits a body into framing and contents in linear time. It applies no rules of a service, so it also splits bodies that a decoder
- * refuses. Content begins after the blank line of an HTTP head and ends at the next known delimiter. A body that is not multipart is one
- * content.
+ * Splits a body into framing and contents in linear time. The function applies no rules of a service, so it also splits bodies that a
+ * decoder refuses. Content begins after the blank line of an HTTP head and ends at the next known delimiter. A body that is not multipart
+ * is a single piece of content.
  */
 export function* splitMessage(message: RecordedMessage): Generator<MessagePiece> {
   const { body } = message
   const contentType = fieldOf(message, 'content-type')
   if (!/^\s*multipart\//i.test(contentType ?? '')) {
+    // Plain text is masked line by line, like framing.
     yield { isFraming: isText(contentType), bytes: body }
     return
   }
@@ -36,7 +37,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
     const whole = text.slice(at, next)
     const line = whole.trimEnd()
     at = next
-    // A line of spaces continues the header before it (RFC 9112 5.2).
+    // Only an empty line ends a head. A line of spaces continues the header before it (RFC 9112 5.2).
     if (isHead && /^\r?\n$/.test(whole)) {
       const end = endOfContent(text, next, names)
       yield { isFraming: true, bytes: body.subarray(from, next) }
@@ -45,7 +46,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
       isHead = false
     } else if (line.startsWith('--')) {
       names.add(nameOf(line))
-      // If a head has no blank line, everything after the delimiter is framing again.
+      // A delimiter before the blank line ends the head, and framing follows.
       isHead = false
     } else if (START.test(line)) isHead = true
     else addNames(names, line)
@@ -53,7 +54,6 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
   yield { isFraming: true, bytes: body.subarray(from) }
 }
 
-/** Returns true for plain text, which is masked line by line like framing. */
 const isText = (contentType: string | undefined): boolean => /^\s*text\//i.test(contentType ?? '')
 
 function addNames(names: Set<string>, text: string): void {
@@ -65,7 +65,7 @@ function addNames(names: Set<string>, text: string): void {
 const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
 
 function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
-  // The blank line of the head may itself be the line end before the delimiter.
+  // If the content is empty, the blank line of the head is also the line end before the delimiter.
   for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {
     if (!text.startsWith('--', at + 1)) continue
     const feed = text.indexOf('\n', at + 1)

@@ -5,7 +5,7 @@ export interface Explanation {
   readonly remedy: string
 }
 
-/** What a difference means for a school, the gravest first. */
+/** The effects of a difference on a school, the gravest first. */
 export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
 export type Gravity = (typeof gravities)[number]
 
@@ -19,17 +19,17 @@ export const gravityTexts: Readonly<Record<Gravity, string>> = {
   open: 'Could not be compared',
 }
 
-/** An explanation and the classes that it applies to. `{field}` in a title stands for the path. */
+/** An explanation with the classes of differences that it applies to. `{field}` in a title stands for the path. */
 interface ExplanationRow extends Explanation {
   readonly gravity: Gravity
-  /** Matches `path kind v2Class v3Class`. */
+  /** Matches the text `path kind v2Class v3Class` of a class. */
   readonly when: RegExp
 }
 
 const ownRule =
   'accept the difference with a rule of the partner (compare.rules: name, reason, owner, expiry)'
 
-/** The first matching row explains a class. The last rows match by kind alone, and `other` matches everything else. */
+/** The first matching row explains a class. The last rows match by kind only, and `other` explains all remaining classes. */
 const rows: readonly ExplanationRow[] = [
   {
     when: /^\(row\) onlyV2 /,
@@ -211,7 +211,7 @@ const rows: readonly ExplanationRow[] = [
     meaning: 'One side returns the same record more often than the other.',
     cause: 'The pages of one service overlap, or a mark was recorded twice.',
     remedy:
-      'Run again with --noise. If V2 repeats records at random, it is noise. Else remove the duplicates.',
+      'Run again with --noise. If V2 repeats records at random, the difference is noise. Otherwise remove the duplicates.',
   },
   {
     when: /^\(row\) order /,
@@ -356,7 +356,6 @@ const rules: Readonly<Record<string, string>> = {
   'no-outcome-shown': 'the reply does not show the outcome of the record',
 }
 
-/** Returns `undefined` for a rule of the partner. */
 export function explainRule(rule: string): string | undefined {
   return Object.hasOwn(rules, rule) ? rules[rule] : undefined
 }

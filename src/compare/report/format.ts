@@ -9,7 +9,7 @@ export function roundCount(count: number): number {
   return count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5)
 }
 
-/** Formats a share, such as `93.8 %` or `< 0.1 %`, never rounded to all or nothing. Returns `undefined` if `whole` is 0. */
+/** Formats a share, such as `93.8 %` or `< 0.1 %`. Rounding never reaches 0 % or 100 %. Returns `undefined` if `whole` is 0. */
 export function formatShare(part: number, whole: number): string | undefined {
   if (whole === 0) return undefined
   if (part === 0 || part >= whole) return part === 0 ? '0 %' : '100 %'
@@ -51,7 +51,6 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, '0')} min`
 }
 
-/** Formats the upper bound of a delay, such as `250 ms` or `5 s`. */
 export function formatBound(ms: number): string {
   return ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
 }

@@ -25,22 +25,20 @@ export interface ReportedClass {
 }
 
 export interface Report {
-  /** Counts are multiples of 5 unless `exact`, and texts have no characters that hide or reorder others. */
+  /** The run. Counts are rounded to multiples of 5 unless `exact`. Texts have no characters that hide or reorder other characters. */
   readonly run: RunDocument
   readonly exact: boolean
   readonly outcome: RunOutcome
   readonly doubts: readonly RunDoubt[]
   readonly title: string
   readonly headline: string
-  /** What limits the outcome, one sentence per doubt. */
+  /** The limits of the outcome, one sentence per doubt. */
   readonly limits: readonly string[]
-  /** The gravest first, then the largest. */
   readonly classes: readonly ReportedClass[]
 }
 
 export interface ReportOptions {
   readonly exact: boolean
-  /** The advice on the next step, for a live run only. */
   readonly advice?: StepAdvice
 }
 
@@ -49,7 +47,7 @@ const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly strin
     ? []
     : [`The advice on the next step is "${advice.verdict}".`, ...advice.missing]
 
-/** Rounds counts unless `exact`, since a small count may point to a single child. */
+/** Creates the report of a run. Counts are rounded unless `exact`, since a small count may point to a single child. */
 export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
   const run = toPrintable(document, '', exact) as RunDocument
   const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]
@@ -79,7 +77,7 @@ const MAX_SHOWN = 300
 const unprintable =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu
 
-/** Makes foreign text safe for a report: one line, at most 300 characters, none of which hides or reorders others. */
+/** Makes text of a service safe for a report: one line, at most 300 characters, none of which hides or reorders other characters. */
 function cleanText(text: string): string {
   const printable = text.replaceAll(/[\t\r\n]+/g, ' ').replaceAll(unprintable, '\ufffd')
   const characters = Array.from(printable)
@@ -117,7 +115,7 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
   return `V3 through the adapter does not return the same data as V2 for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '. That is under rollout.evidence.limit, so the next step is advised' : ''}.`
 }
 
-/** Names what the partner's configuration leaves out, since the histories of such equivalent records were not compared. */
+/** Returns a sentence about the records whose histories the partner leaves out, since these histories were not compared. */
 function omittedHistoriesOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''

@@ -23,16 +23,16 @@ export function writeReport(document: RunDocument, format: ReportFormat, options
   return writers[format](createReport(document, options))
 }
 
-/** Writes the form of docs/compare-report.schema.json. */
+/** Writes JSON in the form of docs/compare-report.schema.json. */
 function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   const { schema, ...members } = run
   const differences = run.differences.map((found) => ({ ...found, explanation: explain(found) }))
-  // Marks the document as a report, since reports can only be made from run documents.
+  // The member `report` marks the document as a report. Reports can only be made from run documents.
   const head = { schema, report: 'markbridge-compare', exact, outcome, doubts, headline }
   return `${JSON.stringify({ ...head, ...members, differences }, undefined, 2)}\n`
 }
 
-/** Columns that a section does not use are empty. */
+/** A row of the CSV. Columns that a section does not use are empty. */
 interface Row {
   readonly section: string
   readonly name?: string
@@ -111,8 +111,8 @@ interface Problem {
 }
 
 /**
- * Writes JUnit XML for CI systems: a suite per kind of difference with a failing case per class, a suite for the run (doubts are errors),
- * and a suite for the partner's own rules (expired rules fail).
+ * Writes JUnit XML for CI systems: a suite for each kind of difference with a failing case per class, a suite for the run with an error for
+ * doubts, and a suite for the rules of the partner, in which expired rules fail.
  */
 function toJunit(report: Report): string {
   const suites = suitesOf(report)

@@ -12,22 +12,22 @@ export interface CompareWindowOptions {
   readonly sides: Readonly<Record<Window['kind'], Readonly<Record<'v2' | 'v3', ComparedSide>>>>
   readonly noise: boolean
   readonly rules: OwnRules | undefined
-  /** A larger window is divided. */
+  /** The maximum number of rows of a window per side. A larger window is divided. */
   readonly maxRows: number
   readonly clock: Clock
-  /** The time that a change may take to reach the other side. Differences are read again after it. */
+  /** The milliseconds that a change may take to reach the other side. After this pause, records that differ are read again. */
   readonly pauseMs: number
   /** The learners to compare, as lists that each fit into one query, or `undefined` for all learners. */
   readonly learners: readonly (readonly string[])[] | undefined
 }
 
-/** If one side could not be read, the rows of the other side are `unknown`. */
+/** The result of a window. If one side could not be read, the rows of the other side are `unknown`. */
 export interface WindowResult {
   readonly window: Window
   readonly rows: readonly RecordDiff[]
   readonly noise: Noise
   readonly readAgain: number
-  /** Set if the window could not be compared. */
+  /** The failure if the window could not be compared, and `undefined` otherwise. */
   readonly failure: WindowFailure | undefined
 }
 
@@ -56,7 +56,7 @@ async function readWindow(
   return { ...ofV2, v3: ofV3 }
 }
 
-/** Reads and compares a window on both sides, in several parts if it is too large. Rejects with the reason of the signal. */
+/** Reads and compares a window on both sides, in pieces if it is too large. Rejects with the reason of `signal` if it aborts. */
 export async function compareWindow(
   options: CompareWindowOptions,
   window: Window,
@@ -105,16 +105,16 @@ function unknownRows(side: 'v2' | 'v3', read: RowsRead): readonly RecordDiff[] {
 function tooManyRows(maxRows: number): AdapterError {
   return new AdapterError(
     'ADP_UPSTREAM_PROTOCOL',
-    `An hour has more than ${maxRows} rows, or the answer never ends. The window was not compared. Compare fewer learners (--learners).`,
+    `One hour of sessions has more than ${maxRows} rows, or the answer never ends. The window was not compared. Compare fewer learners (--learners).`,
   )
 }
 
-/** An interrupted read shows nothing about the records. */
+/** The maximum number of attempts to read a window again. A failed read shows nothing about the records. */
 const MAX_READS = 3
 
 /**
- * Reads a window again if records differ, so that changes during the first read do not count. Only records that differed are taken from the
- * repeated read; they are `unknown` if it fails.
+ * Reads a window again if records differ, so that changes during the first read do not count. Only the records that differed are taken from
+ * the second read. They are `unknown` if all attempts fail.
  */
 async function readDifferencesAgain(
   options: CompareWindowOptions,
@@ -151,7 +151,7 @@ async function readDifferencesAgain(
   return { rows: [...others, ...unknown], noise, readAgain: names.size }
 }
 
-/** Identifies a record in both reads of a window, by learner and event or by the id of a registration. Empty if it has neither. */
+/** Returns the key of a record for all reads of a window (learner and event, or a registration id), or an empty text without one. */
 function recordKeyOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): string {
   const members = kind === 'marks' ? ['Learner', 'AttendableEvent'] : ['ExternalID']
   const idsOf = (row: unknown): readonly (string | undefined)[] =>
@@ -170,8 +170,8 @@ function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
 }
 
 /**
- * Removes noise from a record, so that its other fields decide. A record that one side lacks, and that only one of two reads of V2
- * returned, is `unknown`: V2 gives no stable answer to compare V3 with.
+ * Removes the fields in which two reads of V2 differ, so that the other fields decide. If one side lacks the record and only one of the two
+ * reads of V2 returned it, the record is `unknown`, since V2 gives no stable answer to compare V3 with.
  */
 function removeNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
   const { comparison } = row

@@ -8,7 +8,7 @@ interface WindowQueries {
   readonly v3: string
 }
 
-/** Returns the same raw query for both sides: V2's names (service.md 9), times with `Z`, GUIDs without quotes (service-facts 8). */
+/** Returns the query of marks for both sides, with names of V2 (service.md 9), times with `Z`, and unquoted GUIDs (service-facts 8). */
 export function writeMarkQuery(
   { fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>,
   learners: readonly string[] | undefined,
@@ -25,7 +25,7 @@ export function writeMarkQuery(
 /** The expand list of registrations as V2 clients write it, without `$` (service.md 1.1). */
 const EXPAND = 'expand=Enrolments,BoarderStatuses,PartTimeRecords,UPNHistory'
 
-/** Returns V2's query of registrations and the query that the adapter derives from it for V3. */
+/** Returns the query of registrations for V2, and the query for V3 that the adapter derives from it. */
 export function writeRegistrationQueries(learners: readonly string[] | undefined): WindowQueries {
   const filter =
     learners === undefined ? '' : `&$filter=${encodeURIComponent(anyOf(learners.map(learnerIs)))}`
@@ -51,7 +51,7 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
   return lists
 }
 
-/** Returns the condition of registrations for one learner, the longest of all resources. */
+/** Returns the condition for one learner in a query of registrations. No other query has a longer condition. */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>
@@ -62,7 +62,7 @@ const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.
 
 const MAX_NAMED = 10
 
-/** Reads one GUID per line, except comments (`#`). Throws `ADP_USAGE` with the numbers of faulty lines, never with their text. */
+/** Parses a list of learners, one GUID per line, with `#` comments. Throws `ADP_USAGE` with the numbers of faulty lines, not their text. */
 export function parseLearnerList(text: string, name: string): readonly string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   const ids = new Set<string>()
@@ -81,6 +81,10 @@ export function parseLearnerList(text: string, name: string): readonly string[] 
       `${name}: The list of learners has no GUID in ${named}. Nothing was compared. Write one GUID per line.`,
     )
   }
-  if (ids.size === 0) throw new AdapterError('ADP_USAGE', `${name} is empty. Write one GUID per line.`)
+  if (ids.size === 0)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${name}: The list of learners is empty. Nothing was compared. Write one GUID per line.`,
+    )
   return [...ids]
 }

@@ -18,25 +18,25 @@ interface RunSummary extends Pick<
 }
 
 export interface ListedRun {
-  /** The id of the run unless the file was renamed. */
+  /** The name of the file without `.json`. It is the id of the run unless the file was renamed. */
   readonly run: string
-  /** `undefined` if the file is not a run. */
+  /** The summary of the run, or `undefined` if the file is not a run document. */
   readonly summary?: RunSummary
   readonly fault?: string
 }
 
 const runId = /^[\w][\w.-]*$/
 
-/** Returns true for the name of a run. Text with a folder or a file extension is a path. */
+/** Returns true if a text is the name of a run, and false if it is a path (with a folder or the extension `.json`). */
 export const isRunId = (text: string): boolean => runId.test(text) && !text.endsWith('.json')
 
-/** Opens a folder of runs, empty if it is missing. Unchanged files are read once; files larger than `maxBytes` are not runs. */
+/** Opens a folder of runs, empty if it is missing. Files are read again only after a change. Files over `maxBytes` are not runs. */
 export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
   const namesOf = async (): Promise<readonly string[]> => {
     const names = await readdir(folder).catch((cause: unknown) => {
       if (errorCodeOf(cause) === 'ENOENT') return []
-      throw unusable(`${folder} cannot be read`, cause)
+      throw unusable(`${folder} cannot be read`, cause, ' Check the path and the permissions.')
     })
     return names.sort()
   }
@@ -75,7 +75,7 @@ const summaryOf = (document: RunDocument): RunSummary => {
   return { partner, from, to, complete, startedAt, endedAt, offered, compared, outcome: outcomeOf(document) }
 }
 
-/** Reads the file of a run. `name` is for messages. Throws `ADP_USAGE` if the file is missing or is not a run. */
+/** Reads a run document. `name` appears in error messages. Throws `ADP_USAGE` if the file is missing or is not a run document. */
 export async function readRunFile(
   path: string,
   name: string,
@@ -89,7 +89,7 @@ export async function readRunFile(
   if (size > maxBytes)
     throw new AdapterError(
       'ADP_USAGE',
-      `${name} cannot be read: it is larger than ${maxBytes / 1_048_576} MiB.`,
+      `${name} cannot be read: it is larger than ${maxBytes / 1_048_576} MiB. Use the file that compare run wrote.`,
     )
   return readRunDocument(await readFile(path, 'utf8').catch(fail), name)
 }

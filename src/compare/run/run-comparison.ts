@@ -11,7 +11,6 @@ export interface RunStep {
   /** Comparisons of two reads of the same records from V2. Default: none. */
   readonly noise?: Iterable<Comparison>
   readonly askedAgain?: number
-  /** Records that were offered but not compared. */
   readonly skipped?: number
 }
 
@@ -27,9 +26,9 @@ export interface SourceEnd {
   readonly remainingCounts: readonly Counted[]
 }
 
-/** Compares answers of V2 and V3 step by step: windows of days of both services, or recorded exchanges. */
+/** A source of comparisons between V2 and V3. Each step compares one window of days of both services, or one recorded exchange. */
 export interface RunSource {
-  /** Rejects only if the program fails. */
+  /** Yields the results step by step. An error of a service is part of the result and not a rejection. */
   steps(signal: AbortSignal): AsyncGenerator<RunStep, SourceEnd>
   progress(): { readonly done: number; readonly total: number }
 }

@@ -14,7 +14,7 @@ export interface SidePage {
 
 export interface ComparedSide {
   /**
-   * Reads one page within the rate limit and time limit of the side, and retries if the service asks for it. Throws the errors of
+   * Reads one page within the rate limit and the time limit of the service, and retries if the service asks for it. Throws the errors of
    * `readUpstream`, `ADP_UPSTREAM_PROTOCOL` if the answer is not a page, and the reason of an aborted signal.
    */
   page(query: string, signal: AbortSignal): Promise<SidePage>
@@ -22,7 +22,7 @@ export interface ComparedSide {
 
 export type OpenSession = (signal: AbortSignal) => Promise<ReadSession>
 
-/** Creates a side that returns pages as the service sends them: V2, and the documents that the adapter passes through. */
+/** Creates a side that returns pages as the service sends them: V2, or documents of V3 that the adapter passes through. */
 export function createUpstreamSide(openSession: OpenSession, resource: string): ComparedSide {
   return {
     page: async (query, signal) => {
@@ -30,23 +30,23 @@ export function createUpstreamSide(openSession: OpenSession, resource: string): 
       if (json === undefined)
         throw new AdapterError(
           'ADP_NOT_FOUND',
-          `The service has no ${resource} below this base address. Check the base address.`,
+          `The service has no ${resource} below this base address. Nothing was read. Check the base address.`,
         )
       return readSidePage(json)
     },
   }
 }
 
-/** V3 as a V2 client sees it through the adapter. */
+/** Access to V3 as a V2 client sees it through the adapter. */
 export interface AdapterSide {
   readonly marks: ComparedSide
-  /** Repeats a single read of a client. Never rejects. After three calls in a row without an answer it calls V3 no more. */
+  /** Repeats a single read of a client. Never rejects. After three reads in a row without an answer, no further read is sent to V3. */
   ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
 }
 
 const MAX_FAILURES = 3
 
-/** Creates the V3 side from the code that serves clients. `client` is called before each read, since its token may have been renewed. */
+/** Creates the V3 side from the code that serves clients. `client` is called before each read, since the token may have been renewed. */
 export function createAdapterSide(
   context: ReadContext,
   client: () => Promise<Authorisation>,
@@ -84,8 +84,8 @@ export function createAdapterSide(
 const toAnswer = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
 
 /**
- * Reads a page of OData V4 or V2 JSON (in `d`, quirk `dataEnvelope`). Only the query of a next link is used, on the host and path of the
- * request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL`, never with a value.
+ * Parses a page of OData V4 or V2 JSON (in `d`, quirk `dataEnvelope`). Only the query of a next link is used, with the host and path of the
+ * request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL` with a message that contains no value.
  */
 export function readSidePage(json: unknown): SidePage {
   const page = isMembers(json) && isMembers(json['d']) ? json['d'] : json
@@ -107,10 +107,10 @@ export type RowsRead =
   | { readonly kind: 'tooMany' }
   | { readonly kind: 'failed'; readonly cause: AdapterError }
 
-/** Services may filter rows after they have divided them into pages. */
+/** The maximum number of empty pages in a row. Services may filter rows after they have divided them into pages. */
 const MAX_EMPTY_PAGES = 100
 
-/** Reads all pages of a query up to `maxRows` rows. Errors of the side are results. Rejects only if `signal` aborts or on a bug. */
+/** Reads all pages of a query up to `maxRows` rows. Errors of the service are results. Rejects if `signal` aborts or on a bug. */
 export async function readRows(
   side: ComparedSide,
   query: string,

@@ -18,7 +18,7 @@ interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly rows?: { readonly max: number; readonly target: number }
 }
 
-/** Each failed window takes as long as all of its retries. */
+/** The number of failed windows in a row after which the run stops. Each failed window takes as long as all of its retries. */
 const MAX_FAILED_IN_A_ROW = 3
 
 /** The errors that would recur for every window. */
@@ -31,7 +31,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_CONFIGURATION',
 ])
 
-/** A window that could not be read on both sides, with the counts that apply unless a later read succeeds. */
+/** A window that could not be read on one side, with the counts that apply unless a later read succeeds. */
 interface FailedWindow {
   readonly failure: WindowFailure
   readonly unknown: readonly Counted[]

@@ -1,11 +1,13 @@
 export const DAY_MS = 86_400_000
 
-/** Formats the day of a time as `YYYY-MM-DD` in UTC. */
 export function formatDay(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
-/** Sessions that start between `fromMs` and `toMs` (exclusive), for some learners or all. Registrations have no days. */
+/**
+ * The records that one query selects: marks of sessions that start between `fromMs` and `toMs` (exclusive), or registrations, which have no
+ * days. `list` is the index of the list of learners, or 0 for all learners.
+ */
 export interface Window {
   readonly kind: 'marks' | 'registrations'
   readonly list: number
@@ -16,7 +18,7 @@ export interface Window {
 interface WindowPlanOptions {
   readonly fromMs: number
   readonly toMs: number
-  /** Lists are read one after another. 1 if all learners are read at once. */
+  /** The number of lists of learners, which are read one after another. 1 if all learners are read at once. */
   readonly lists: number
   readonly registrations: boolean
   readonly targetRows: number
@@ -24,9 +26,9 @@ interface WindowPlanOptions {
 
 /** The number of days per read that the service allows (service-facts 1). */
 const MAX_DAYS = 90
-/** With two rows per learner and day, a school has about 7,000 rows per week. */
+/** The length of the first window in days. With two rows per learner and day, a school has about 7,000 rows per week. */
 const FIRST_DAYS = 7
-/** Windows with holidays say little about the next window. */
+/** The maximum factor by which a window grows, since a window with holidays says little about the next window. */
 const MAX_GROWTH = 2
 const MIN_WINDOW_MS = 3_600_000
 
@@ -61,7 +63,7 @@ export function planWindows(options: WindowPlanOptions) {
   }
 }
 
-/** Returns the halves of a window, divided between days if it has several, or `undefined` if it cannot be divided. */
+/** Returns the halves of a window, divided between days if the window has several days, or `undefined` if the window cannot be divided. */
 export function splitWindow(window: Window): readonly [Window, Window] | undefined {
   const { fromMs, toMs } = window
   const unit = toMs - fromMs > DAY_MS ? DAY_MS : MIN_WINDOW_MS

@@ -18,7 +18,7 @@ interface BarPart {
 
 export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map(({ count }) => count))
 
-/** Draws a horizontal bar whose full width stands for `most`. No part with a record vanishes. A bar without figures needs a `label`. */
+/** Draws a bar whose full width stands for `most` records. Parts with any record stay visible. A bar without figures needs a `label`. */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(0.4, (count / most) * 100))
@@ -33,9 +33,16 @@ export function bar(parts: readonly BarPart[], most: number, label?: string): Ma
   return html`<svg class="bar" ${role} focusable="false">${rects}</svg>`
 }
 
-/** Draws a part of a chart. Position and size are percentages. */
-function rectangle(name: string, x: number, y: number, width: number, height: number): Markup {
-  const [left, top, across, down] = [x, y, width, height].map((value) => `${value.toFixed(2)}%`)
+function rectangle(
+  name: string,
+  xPercent: number,
+  yPercent: number,
+  widthPercent: number,
+  heightPercent: number,
+): Markup {
+  const [left, top, across, down] = [xPercent, yPercent, widthPercent, heightPercent].map(
+    (value) => `${value.toFixed(2)}%`,
+  )
   return html`<rect class="f-${name}" x="${left}" y="${top}" width="${across}" height="${down}" />`
 }
 
@@ -46,7 +53,6 @@ export function legendOf(groups: readonly CountedGroup[]): Markup {
   </ul>`
 }
 
-/** Draws the colour of a verdict, to be placed before its name. */
 export const swatch = (verdict: Verdict): Markup =>
   html`<svg class="swatch" aria-hidden="true" focusable="false">
     <rect class="f-${verdict}" width="100%" height="100%" />
@@ -89,7 +95,7 @@ export function columnChart(groups: readonly CountedGroup[]): {
   return { summary, chart }
 }
 
-/** Returns the next of 2, 4, 6, 8, 10, 20, 40, …, so that its half is a whole number. */
+/** Returns the smallest of 2, 4, 6, 8, 10, 20, 40, … that is at least `value`, so that its half is a whole number. */
 function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)))
   return [2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value

@@ -11,7 +11,7 @@ export class Markup {
   }
 }
 
-/** The content of a template. Texts and numbers are escaped, markup is not, lists are joined, `undefined` and `false` are omitted. */
+/** The content of a template. Texts and numbers are escaped, and markup is not. Lists are joined. `undefined` and `false` are omitted. */
 export type Content = Markup | string | number | false | undefined | readonly Content[]
 
 const escapes: Readonly<Record<string, string>> = {
@@ -23,7 +23,7 @@ const escapes: Readonly<Record<string, string>> = {
   '`': '&#96;',
 }
 
-/** Builds markup. Contents are escaped so that they are safe in elements and in quoted attributes. */
+/** Builds markup from a template. Contents are escaped so that they are safe in elements and in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...contents: readonly Content[]): Markup {
   return new Markup(strings.map((text, index) => text + render(contents[index])).join(''))
 }
