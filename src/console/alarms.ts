@@ -3,13 +3,12 @@ import type { Overview, Trouble } from './data/port.ts'
 import type { PartnerFacts } from './ports.ts'
 
 export interface Alarm {
-  /** `bad`: marks may be missing, or clients get errors now. `note`: it can wait until later the same day. */
+  /** `bad`: marks may be missing, or clients get errors now. `note`: the alarm can wait until later the same day. */
   readonly tone: 'bad' | 'note'
   readonly text: string
-  /** `undefined` if the beginning is not known. */
+  /** The beginning of the trouble, or `undefined` if the beginning is not known. */
   readonly sinceMs: number | undefined
   readonly remedy: string
-  /** The page with the details. */
   readonly href: string | undefined
 }
 
@@ -40,19 +39,19 @@ const troubles: Readonly<
   notApplied: (partner, count) => ({
     tone: 'bad',
     text: `${partner}: V3 did not apply ${counted(count, 'record')}. The client was told to resend the batches.`,
-    remedy: 'The marks are missing until the client resends these batches. Once V3 accepts writes, check that it does.',
+    remedy: 'The marks are missing until the client resends these batches. Once V3 accepts writes, check that the client has resent them.',
     href: `/batches?state=notApplied&partner=${encodeURIComponent(partner)}`,
   }),
   unknown: (partner, count) => ({
     tone: 'note',
     text: `${partner}: the outcome of ${counted(count, 'record')} is unknown.`,
-    remedy: 'Wait: the records are read back for a day. A record that stays unknown becomes a dead letter.',
+    remedy: 'Wait: the adapter reads the records back for a day. A record that stays unknown becomes a dead letter.',
     href: `/batches?state=unknown&partner=${encodeURIComponent(partner)}`,
   }),
   parked: (partner, count) => ({
     tone: 'note',
     text: `${partner}: ${counted(count, 'record')} will be retried in the background.`,
-    remedy: 'Wait: the adapter retries them for a day. Retry makes them due at once.',
+    remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.',
     href: `/letters?kind=parked&partner=${encodeURIComponent(partner)}`,
   }),
   deadLetters: (partner, count) => ({
@@ -96,7 +95,7 @@ export function alarmsOf(
   for (const { instance, host, state, leaseUntilMs } of instances) {
     if (state === 'live') continue
     const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
-    const remedy = `Check that it runs and reaches the journal. If it is off for good, run markbridge rollout dismiss ${instance} --reason "it is off".`
+    const remedy = `Check that the instance runs and reaches the journal. If the instance is off for good, run markbridge rollout dismiss ${instance} --reason "it is off".`
     alarms.push({ tone: 'bad', text: `Instance ${instance} on ${host} ${end}.`, sinceMs: leaseUntilMs, remedy, href: undefined }) // prettier-ignore
   }
   if (index.lostSteps > 0)
@@ -122,7 +121,7 @@ function alarmsOfStage({ document, guardAlarm }: AlarmingPartner): readonly Alar
   if (by === GUARD_NAME)
     add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, since === null ? undefined : Date.parse(since), 'Find the cause in V3 before the next step forward.')
   else if (guardAlarm !== undefined)
-    add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `Run markbridge rollout back ${partner} to let V2 serve it.`)
+    add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `Run markbridge rollout back ${partner} to let V2 serve the partner.`)
   if (pending?.needsApproval === true)
     add('note', `${partner}: a step by ${pending.by} waits for an approval.`, undefined, 'Approve the step, or take the partner back.')
   return alarms

@@ -11,11 +11,11 @@ export interface ConsolePorts {
   readonly data: ConsoleData
   readonly stages: StageDesk
   readonly comparison: ComparisonDesk
-  /** Returns what the adapter would make of a recorded batch of a partner, by the function of `markbridge check`. */
+  /** Decodes, translates and answers a recorded batch of a partner as the adapter would, with the code of `markbridge check`. */
   tryBatch(partner: string, file: Buffer): Promise<TriedBatch>
-  /** Explains by which rules a record was translated, or returns `undefined` if there is no such record. */
+  /** Explains the rules by which a record was translated, or returns `undefined` if there is no such record. */
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
-  /** `undefined` if no sandbox runs beside the adapter; `setFaults` replaces its faults. */
+  /** The sandbox beside the adapter, or `undefined` if no sandbox runs. `setFaults` replaces all faults of the sandbox. */
   readonly sandbox:
     { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
 }
@@ -25,26 +25,24 @@ export interface ComparisonDesk {
   runs(): Promise<readonly ListedRun[]>
   /** Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
   run(id: string): Promise<RunDocument>
-  /** Returns the results of live comparison of one partner, or of all sorted by name, at their latest stage and share. */
+  /** Returns the live results of one partner, or of all sorted by name. Each result is for the latest compared stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>
 }
 
 export interface LiveResult {
   readonly partner: string
   readonly document: RunDocument
-  /** `undefined` if no advice is based on the document. */
+  /** The advice on the next step, or `undefined` if no advice is based on the document. */
   readonly advice: StepAdvice
   readonly trend: readonly TrendDay[]
 }
 
 export interface SandboxState {
-  /** The marks that the sandbox has accepted, oldest first. */
   readonly effects: readonly Readonly<
     Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
   >[]
-  /** The active faults, as the control route of the sandbox returns them. */
   readonly faults: readonly unknown[]
-  /** Ids to try; `from` and `to` are the bounds of the events' times. */
+  /** Ids for use in examples. `from` and `to` limit the times of the events. */
   readonly school: {
     readonly learners: readonly string[]
     readonly events: readonly string[]
@@ -55,22 +53,21 @@ export interface SandboxState {
 }
 
 export interface TriedBatch {
-  /** The size of the decompressed body. */
+  /** The size of the decompressed body in bytes. */
   readonly bytes: number
-  /** False if the adapter would refuse the whole request. */
   readonly isSound: boolean
   /** True if the file is a body alone, so that offsets refer to the file. */
   readonly isBody: boolean
   readonly records: readonly TriedRecord[]
   readonly findings: readonly TriedFinding[]
-  /** `undefined` if the file is not a request that the adapter would answer. */
+  /** The reply, or `undefined` if the file is not a request that the adapter would answer. */
   readonly reply: TriedReply | undefined
 }
 
-/** The bytes of the reply: `head`, the parts in their order, then `end`. */
+/** The text of the reply, which consists of `head`, the parts in their order, and `end`. */
 export interface TriedReply {
   readonly head: string
-  /** `ifAccepted` is the part of a record that V3 accepts, or `undefined` if the adapter refuses the record. */
+  /** The possible parts of each record. `ifAccepted` is sent if V3 accepts the record, and `undefined` if the adapter refuses it. */
   readonly parts: readonly { readonly ifAccepted: string | undefined; readonly otherwise: string }[]
   readonly end: string
   /** The placeholder in the parts for the id that V3 assigns. */
@@ -78,10 +75,9 @@ export interface TriedReply {
 }
 
 export interface TriedRecord {
-  /** The number of the part, from 1. */
   readonly part: number
   readonly contentId: string | undefined
-  /** `undefined` if the adapter would refuse the record. */
+  /** The body for V3, or `undefined` if the adapter would refuse the record. */
   readonly v3: string | undefined
 }
 
@@ -95,17 +91,16 @@ export interface TriedFinding {
 }
 
 export interface Explained {
-  /** Notes on the body for V3, or why there is none, one sentence each. */
+  /** Notes on the body for V3, or the reason why there is no body. Each note is one sentence. */
   readonly notes: readonly string[]
   readonly fields: readonly ExplainedField[]
-  /** `undefined` if no part is stored. The members are those of its flat record or of its errors. */
+  /** The stored part of the reply, or `undefined` if no part is stored. `fields` are the members of its flat record or of its errors. */
   readonly reply: { readonly status: number; readonly fields: readonly ExplainedField[] } | undefined
 }
 
-/** A member of the body for V3, or of a part of the reply. */
 export interface ExplainedField {
   readonly path: string
-  /** The member of the V2 record or of V3's response that it comes from, or `undefined` if there is none. */
+  /** The source of the member in the V2 record or in the response of V3, or `undefined` if the member has no source. */
   readonly from: string | undefined
   readonly rule: string
   /** The value as JSON, or the form of a masked value in words. */
@@ -113,39 +108,37 @@ export interface ExplainedField {
   readonly isMasked: boolean
 }
 
-/** The document of a partner, and what else the texts of the command line and the pages show. */
+/** The document of a partner, with further facts that the command line and the pages show. */
 export interface PartnerFacts {
   readonly document: PartnerDocument
-  /** Further notes on the stage, one sentence each. */
   readonly notes: readonly string[]
   /** The share and the lists from which a step to `canary` starts. */
   readonly canary: Omit<StageSetting, 'stage'>
-  /** The figures that the advice is based on, one fact in each line. */
+  /** The figures on which the advice is based, one fact in each line. */
   readonly evidence: readonly string[]
-  /** The alarm of the guards at this stage and share. */
+  /** The alarm of the guards at this stage and share, or `undefined` if the guards raise no alarm. */
   readonly guardAlarm: string | undefined
   /** How the audit trail of all stages is broken, as the end of a sentence, or `undefined` if the trail is whole. */
   readonly trailFault: string | undefined
-  /** The differences of each day that live comparison found. */
   readonly trend: readonly TrendDay[]
 }
 
 /** The functions of `markbridge rollout`, which reject with the errors of the rollout store. */
 export interface StageDesk {
-  /** Describes the named partner, or all. Returns an empty list if neither the configuration nor the journal has the partner. */
+  /** Describes the named partner, or all partners. Returns an empty list if neither the configuration nor the journal has the partner. */
   list(partner?: string): Promise<readonly PartnerFacts[]>
-  /** Returns what `markbridge config print` shows, without secrets, or `undefined` if the file does not have the partner. */
+  /** Returns the settings that `markbridge config print` shows, without secrets, or `undefined` if the file lacks the partner. */
   configuration(partner: string): string | undefined
   /**
-   * Takes a step, or with `dryRun` reports what it would do. `text` and `json` are those of the command. `isDone` is true also if the step
-   * waits for the approval of another operator.
+   * Takes a step, or with `dryRun` reports what the step would do. `text` and `json` are the output of the command. `isDone` is also true
+   * if the step waits for the approval of another operator.
    */
   take(
     actor: Actor,
     partner: string,
     step: Step,
   ): Promise<{ readonly isDone: boolean; readonly text: string; readonly json: unknown }>
-  /** Returns the newest entry first. */
+  /** Returns the entries of the audit trail, newest first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly EntryDocument[]>
   /** Adds an action that changes no stage to the audit trail. */
   recordAction(action: NotedAction, by: string, what: string): Promise<void>

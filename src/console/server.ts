@@ -25,26 +25,26 @@ import { readUpload } from './upload.ts'
 
 export interface ConsoleOptions {
   readonly settings: Omit<ConsoleConfig, 'port' | 'runs'>
-  /** Returns the operators in the present configuration. If there are none, the user of the operating system signs in with a link. */
+  /** Returns the operators in the current configuration. Without operators, the user of the operating system signs in with a link. */
   readonly operators: () => readonly ListedOperator[]
   readonly systemUser: string
   readonly ports: ConsolePorts
   readonly nowMs: () => number
-  /** Default: 256. */
+  /** The maximum number of open connections. Default: 256. */
   readonly maxConnections?: number | undefined
   readonly onError: (error: unknown) => void
 }
 
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
-/** An action on many records has a field for each record. */
+/** The maximum number of fields of a form. An action on many records has a field for each record. */
 const MAX_FIELDS = 2_000
-/** Six for each browser of a large team. */
+/** The maximum number of open connections: six for each browser of a large team. */
 const MAX_CONNECTIONS = 256
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
-/** Creates the console. Every page and every action finds out who sends the request and what they may see. */
+/** Creates the console. Every page and every action identifies the sender of the request, and checks what the sender may see. */
 export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
@@ -96,10 +96,10 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   return app
 }
 
-/** All probes share one answer of the journal for this time, since anyone may send probes. */
+/** The time for which all probes share one answer of the journal, since anyone may send probes. */
 const READY_MS = 1_000
 
-/** Adds the routes for probes, which know neither the console's name nor a token. */
+/** Adds the routes for probes. Probes need neither the host name of the console nor a token. */
 function addHealth(app: Express, { data }: ConsolePorts): void {
   let known = { untilMs: -Infinity, isReady: Promise.resolve(false) }
   // A lookup by number with an empty scope is the cheapest query.
@@ -135,11 +135,12 @@ const secureHeaders = helmet({
   xFrameOptions: { action: 'deny' },
   // With no-referrer, browsers would send the forms of these pages with the origin null.
   referrerPolicy: { policy: 'same-origin' },
-  // TLS ends in front of the console, so its operator decides about this header.
+  // TLS ends at a proxy in front of the console, so the operator of the proxy decides about this header.
   strictTransportSecurity: false,
 })
 
-const OTHER_HOST = 'The console does not answer under this name. Add it to console.hosts.'
+const OTHER_HOST =
+  'The console does not answer under this host name. Nothing was done. Add the name to console.hosts.'
 
 /** Creates the check that refuses other methods, requests under another host name, and changes that another site sends. */
 function createGate(settings: ConsoleOptions['settings']) {
@@ -150,7 +151,10 @@ function createGate(settings: ConsoleOptions['settings']) {
     if (!isOwnHost(request)) throw new AdapterError('ADP_HOST', OTHER_HOST)
     if (!METHODS.has(request.method)) {
       response.set('Allow', 'GET, HEAD, POST')
-      throw new AdapterError('ADP_METHOD_NOT_ALLOWED', 'The console answers GET, HEAD and POST.')
+      throw new AdapterError(
+        'ADP_METHOD_NOT_ALLOWED',
+        'The console answers only GET, HEAD and POST. Nothing was done. Use one of these methods.',
+      )
     }
     if (request.method === 'POST') expectSameSite(request, host)
     next()
@@ -183,7 +187,7 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
     response.set('Retry-After', String(waitS))
     throw new TooManyAttempts(waitS)
   }
-  /** Sets the cookie and redirects, or shows the login page with the error if there is no cookie. */
+  /** Sets the cookie and redirects, or shows the login page with the error if `cookie` is `undefined`. */
   const enter = (request: Request, response: Response, cookie: string | undefined, error: string): void => {
     const to = ownPath(queryOf(request).get('to'))
     if (cookie === undefined) {
@@ -203,7 +207,12 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
       app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
         expectAttempt(request, response)
         const cookie = sessions.enter(formOf(request).get('token')?.trim() ?? '')
-        enter(request, response, cookie, 'No operator has this token.')
+        enter(
+          request,
+          response,
+          cookie,
+          'No operator has this token. You are not signed in. Check the token and try again.',
+        )
       })
       app.get('/enter', (request, response) => {
         expectAttempt(request, response)
@@ -230,23 +239,28 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
 }
 
 const cookieRules = { httpOnly: true, sameSite: 'strict', path: '/' } as const
-const USED_LINK = 'This link was used already or has expired. Restart the console to get another link.'
-const NO_TOKEN = 'Sign in first, or send the token of an operator: Authorization: Bearer <token>.'
+const USED_LINK =
+  'This link was used already or has expired. You are not signed in. Restart the console to get another link.'
+const NO_TOKEN =
+  'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
 class TooManyAttempts extends AdapterError {
   constructor(waitS: number) {
-    super('ADP_OVERLOADED', `There were too many failed attempts to sign in. Try again in ${waitS} s.`)
+    super(
+      'ADP_OVERLOADED',
+      `There were too many failed attempts to sign in. This attempt was not checked. Try again in ${waitS} s.`,
+    )
   }
 }
 
-/** One stored result for the next page of each person. */
+/** The maximum number of stored notices. Each person has at most one notice, which the next page shows. */
 const MAX_NOTICES = 500
 
 function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   const notices = new Map<string, Notice>()
   const visitOf = (request: Request): Visit => {
     const signedIn = access.whoIs(request)
-    if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', 'Sign in first.')
+    if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', NO_TOKEN)
     const { actor } = signedIn
     const params = request.params as Readonly<Record<string, string>>
     const [query, form] = [queryOf(request), formOf(request)]
@@ -261,7 +275,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
   const keepNotice = ({ csrf }: SignedIn, { isDone, text }: Notice): void => {
     const [oldest] = notices.keys()
     if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
-    // A program that sends a token with each request has no next page.
+    // A program that sends a token with each request does not request a next page.
     if (text !== '' && csrf !== '') notices.set(csrf, { isDone, text })
   }
   const send = (
@@ -323,7 +337,7 @@ function formOf({ body }: Request): URLSearchParams {
 const isPlain = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value)
 
-/** Reads the query. The parser of Express is turned off, since it makes objects of names with brackets. */
+/** Reads the query. The query parser of Express is turned off, since it creates objects from names with brackets. */
 const queryOf = ({ originalUrl }: Request): URLSearchParams =>
   new URLSearchParams(originalUrl.includes('?') ? originalUrl.slice(originalUrl.indexOf('?')) : '')
 
@@ -337,7 +351,7 @@ function ownPath(wanted: string | null): string {
   return origin === base && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
 }
 
-/** Hides the messages of Express and its parsers, whose errors have a status. */
+/** Converts an error of a request. The messages of Express and its parsers, whose errors have a status, are hidden. */
 function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
@@ -345,11 +359,15 @@ function toKnownError(error: unknown): AdapterError {
     return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Send a smaller form.')
   if (typeof status === 'number' && status < 500)
     return new AdapterError('ADP_BODY', 'The request cannot be read. Nothing was done. Repeat the action.')
-  return new AdapterError('ADP_INTERNAL', 'An unexpected error.', { cause: error })
+  return new AdapterError(
+    'ADP_INTERNAL',
+    'The request failed because of a fault in the console. Find the cause in the log.',
+    { cause: error },
+  )
 }
 
 function statusOf(error: AdapterError): number {
   if (error instanceof TooManyAttempts) return 429
-  // The person filled in a form wrongly, so it is not a failure of the server.
+  // The person filled in a form wrongly, so the error is not a failure of the server.
   return errorRules[error.code].class === 'configuration' ? 400 : error.status
 }

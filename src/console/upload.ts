@@ -9,23 +9,25 @@ type Upload = Pick<Visit, 'form' | 'file'>
 const FIELD_BYTES = 4_096
 const MAX_FIELDS = 20
 
-/** Reads a form with one file into memory. Throws `ADP_TOO_LARGE` or `ADP_BODY`. */
+/** Reads a form with one file into memory. Throws `ADP_TOO_LARGE` if the file is too large, and `ADP_BODY` if the form cannot be read. */
 export async function readUpload(request: Request, maxBytes: number): Promise<Upload> {
   try {
     return await parse(request, maxBytes)
   } catch (cause) {
     request.unpipe()
-    // The rest of the request is read and dropped, so that the browser receives the response.
+    // The rest of the request is read and discarded, so that the browser receives the response.
     request.resume()
     if (cause instanceof AdapterError) throw cause
-    throw new AdapterError('ADP_BODY', 'The form cannot be read. Nothing was stored. Resend it.', { cause })
+    throw new AdapterError('ADP_BODY', 'The form cannot be read. Nothing was stored. Send the form again.', {
+      cause,
+    })
   }
 }
 
-/** Rejects also with the errors of the parser. */
+/** Parses the form. Rejects also with the errors of the parser. */
 function parse(request: Request, maxBytes: number): Promise<Upload> {
   const { headers } = request
-  const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB and was not read. Check it on the command line: markbridge check <file>.`
+  const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB. Nothing was stored. Check the file on the command line: markbridge check <file>.`
   return new Promise((resolve, reject) => {
     const form = new URLSearchParams()
     let pieces: Buffer[] | undefined

@@ -169,7 +169,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.check('#letters-all')
       await use.fill('#letters-reason', 'V3 is back')
       await use.submit('form[aria-label="Retry the selected records"] button')
-      return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, what waits: V3 is back$/)]) as string[]
+      return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, all waiting records: V3 is back$/)]) as string[]
     }],
     ['breaks the sandbox, and mends it', async (use: Use) => {
       await use.page.goto('/sandbox')

@@ -9,12 +9,12 @@ import type { Sessions, SignedIn } from './sessions.ts'
 export const COOKIE = 'markbridge_console'
 
 interface Identified {
-  /** `undefined` if the configuration names no such person. */
+  /** The sender, or `undefined` if the configuration does not list the sender. */
   readonly signedIn: SignedIn | undefined
   readonly isWrongToken: boolean
 }
 
-/** Finds the sender of a request: by a token in the request, else by the name that a trusted proxy sets, else by the cookie. */
+/** Creates a function that identifies the sender of a request by a token, else by the name from a trusted proxy, else by the cookie. */
 export function createIdentify(
   sessions: Sessions,
   { identity }: Pick<ConsoleConfig, 'identity'>,
@@ -37,7 +37,7 @@ export function createIdentify(
 export const peerOf = ({ socket }: Pick<Request, 'socket'>): string =>
   plainAddress(socket.remoteAddress ?? '')
 
-/** Returns the address for which attempts to sign in are counted: the peer's, or the last address that is not a trusted proxy. */
+/** Returns the address to count failed attempts for: the peer, or behind trusted proxies the last address that is not a proxy. */
 export function clientOf(request: Request, proxies: AddressList): string {
   const peer = peerOf(request)
   const heard = (request.get('x-forwarded-for') ?? '').split(',').map((one) => plainAddress(one.trim()))
@@ -51,13 +51,13 @@ function readCookie(header = ''): string | undefined {
     const [name = '', value = ''] = pair.split('=', 2)
     return name.trim() === COOKIE ? [value.trim()] : []
   })
-  // Another page of the host may have set a cookie of this name too, and the two cannot be told apart.
+  // Another application on the same host may have set a cookie of this name too, and the two cookies cannot be told apart.
   return found.length === 1 ? found[0] : undefined
 }
 
 /**
- * Creates a check of the name under which a request addresses the console. A page of another name that resolves to this address must not
- * read the console (DNS rebinding). A peer on this machine may use the names of loopback.
+ * Creates a check of the host name in a request. The check prevents DNS rebinding, in which a page under a foreign host name reads the
+ * console. A peer on this machine may use the loopback names.
  */
 export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'hosts'>) {
   const own = new Set([...hosts, host.includes(':') ? `[${host}]` : host.toLowerCase()])
@@ -68,7 +68,7 @@ export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'h
   }
 }
 
-/** One address may fail this often at once. One failed attempt no longer counts after each interval. */
+/** The number of failed attempts that one address may make at once. After each `EACH_MS`, one of them no longer counts. */
 const BURST = 10
 const EACH_MS = 6_000
 const TOTAL = 100
@@ -80,7 +80,6 @@ interface Bucket {
   atMs: number
 }
 
-/** Creates the limit of failed attempts to sign in, for each address and for all addresses together. */
 export function createLoginLimit(nowMs: () => number) {
   const all: Bucket = { failed: 0, atMs: nowMs() }
   const addresses = new Map<string, Bucket>()

@@ -5,22 +5,22 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 
 export interface SignedIn {
   readonly actor: Actor
-  /** The token in every form, which each change must send back. Empty if the request itself has a token. */
+  /** The CSRF token, which every form contains and every change must send back. Empty if the request has the token of an operator. */
   readonly csrf: string
-  /** `undefined` if a token or a proxy identifies each request. */
+  /** The session of a browser, or `undefined` if each request carries a token or the name from a proxy. */
   readonly session: Session | undefined
 }
 
 interface Session {
   readonly key: string
   readonly name: string
-  /** `undefined` for a session from a link. The session ends when the operator's token is replaced. */
+  /** The hash of the token of the operator, or `undefined` for a session from a link. The session ends when the token is replaced. */
   readonly tokenSha256: string | undefined
   readonly untilMs: number
 }
 
 const SESSION_MS = 12 * 3_600_000
-/** No team has more sessions. Beyond this limit the oldest session is evicted. */
+/** The maximum number of sessions, which is more than a team needs. Beyond it the oldest session is evicted. */
 const MAX_SESSIONS = 500
 /** The lifetime of a link that is printed on a terminal and works once. */
 const LINK_MS = 12 * 3_600_000
@@ -30,7 +30,7 @@ const keyOf = (token: string): string => createHash('sha256').update(token).dige
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Creates the sessions of one console, which end with its process. The role of a person is read from the configuration at each request. */
+/** Creates the sessions of a console, which end with the process. Roles are read from the configuration at each request. */
 export function createSessions(
   operators: () => readonly ListedOperator[],
   systemUser: string,
@@ -41,7 +41,7 @@ export function createSessions(
   const secret = randomBytes(32)
   const csrfOf = (of: string): string => createHmac('sha256', secret).update(of).digest('base64url')
 
-  /** Returns `undefined` if the configuration no longer has the person or has another token for them. */
+  /** Returns the person with this name, or `undefined` if the configuration no longer has the person or has another token. */
   const actorOf = (name: string, tokenSha256?: string): Actor | undefined => {
     const list = operators()
     const system = toSystemActor(systemUser)
@@ -88,14 +88,13 @@ export function createSessions(
       sessions.delete(session.key)
       return undefined
     },
-    /** Returns the operator whom a proxy names, or `undefined` if there is no such operator. */
     findNamed: (name: string): SignedIn | undefined => {
       const actor = operators().length === 0 ? undefined : actorOf(name)
       return actor && { actor, csrf: csrfOf(`named ${name}`), session: undefined }
     },
     /**
-     * Returns the operator with this token, or `undefined` if there is none. Such a request needs no CSRF token, because no browser sends an
-     * operator's token by itself.
+     * Returns the operator with this token, or `undefined` if no operator has the token. A request with a token needs no CSRF token,
+     * because no browser sends the token of an operator by itself.
      */
     findByToken: (token: string): SignedIn | undefined => {
       const operator = findOperator(operators(), token)
@@ -107,7 +106,7 @@ export function createSessions(
   }
 }
 
-/** Returns true for a token that this console made for the forms of this person. */
+/** Returns true if a CSRF token belongs to the forms of this person. */
 export function isOwnForm({ csrf }: SignedIn, given: unknown): boolean {
   if (typeof given !== 'string') return false
   const [own, other] = [Buffer.from(csrf), Buffer.from(given)]

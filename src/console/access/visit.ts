@@ -16,7 +16,7 @@ export interface Visit {
 
 export const scopeOf = ({ partners }: Actor): Scope => partners ?? 'all'
 
-/** Returns the partner in the path. Throws `ADP_NOT_FOUND` for a partner outside the scope, as for one that does not exist. */
+/** Returns the partner in the path. Throws `ADP_NOT_FOUND` for a partner that does not exist or that the person may not see. */
 export function visiblePartner({ actor, params }: Visit): string {
   const { partner = '' } = params
   if (sees(actor, partner) && !partner.includes('\0')) return partner
@@ -25,13 +25,13 @@ export function visiblePartner({ actor, params }: Visit): string {
 
 type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
 
-/** Returns parameters of the query; a blank parameter counts as absent. NULs are removed, since PostgreSQL accepts no text with a NUL. */
+/** Returns parameters of the query. A blank parameter counts as missing. NULs are removed, since PostgreSQL accepts no text with a NUL. */
 export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
   Object.fromEntries(
     names.map((name) => [name, query.get(name)?.replaceAll('\0', '').trim() || undefined]),
   ) as Params<Name>
 
-/** Returns a number in the path, from 1. Throws `ADP_NOT_FOUND` if it is not a number. */
+/** Returns a number from the path, at least 1. Throws `ADP_NOT_FOUND` if the parameter is not a number. */
 export function numberOf({ params }: Visit, name: string): number {
   const text = params[name] ?? ''
   if (!/^[1-9]\d{0,14}$/.test(text)) throw notFound(name)
@@ -45,11 +45,10 @@ export const usageError = (what: string): AdapterError => new AdapterError('ADP_
 
 export const forbidden = (why: string): AdapterError => new AdapterError('ADP_FORBIDDEN', why)
 
-/** Throws `ADP_FORBIDDEN` unless the person has the role `operator`. */
 export function expectOperator({ actor }: Visit): void {
   if (actor.role === 'operator') return
   throw forbidden(
-    `${actor.name} has the role ${actor.role}, which does not allow this. The role operator is needed.`,
+    `${actor.name} has the role ${actor.role}, which does not allow this action. Nothing was done. Ask a person with the role operator.`,
   )
 }
 

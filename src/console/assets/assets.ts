@@ -5,8 +5,8 @@ import { createRequire } from 'node:module'
 import type { Express } from 'express'
 
 /**
- * The module for browsers. It draws charts from the figures in the page, and requests the page again every five seconds to replace the
- * sections that have changed. Pages are complete without it.
+ * The JavaScript module of the pages. It draws charts from the figures in the page, and requests the page again every five seconds to
+ * replace the sections that have changed. Pages are complete without the module.
  */
 const script = `
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()

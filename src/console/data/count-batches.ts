@@ -7,7 +7,7 @@ import type { StateCounts } from './port.ts'
 import { type Db, type Dialect, rowsOf, tableOf } from './schema.ts'
 
 const STEP = 100
-/** Batches with active records are checked in each pass if they were received within this time, else in every `SLOW`th pass. */
+/** Active batches are checked in each pass if they were received within this time, and in every `SLOW`th pass if they are older. */
 const RECENT_MS = 300_000
 const SLOW = 30
 
@@ -19,11 +19,11 @@ interface CountedBatch extends StateCounts {
 
 export const none: StateCounts = ofEachState(() => 0)
 
-/** Counts the records of batches by time of receipt and by state, and updates the counts until the states are final. */
+/** Creates the functions that count records by time of receipt and by state, and update the counts until the states are final. */
 export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
   let passes = 0
   return {
-    /** Returns true if there may be more new batches. */
+    /** Counts new batches. Returns true if there may be more new batches. */
     countNew: () =>
       exclusively(async (db) => {
         const heads = await rowsOf<CountedBatch & { active: number }>(db)`
@@ -46,7 +46,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         await sql`update console_index set last_batch = ${last.batch}`.execute(db)
         return heads.length === STEP
       }),
-    /** Counts the batches again whose records have changed. Returns true if there may be more. */
+    /** Counts batches again if their records have changed. Returns true if there may be more such batches. */
     follow: () =>
       exclusively(async (db) => {
         passes += 1
@@ -59,7 +59,7 @@ export function createBatchCounting({ dialect, exclusively }: ConsoleDatabase) {
         if (changed.length === 0) return false
         const states = await readStates(db, dialect, changed)
         const rows = changed.map((before) => {
-          // V3 denied the credentials before anything was applied. The journal deleted the batch and counts its records as refused.
+          // The journal deletes a batch whose credentials V3 denied before anything was applied, and counts its records as refused.
           const forgotten = { ...before, open: 0, refused: before.refused + before.open }
           const { batch, nowActive: active, confirmed } = before
           const now = active === undefined ? forgotten : (states.get(batch) ?? before)
@@ -108,20 +108,20 @@ async function readStates(db: Db, dialect: Dialect, batches: Batches): Promise<M
   return states
 }
 
-/** Records the superseded records of these batches as a step. Other batches supersede them, so no call for their own batch reports it. */
+/** Stores one step per batch for its superseded records. Other batches supersede them, so no journal call for this batch reports it. */
 async function recordSuperseded(db: Db, dialect: Dialect, batches: Batches): Promise<void> {
   const rows = await rowsOf<{ batch: number; position: number }>(db)`
     select r.batch, r.position from ${tableOf(dialect, { batch: 'bigint' }, batches)}
     join journal_records r on r.batch = u.batch where r.superseded = 1 order by r.batch, r.position`
   for (const [batch, records] of Map.groupBy(rows, (row) => row.batch)) {
     const positions = JSON.stringify(toRanges(records.map(({ position }) => position)))
-    // The new row lists all superseded records of the batch.
+    // The new row replaces the old row, since the new row lists all superseded records of the batch.
     await sql`delete from console_steps where batch = ${batch} and kind = 'superseded' and instance is null`.execute(db) // prettier-ignore
     await sql`insert into console_steps (batch, at_ms, kind, positions) values (${batch}, ${Date.now()}, 'superseded', ${positions})`.execute(db) // prettier-ignore
   }
 }
 
-/** Beyond this number, ranges are stored as a single range from the first position to the last. */
+/** The maximum number of ranges of a step. If there are more, a single range from the first position to the last is stored. */
 const MAX_RANGES = 500
 
 /** Converts positions to ranges that include both ends. */

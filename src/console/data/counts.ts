@@ -5,12 +5,12 @@ import type { Range } from './port.ts'
 
 export interface Counted {
   readonly atMs: number
-  /** Words separated by blanks. The last word may be any text without blanks. */
+  /** The name of the count, which consists of words separated by blanks. The last word may be any text without blanks. */
   readonly name: string
   readonly count: number
 }
 
-/** The time for which counts are kept, in seconds, by the length of their interval in seconds. */
+/** The time in seconds for which counts are kept, by the length of their interval in seconds. */
 const keptFor = new Map([
   [10, 1_800],
   [60, 10_800],
@@ -18,7 +18,7 @@ const keptFor = new Map([
   [3_600, 691_200],
 ])
 
-/** Intervals in seconds, and their number. */
+/** The length in seconds (`grain`) and the number of the intervals of each time range. */
 const points: Readonly<Record<Range, { readonly grain: number; readonly count: number }>> = {
   live: { grain: 10, count: 60 },
   hour: { grain: 60, count: 60 },
@@ -26,14 +26,14 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
   week: { grain: 3_600, count: 168 },
 }
 
-/** Adds counts to each interval that is still kept. `finest` is the shortest interval in seconds that the counts are known for. */
+/** Adds counts to each interval that is still kept. `finest` is the shortest interval in seconds for which the counts are known. */
 export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[], finest = 10) {
   const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()
   for (const { atMs, name, count } of counted)
     for (const [grain, keptS] of keptFor) {
       const at = Math.floor(atMs / 1_000 / grain) * grain
-      // A change of an interval that was already deleted would remain as its only count.
+      // An interval that was already deleted would return with this change as its only count.
       if (grain < finest || count === 0 || at < nowMs / 1_000 - keptS) continue
       const key = `${grain} ${at} ${name}`
       const row = rows.get(key) ?? { grain, at, name, count: 0 }
@@ -55,7 +55,7 @@ export async function deleteOldCounts(db: Db): Promise<void> {
   }
 }
 
-/** Returns the oldest counts first. `index` counts the intervals from 0, and `words` is the name. */
+/** Returns the counts of a time range, oldest first. `index` numbers the intervals from 0. `words` is the name of the count. */
 export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
   const own = points[range]
   const grain = Math.max(own.grain, finest)

@@ -16,18 +16,18 @@ import { sweepIndex } from './sweep.ts'
 
 interface EngineOptions extends IndexOptions {
   readonly url: string
-  /** Called when background work fails for the first time since it succeeded. The work is retried. */
+  /** Called at the first failure of the background work after a success. The work is retried. */
   readonly onFailure: (cause: unknown) => void
 }
 
 export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
-  /** Decrypts the stored request of a batch and the stored part for one record. The caller checks that the person may see them. */
+  /** Decrypts the stored request of a batch and the stored part of one record. The caller checks that the person may see both. */
   readKept(batch: number, position: number): ReturnType<typeof readKept>
   keepSteps(steps: readonly NewStep[], lost: number): Promise<void>
   keepFigures(counts: readonly Omit<Counted, 'atMs'>[], atMs: number): Promise<void>
   /** Returns the milliseconds that PostgreSQL has worked on the index, which the processor time of this thread does not include. */
   servedMs(): number
-  /** Does the background work that is due. Resolves true if there may be more. */
+  /** Does the background work that is due. Resolves to true if more work may be due. */
   work(): Promise<boolean>
   start(): void
   close(): Promise<void>
@@ -35,14 +35,14 @@ export interface ConsoleEngine extends Omit<ConsoleData, 'retry' | 'dismiss'> {
 
 const EVERY_MS = 1_000
 const RETRY_MS = 10_000
-/** Another instance takes over the work once this lease has expired. */
+/** The duration of the lease on the background work. Another instance takes the work over once the lease has expired. */
 const HELD_MS = 15_000
 const SWEEP_EVERY_MS = 5_000
 const CHECK_EVERY_MS = 60_000
 
 const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
 
-/** Opens the engine of the console's pages and its background work. Rejects with the driver's error if there is no journal yet. */
+/** Opens the engine of queries and background work. Rejects with the error of the database driver if there is no journal yet. */
 export async function openConsoleEngine(options: EngineOptions): Promise<ConsoleEngine> {
   const { url, how, onFailure } = options
   const database = await openConsoleDatabase(url)
@@ -96,7 +96,9 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
       return await question()
     } catch (cause) {
       if (cause instanceof AdapterError) throw cause
-      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal cannot be read now.', { cause })
+      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal cannot be read now. Try again later.', {
+        cause,
+      })
     }
   }
   return {

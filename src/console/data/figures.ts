@@ -2,7 +2,7 @@ import type { MetricsSnapshot } from '../../observability/metrics.ts'
 import type { Counted, readCounts } from './counts.ts'
 import type { Figures, Percentiles } from './port.ts'
 
-/** The metrics that are stored: values by their labels, and of one `kind` only where it is given. */
+/** The metrics that are stored, with the labels by which their values are added up. `kind` selects the values with this label. */
 const storedMetrics = [
   { name: 'calls', metric: 'markbridge_v3_call_duration_seconds_count', labels: ['kind', 'status'] },
   { name: 'callMs', metric: 'markbridge_v3_call_duration_seconds_bucket', labels: ['le'] },
@@ -19,7 +19,7 @@ interface Value {
   readonly metricName?: string
 }
 
-/** Creates a function that returns the growth of a process's metrics since its previous call. */
+/** Creates a function that returns the growth of the metrics of a process since the previous call. */
 export function createFigureDeltas() {
   let last = new Map<string, number>()
   return (snapshot: MetricsSnapshot): readonly Omit<Counted, 'atMs'>[] => {
@@ -44,7 +44,7 @@ function readFigures(snapshot: MetricsSnapshot): Map<string, number> {
   return figures
 }
 
-/** Leaves out intervals without figures. */
+/** Converts counts to figures by interval. Intervals without counts are left out. */
 export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): readonly Figures[] {
   const { fromMs, stepMs, rows } = counted
   const own = rows.filter(({ words: [name] }) => name !== 'marks')
@@ -63,7 +63,7 @@ export function toFigures(counted: Awaited<ReturnType<typeof readCounts>>): read
   })
 }
 
-/** Computes percentiles from a histogram that has, for each upper bound in seconds, the number of values up to the bound. */
+/** Computes percentiles from a histogram. Each bucket has an upper bound in seconds and the number of values up to this bound. */
 function toPercentiles(buckets: readonly (readonly [bound: number, count: number])[]): Percentiles {
   const sorted = [...buckets].sort(([one], [other]) => one - other)
   const count = sorted.at(-1)?.[1] ?? 0

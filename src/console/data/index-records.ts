@@ -28,9 +28,9 @@ type ReadableRecord = Readonly<Record<'contentId' | 'learner' | 'event', string 
 
 export interface IndexOptions {
   readonly how: Unsealing
-  /** Rejects with an `AdapterError` if the request cannot be read. */
+  /** Decodes a stored request. Rejects with an `AdapterError` if the request cannot be read. */
   readonly readRequest: (payload: Uint8Array) => Promise<ReadableRequest>
-  /** Resolves when the index may start on one more batch. */
+  /** Resolves when the index may begin another batch. */
   readonly begin: () => Promise<void>
 }
 
@@ -54,7 +54,7 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
       ? opened
       : createKeyHash(createHmac('sha256', opened).update('markbridge console search').digest())
   return (kind, id) => {
-    // The journal stores this hash of a mark's id.
+    // The journal already stores this hash for the id of each mark.
     if (kind === 'mark') return toNumber(hashMarkId(hashKeys, id))
     if (hashIds instanceof AdapterError) throw hashIds
     return toNumber(hashIds([`${kind} ${id.toLowerCase()}`])[0] ?? '')
@@ -67,9 +67,9 @@ const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 const STEP = 50
 /** Maximum number of records that one step indexes. */
 const ROWS = 1_000
-/** A batch is then indexed although it is not settled, and once more when its marks are known. */
+/** The age in milliseconds at which an unsettled batch is indexed. The batch is indexed once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
-/** Databases limit the entries of an index, so texts with more characters are not found. */
+/** The maximum length of a searchable text, since databases limit the size of an index entry. Longer texts are not found. */
 const MAX_TEXT = 200
 
 interface Pack {
@@ -77,7 +77,7 @@ interface Pack {
   readonly body: Uint8Array
 }
 
-/** Without a body once the request has been deleted. */
+/** A stored request. The members of `Pack` are missing once the journal has deleted the request. */
 interface KeptRequest extends Partial<Pack> {
   readonly batch: number
   readonly owner: string
@@ -89,7 +89,7 @@ interface Todo extends KeptRequest {
   readonly indexed: number
 }
 
-/** Returns the reason if the request cannot be read. */
+/** Decrypts a stored request and returns the result of `read`, or the reason why the request cannot be read. */
 async function openRequest<Result>(
   { batch, owner, onV2, keyId, body }: KeptRequest,
   how: Unsealing,
@@ -108,13 +108,13 @@ async function openRequest<Result>(
 interface OpenedRequest {
   readonly partner: string
   readonly receivedMs: number
-  /** The request in the encoding of `writes`. */
+  /** The request as `src/writes` encoded it. */
   readonly payload: Uint8Array
-  /** The part of the reply for one record, in the encoding of `writes`, or `undefined` if none is stored. */
+  /** The part of the reply for one record as `src/writes` encoded it, or `undefined` if no part is stored. */
   readonly answer: string | undefined
 }
 
-/** Returns `undefined` if there is no such batch. */
+/** Decrypts the request of a batch and the part of one record. Returns `undefined` if there is no such batch. */
 export async function readKept(
   { db }: ConsoleDatabase,
   how: Unsealing,
@@ -139,7 +139,7 @@ export async function readKept(
   })
 }
 
-/** Creates a function that indexes the records of the next batches by ids in their requests. It resolves true if there may be more. */
+/** Creates a function that indexes the next batches by the ids in their requests. It resolves to true if more may be waiting. */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
   { how, readRequest, begin }: IndexOptions,
@@ -153,7 +153,7 @@ export function createRecordIndex(
   /** Stores the rows, then marks their batches as done in the last transaction. */
   const keep = async (rows: readonly RecordRow[], done: readonly DoneRow[]): Promise<void> => {
     for (let from = 0; from === 0 || from < rows.length; from += ROWS) {
-      // Lets queries of pages run in between.
+      // Lets queries of pages run between two transactions.
       await nextTurn()
       const table = tableOf(dialect, recordColumns, rows.slice(from, from + ROWS))
       const sinceMs = performance.now()

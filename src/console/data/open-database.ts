@@ -8,7 +8,7 @@ import { type JournalTables, sqlitePathOf } from '../../journal/index.ts'
 import { connectPostgres } from '../../journal/postgres/connections.ts'
 import { type Db, type Dialect, prepareTables } from './schema.ts'
 
-/** The console's tables, with the tables of the journal readable beside them. */
+/** Access to the tables of the console and, for reading, to the tables of the journal. */
 export interface ConsoleDatabase {
   readonly db: Db
   readonly dialect: Dialect
@@ -19,7 +19,7 @@ export interface ConsoleDatabase {
   readonly close: () => Promise<void>
 }
 
-/** One for background work, one for queries of pages. */
+/** One connection for background work, and one for the queries of pages. */
 const CONNECTIONS = 2
 const TIMEOUT_MS = 10_000
 /** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so it has to be large. */
@@ -27,14 +27,14 @@ const CACHE_KIB = 16_384
 
 /** The number of pages in the write-ahead log before a checkpoint. The same pages change repeatedly, so a rare checkpoint writes less. */
 const CHECKPOINT_PAGES = 4_000
-/** Preparing most statements costs more than running them. */
+/** The maximum number of prepared statements to keep. Preparing most statements costs more than running them. */
 const MAX_PREPARED = 200
 
 export const consoleFileOf = (path: string): string => `${path}.console`
 
 /**
- * Opens the console's tables beside an existing journal, and creates them if they are missing. With SQLite they are in a file of their own,
- * and the journal is attached read-only, so that writes here never lock the journal. Rejects with the driver's error.
+ * Opens the tables of the console for an existing journal, and creates missing tables. With SQLite, the tables have their own file and the
+ * journal is attached read-only, so that writes to the tables never lock the journal. Rejects with the error of the database driver.
  */
 export async function openConsoleDatabase(url: string): Promise<ConsoleDatabase> {
   const path = sqlitePathOf(url)
@@ -53,7 +53,7 @@ function openSqlite(journal: string) {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const file = new DatabaseSync(path, { timeout: TIMEOUT_MS })
-  // Everything here is derived from the journal, so what a crash loses is written again. Deleted content is overwritten.
+  // All rows are derived from the journal, so rows that a crash loses are written again. `secure_delete` overwrites deleted content.
   file.exec(`pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on;
     pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}; pragma journal_size_limit = 33554432`)
   file.prepare('attach ? as journal').run(`${pathToFileURL(journal).href}?mode=ro`)
@@ -66,7 +66,7 @@ function openSqlite(journal: string) {
           const statement = prepared.get(text) ?? file.prepare(text)
           if (prepared.size >= MAX_PREPARED) prepared.clear()
           prepared.set(text, statement)
-          // Kysely binds values from this program only.
+          // The values come from the queries of this program, so the cast is safe.
           const valuesOf = (values: readonly unknown[]) => values as readonly SQLInputValue[]
           return {
             reader: statement.columns().length > 0,
@@ -83,7 +83,7 @@ function openSqlite(journal: string) {
 }
 
 function openPostgres(url: string) {
-  // A query uses one processor. A commit does not wait for the disk, since what a crash loses is written again.
+  // A query uses one processor. A commit does not wait for the disk, since rows that a crash loses are derived from the journal again.
   const settings = { max_parallel_workers_per_gather: 0, synchronous_commit: 'off' }
   const own = { timeoutMs: TIMEOUT_MS, connections: CONNECTIONS, name: 'markbridge console', settings }
   const pool = connectPostgres(url, own)
@@ -93,7 +93,7 @@ function openPostgres(url: string) {
 
 const POSTGRES_NOW_MS = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`
 
-/** Wraps a database. `lock` prevents others from creating the tables at the same time. */
+/** Wraps a database. `lock` prevents two processes from creating the tables at the same time. */
 const toDatabase = (db: Db, dialect: Dialect, lock: RawBuilder<unknown>) => ({
   ...{ db, dialect },
   nowMs: () => (dialect === 'sqlite' ? sql<number>`${Date.now()}` : POSTGRES_NOW_MS),

@@ -61,8 +61,8 @@ async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly Partn
 }
 
 /**
- * Checks the totals of each partner against the stored records: as many are in flight, and no state has more records than its total. The
- * counts in `console_batches` come from the records themselves.
+ * Checks the totals of each partner against the stored records: the numbers of records in flight must be equal, and no state may have more
+ * records than its total. The counts in `console_batches` come from the records and not from the totals.
  */
 export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promise<void> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')

@@ -1,20 +1,20 @@
 import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
- * The queries of the console's pages. Every instance gives the same answers, since they come from the shared store. The answers contain
- * keyed hashes instead of learners, events and marks. Each query rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
+ * The queries of the pages. Every instance gives the same answers, since the answers come from the shared store. They contain keyed hashes
+ * in place of the ids of learners, events and marks. Each query rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
  */
 export interface ConsoleData {
   overview(range: Range, scope: Scope): Promise<Overview>
   /**
-   * Hashes an id that an operator typed, so that only the hash appears in addresses, logs and the store. Accepts a guid in upper or lower
-   * case, also in braces; returns `undefined` for any other text. Throws `ADP_CONFIGURATION` for a learner or an event if the journal's key
-   * is missing.
+   * Hashes an id that an operator typed, so that only the hash appears in addresses, logs and the store. Accepts a GUID in upper or lower
+   * case, with or without braces. Returns `undefined` for any other text. Throws `ADP_CONFIGURATION` for a learner or an event if the key
+   * of the journal is missing.
    */
   hash(kind: HashedKind, typed: string): Promise<string | undefined>
   /** Finds the batches or records that match all members of a search, newest first. */
   search(search: Search, scope: Scope): Promise<SearchResult>
-  /** Returns `undefined` if the batch is not stored or belongs to a partner outside the scope. */
+  /** Returns the details of a batch, or `undefined` if the batch is not stored or belongs to a partner outside the scope. */
   batch(batch: number, scope: Scope): Promise<BatchDetails | undefined>
   /** Returns a page of the records of a batch, in the order of the batch. */
   records(batch: number, page: RecordsPage): Promise<RecordRows>
@@ -22,7 +22,7 @@ export interface ConsoleData {
   waiting(filter: WaitingFilter, scope: Scope): Promise<WaitingRows>
   /** Makes the waiting records of a batch due now and returns their number. A running instance retries them within seconds. */
   retry(batch: number): Promise<number>
-  /** Removes dead letters of a batch from the list, all of them if no positions are given, and returns their number. */
+  /** Removes dead letters of a batch from the list and returns their number. Without positions, removes all its dead letters. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
 }
 
@@ -35,7 +35,6 @@ export type Range = 'live' | 'hour' | 'day' | 'week'
 export type StateCounts = Readonly<Record<RecordState, number>>
 
 export interface Overview {
-  /** The time of the query by the clock of the store. */
   readonly atMs: number
   readonly traffic: Traffic
   readonly balances: readonly PartnerBalance[]
@@ -47,21 +46,20 @@ export interface Overview {
 }
 
 export interface Trouble {
-  /** `denied`: V3 denied credentials of clients in the last minutes. `ownDenied`: V3 denied those of the configuration. */
+  /** `denied`: V3 denied credentials of clients in the last minutes. `ownDenied`: V3 denied the credentials in the configuration. */
   readonly kind: 'v3Fails' | 'denied' | 'ownDenied' | 'notApplied' | 'unknown' | 'parked' | 'deadLetters'
   /** `undefined` if the trouble concerns all partners. */
   readonly partner: string | undefined
-  /** The number of calls, writes or records. */
   readonly count: number
   readonly sinceMs: number
 }
 
-/** Marks by time of receipt and present state. In each interval, the number of received marks is the sum of the states. */
+/** Counts of marks by time of receipt and current state. In each interval, the counts of all states add up to the received marks. */
 export interface Traffic {
   readonly fromMs: number
   readonly stepMs: number
   readonly points: number
-  /** One series for each partner and state with a mark in the range: a count for each interval, oldest first. */
+  /** One series for each partner and state that has a mark in the range. A series has a count for each interval, oldest first. */
   readonly series: readonly {
     readonly partner: string
     readonly state: RecordState
@@ -88,7 +86,6 @@ export interface Instance {
   readonly openBatches: number
 }
 
-/** The figures of all instances together in one interval. */
 export interface Figures {
   readonly atMs: number
   /** Calls to V3 by kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
@@ -96,13 +93,11 @@ export interface Figures {
   readonly refusedCalls: number
   /** The time from a call to V3 to the head of its response. */
   readonly callMs: Percentiles
-  /** The time from a batch to its reply. */
   readonly batchMs: Percentiles
-  /** The time that calls waited for the rate limit. */
   readonly queueMs: Percentiles
 }
 
-/** Percentiles in milliseconds, each rounded up to the bound of its bucket (at most 90 s), or `undefined` without a value. */
+/** Percentiles in milliseconds, each rounded up to the bound of its bucket (at most 90 s), or `undefined` if the interval has no value. */
 export interface Percentiles {
   readonly count: number
   readonly p50: number | undefined
@@ -110,44 +105,46 @@ export interface Percentiles {
   readonly p99: number | undefined
 }
 
-/** The progress of the background work. A search by the content of requests does not find newer batches or unreadable ones. */
+/** The progress of the background work. A search by content does not find batches that are not indexed yet or cannot be read. */
 export interface IndexState {
   /** The number of batches that are not counted or not searchable yet. */
   readonly waiting: number
   /** The number of batches whose records cannot be found by learner, event, Content-ID or batch id of the client, by reason. */
   readonly unreadable: readonly { readonly reason: UnreadableReason; readonly batches: number }[]
-  /** Steps of timelines that were dropped because the queue was full. */
   readonly lostSteps: number
 }
 
-/** `onV2`: V2 served it, so it is not stored. `gone`: its retention is over. `key`: the key is missing. `damaged`: it cannot be decoded. */
+/**
+ * The reason why a request cannot be read. `onV2`: V2 served the batch, so its request is not stored. `gone`: the retention period of the
+ * request is over. `key`: the key of the request is missing. `damaged`: the request cannot be decoded.
+ */
 export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
 export type HashedKind = 'learner' | 'event' | 'mark'
 
-/** A search; an omitted member does not restrict it. A learner and an event together find the records that have both. */
+/** The conditions of a search. A missing member does not restrict it. A learner and an event together find records that have both. */
 export interface Search {
   readonly batch?: number | undefined
-  /** The whole boundary that the client gave the batch, such as `batch_36522ad7…`. */
+  /** The complete boundary of the batch as the client wrote it, such as `batch_36522ad7…`. */
   readonly boundary?: string | undefined
   readonly contentId?: string | undefined
-  /** A result of `hash`, like `event` and `mark`. */
+  /** A hash as returned by `hash`. `event` and `mark` are hashes too. */
   readonly learner?: string | undefined
   readonly event?: string | undefined
   readonly mark?: string | undefined
   readonly partner?: string | undefined
-  /** A search for batches finds those with at least one record in this state. */
+  /** The state of a record. A search for batches finds batches with at least one record in this state. */
   readonly state?: RecordState | undefined
-  /** The time of receipt; `untilMs` itself is excluded. */
+  /** The beginning of the time of receipt. `untilMs` is the end and is excluded. */
   readonly fromMs?: number | undefined
   readonly untilMs?: number | undefined
-  /** The `next` of the previous page. */
+  /** The `next` of the previous page, or `undefined` for the first page. */
   readonly after?: string | undefined
   /** Default: 50. */
   readonly limit?: number | undefined
 }
 
-/** Records if the search names the content of a record, else batches. */
+/** The result of a search: records if the search names the content of a record, and batches otherwise. */
 export type SearchResult = { readonly next: string | undefined } & (
   | { readonly kind: 'batches'; readonly batches: readonly BatchRow[] }
   | { readonly kind: 'records'; readonly records: readonly RecordRow[] }
@@ -157,7 +154,7 @@ export interface BatchRow extends Pick<
   BatchSummary,
   'batch' | 'partner' | 'receivedMs' | 'records' | 'states'
 > {
-  /** The boundary of the client, or `undefined` if the request is not read yet or cannot be read. */
+  /** The boundary in the request of the client, or `undefined` if the request is not indexed yet or cannot be read. */
   readonly boundary: string | undefined
   readonly servedBy: 'v2' | 'v3'
 }
@@ -169,7 +166,7 @@ export interface BatchDetails extends BatchRow {
   /** True if the request is stored, so that it can be explained and sent again. */
   readonly hasRequest: boolean
   readonly deadLetters: number
-  /** Why the records cannot be found by their content, or `undefined` if they can be found, now or soon. */
+  /** The reason why the records cannot be found by their content, or `undefined` if they can be found, now or soon. */
   readonly unreadable: UnreadableReason | undefined
   /** At most 500 exceptional steps, oldest first. */
   readonly timeline: readonly Step[]
@@ -177,7 +174,6 @@ export interface BatchDetails extends BatchRow {
 
 export interface RecordRow extends RecordSummary {
   readonly contentId: string | undefined
-  /** The instance that may settle the record. */
   readonly instance: number
 }
 
@@ -199,13 +195,13 @@ export interface RecordRows {
  * An exceptional step of a batch. `replayed`: the client resent the batch and got the reply from the journal. `joined`: the client resent
  * the batch while it was in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3.
  * `unknown` and `parked`: records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took
- * records over from another one. `recovered`: unknown or parked records reached their final state.
+ * records over from another instance. `recovered`: unknown or parked records reached their final state.
  */
 export interface Step {
   readonly atMs: number
   readonly kind: StepKind
   readonly instance: number | undefined
-  /** Empty for the whole batch. */
+  /** The ranges of the positions of records. Empty if the step concerns the whole batch. */
   readonly positions: readonly (readonly [from: number, to: number])[]
   readonly reason: string | undefined
 }
@@ -222,7 +218,7 @@ export type StepKind =
   | 'recovered'
 
 export interface WaitingFilter {
-  /** Dead letters, or parked and unknown records that are due later. */
+  /** `deadLetters` selects dead letters. `parked` selects parked and unknown records that are due later. */
   readonly kind: 'deadLetters' | 'parked'
   readonly partner?: string | undefined
   readonly reason?: string | undefined
@@ -231,7 +227,7 @@ export interface WaitingFilter {
 
 export interface WaitingRows {
   readonly records: readonly RecordRow[]
-  /** The number of matching records by reason, of at most 10,000 records. */
+  /** The number of matching records by reason. At most 10,000 records are counted. */
   readonly reasons: readonly { readonly reason: string; readonly records: number }[]
   readonly next: string | undefined
 }

@@ -4,25 +4,28 @@ import { type JournalTables, readMeta, stateColumns } from '../../journal/index.
 
 export type Dialect = 'sqlite' | 'postgres'
 
-/** Queries are written in SQL, so the types of the console's tables are not declared. */
+/** The type of a database. Queries are written in SQL, so the types of the tables of the console are not declared. */
 export type Db = Kysely<JournalTables>
 
-/** Tables of another version are dropped and derived from the journal again; only timelines and counts are lost. */
+/** The version of the tables. Other tables are dropped and derived from the journal again. Only timelines and counts are lost. */
 const VERSION = '3'
 
 const states = Object.values(stateColumns)
   .map((column) => `${column} integer not null`)
   .join()
 
-/** Returns the statements for the tables, with keyed hashes of learners, events and marks. Times are milliseconds since the epoch. */
+/**
+ * Returns the statements that create the tables. The tables contain keyed hashes in place of the ids of learners, events and marks. Times
+ * are in milliseconds since the epoch.
+ */
 const tables = (dialect: Dialect): readonly string[] => [
-  // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` does the
-  // background work until `until_ms`.
+  // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` has the lease on
+  // the background work until `until_ms`.
   `create table console_index (id integer primary key, version text not null, journal text not null, last_batch bigint not null,
      turn bigint not null, holder text not null, until_ms bigint not null, swept bigint not null, lost_steps bigint not null)`,
-  // One row for each batch of the journal, with the records by state at the last count. `active` is the journal's value. `indexed` is 0
-  // before the batch is indexed, 1 once its readable records are in `console_records`, and 2 if only newer marks are missing there.
-  // `unreadable` is the reason why a request cannot be read. `boundary` is the client's text.
+  // One row for each batch of the journal, with the number of records in each state at the last count. `active` has the value of the
+  // journal. `indexed` is 0 before the batch is indexed, 1 once its readable records are in `console_records`, and 2 if only newer marks
+  // are missing there. `unreadable` is the reason why a request cannot be read. `boundary` is the text of the client.
   `create table console_batches (batch bigint primary key, partner text not null, received_ms bigint not null, boundary text,
      ${states}, active integer not null, indexed integer not null default 0, unreadable text)`,
   `create index console_batches_received on console_batches (received_ms, batch)`,
@@ -40,7 +43,7 @@ const tables = (dialect: Dialect): readonly string[] => [
     (column) =>
       `create index console_records_${column} on console_records (${column}, batch, position) where ${column} is not null`,
   ),
-  // `positions` is a JSON array of ranges.
+  // `positions` is a JSON array of ranges of positions.
   `create table console_steps (batch bigint not null, at_ms bigint not null, kind text not null, instance bigint,
      positions text not null, reason text)`,
   `create index console_steps_batch on console_steps (batch, at_ms)`,
@@ -52,7 +55,10 @@ const tables = (dialect: Dialect): readonly string[] => [
 
 const names = ['index', 'batches', 'records', 'steps', 'counts', 'checks']
 
-/** Creates the console's tables, and first drops those of another version or journal. Nothing else may do so at the same time. */
+/**
+ * Creates the tables of the console, and first drops tables of another version or another journal. The caller holds a lock, so that no
+ * other process does the same meanwhile.
+ */
 export async function prepareTables(db: Db, dialect: Dialect): Promise<void> {
   const journal = (await readMeta(db, 'identity')) ?? ''
   const isThere =
@@ -84,7 +90,7 @@ type Columns = Readonly<Record<string, 'bigint' | 'integer' | 'text'>>
 
 export type RowOf<Own extends Columns> = { readonly [Name in keyof Own]: number | string | null | undefined }
 
-/** Formats rows as the table `u` of a statement, in a single parameter. */
+/** Formats rows as the table `u` of a statement. All rows are passed as a single parameter. */
 export function tableOf<const Own extends Columns>(
   dialect: Dialect,
   columns: Own,

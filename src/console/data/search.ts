@@ -33,7 +33,6 @@ type Condition = RawBuilder<unknown>
 const [SEARCHED, LISTED] = [50, 100]
 const MAX_STEPS = 500
 const MAX_COUNTED = 10_000
-/** The largest value of an `integer` column. */
 const MAX_POSITION = 2_147_483_647
 
 export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Scope): Promise<SearchResult> {
@@ -51,12 +50,12 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
 type After = readonly [number, number] | undefined
 
 function placeIn(after = ''): After {
-  // An address may hold any text, and PostgreSQL rejects a value that is not a number of the column's type.
+  // The address of a page may contain any text, and PostgreSQL rejects a value that is not a number of the type of the column.
   const [, batch, position] = /^(\d{1,15})\.(\d{1,9})$/.exec(after) ?? []
   return batch === undefined ? undefined : [Number(batch), Number(position)]
 }
 
-/** Returns `undefined` if this is the last page. */
+/** Returns the parameter `after` of the next page, or `undefined` if this page is the last. */
 function nextOf(
   rows: readonly { readonly batch: number; readonly position?: number }[],
   limit: number,
@@ -90,8 +89,8 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
 }
 
 /**
- * Restricts `received_ms` of a table to a time, and the batch numbers to those received in this time. The list is ordered by these numbers,
- * so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
+ * Restricts a search to a time of receipt, and to the range of batch numbers that were received in this time. The list is ordered by
+ * number, so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
  */
 function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const timeOf = (name: string): readonly Condition[] => [
@@ -131,11 +130,10 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
     ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(stateColumns[name])} > 0`),
     ...within('b', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
-    // The journal has erased these records, and the console has not erased their hashes yet.
+    // Leaves out records that the journal has erased but whose hashes the console has not erased yet.
     ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
   ]
-  // Batches without a record in this state are skipped. `+ 0` makes the planner look up records of the journal one by one instead of
-  // scanning them.
+  // Batches without a record in this state are skipped. `+ 0` makes the planner look up journal records one by one and not scan them.
   const from = sql`console_records k ${state === undefined ? sql`` : sql`join console_batches c on c.batch = k.batch`}
     join journal_records r on r.batch = k.batch + 0 and r.position = k.position
     join journal_batches b on b.id = k.batch`
@@ -214,7 +212,6 @@ async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
   return rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
 }
 
-/** Returns dead letters, or records that wait for their retry, oldest first. */
 export async function readWaiting(
   { db }: ConsoleDatabase,
   { kind, partner, reason, after }: WaitingFilter,

@@ -15,12 +15,12 @@ export interface NewStep {
   readonly reason: string | undefined
 }
 
-/** Steps of the same batch, kind and reason share one place. */
+/** The maximum number of queued steps. Steps of the same batch, kind and reason count as one step. */
 const MAX_WAITING = 5_000
-/** Further batches get no step for their later settlement. */
+/** The maximum number of batches whose later settlement is recorded as a step. At this number the list is cleared. */
 const MAX_FOLLOWED = 10_000
 
-/** Creates the bounded queue between the calls of the journal and the background work that stores steps. */
+/** Creates the bounded queue of steps. Calls of the journal add steps, and the background work stores them. */
 export function createStepQueue(nowMs: () => number) {
   type Waiting = Omit<NewStep, 'ranges'> & { readonly positions: Set<number> }
   let waiting = new Map<string, Waiting>()
@@ -51,7 +51,7 @@ export function createStepQueue(nowMs: () => number) {
   }
 }
 
-/** Wraps a journal and records its exceptional steps. `knownMarks` counts as a read-back, since every read-back calls it first. */
+/** Wraps a journal and records its exceptional steps. `knownMarks` counts as a read-back, since every read-back begins with this call. */
 export function observeJournal(
   journal: Journal,
   { add }: Pick<ReturnType<typeof createStepQueue>, 'add'>,
@@ -76,7 +76,7 @@ export function observeJournal(
     settle: async (batch, outcomes, lease) => {
       await journal.settle(batch, outcomes, lease)
       const isFollowed = followed.has(batch)
-      // Few outcomes are steps, and every record passes here, so this check saves the grouping.
+      // This check skips the grouping for most calls: every outcome passes here, and few outcomes are steps.
       if (!isFollowed && outcomes.every((outcome) => stepOf(outcome, false) === undefined)) return
       const byStep = Map.groupBy(outcomes, (outcome) => stepOf(outcome, isFollowed))
       for (const [step, own] of byStep) {

@@ -10,8 +10,8 @@ import { rowsOf } from './schema.ts'
 const STEP = 2_000
 
 /**
- * Deletes what the journal has deleted: the rows of purged batches, and the hashes of erased learners and events. One round checks some of
- * the batches, and the next round continues after them. Returns true when a round reaches the last batch.
+ * Deletes the rows of batches that the journal has purged, and the hashes of learners and events that the journal has erased. One call
+ * checks some of the batches, and the next call continues after them. Returns true when a call reaches the last batch.
  */
 export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   return exclusively(async (db) => {
@@ -42,7 +42,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   })
 }
 
-/** Returns false if other connections prevented the rewrite of the files, after which no deleted content remains. */
+/** Checks all batches and rewrites the files, so that no deleted content remains. Returns false if other connections prevented this. */
 async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
@@ -51,14 +51,14 @@ async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
     await sql`vacuum full console_records`.execute(db)
     return true
   }
-  // The write-ahead log still has the old pages of deleted content. The log of the journal belongs to the adapter.
+  // The write-ahead log still contains deleted content, so it is truncated. The log of the journal belongs to the adapter.
   const { rows } = await sql<{ readonly busy: number }>`pragma main.wal_checkpoint(truncate)`.execute(db)
   return rows[0]?.busy === 0
 }
 
 /**
- * Deletes from the console's tables what was erased from the journal, whether or not a console is running. Returns false if other
- * connections prevented the rewrite of the files; the call can be repeated. Rejects with the driver's error.
+ * Deletes from the tables of the console all content that was erased from the journal, whether or not a console is running. Returns false
+ * if other connections prevented the rewrite of the files. The call can then be repeated. Rejects with the error of the database driver.
  */
 export async function eraseFromConsole(url: string): Promise<boolean> {
   const path = sqlitePathOf(url)

@@ -5,7 +5,7 @@ import { readCounts } from './counts.ts'
 import type { Scope, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
-/** After this number of minutes without a call to V3, or without a denial, the trouble is no longer reported. */
+/** The number of minutes after which a trouble is no longer reported if no call to V3, or no denial, has followed. */
 const LATELY = 5
 const MINUTE_S = 60
 
@@ -17,7 +17,7 @@ export async function readTrouble(db: Db, nowMs: number, scope: Scope): Promise<
 
 type Counted = Awaited<ReturnType<typeof readCounts>>
 
-/** Reports that V3 fails if more than half of the calls in the latest minute failed, since the first of such minutes in a row. */
+/** Reports that V3 fails if most calls in the latest minute failed. The beginning is the first minute of an unbroken series. */
 function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
   const calls = rows.filter(({ words: [name] }) => name === 'calls')
   let [count, first] = [0, points]
@@ -31,7 +31,7 @@ function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble
   return count === 0 ? [] : [{ kind: 'v3Fails', partner: undefined, count, sinceMs: fromMs + first * stepMs }]
 } // prettier-ignore
 
-/** Reports credentials that V3 denied in the last minutes. The beginning is the first denial within the hour. */
+/** Reports credentials that V3 denied in the last minutes. The trouble began with the first denial within the last hour. */
 function denials({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
   const kinds = { denied: 'denied', ownDenied: 'ownDenied' } as const
   return Object.values(kinds).flatMap((kind) => {

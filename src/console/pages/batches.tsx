@@ -5,7 +5,7 @@ import type { Page } from './page.ts'
 import { type Field, Form, Id, Pager, Section, table, Time } from './parts.tsx'
 import { BatchLink, isState, Outcomes, recordColumns, states } from './records.tsx'
 
-/** Hashes the typed id of a learner, an event or a mark before it becomes part of an address. */
+/** The search for batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an address. */
 export const batches: Page = {
   path: '/batches',
   isLive: true,
@@ -39,7 +39,10 @@ export const batches: Page = {
       const typed = form.get(name)?.trim() ?? ''
       if (typed === '') continue
       const value = isHashed(name) ? await data.hash(name, typed) : typed
-      if (value === undefined) throw usageError(`The id of the ${name} is not a guid.`)
+      if (value === undefined)
+        throw usageError(
+          `The id of the ${name} is not a GUID. Nothing was searched. Type the GUID of the ${name}.`,
+        )
       given.set(name, value)
     }
     const to = `/batches?${given.toString()}`
@@ -49,11 +52,11 @@ export const batches: Page = {
 
 const allBatches = <a href="/batches">All batches</a>
 
-/** The ids that are searched by their hashes only. */
+/** The fields for ids. Only the hashes of these ids are searched. */
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
 const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
 
-/** Leaves fields for ids empty. */
+/** Returns the fields of the search form. The fields for hashed ids are empty. */
 function fieldsOf(query: URLSearchParams): readonly Field[] {
   const field = (name: string, label: string, type?: string): Field => ({
     ...{ name, label, value: query.get(name) ?? '', ...(type !== undefined && { type }) },
@@ -71,7 +74,7 @@ function fieldsOf(query: URLSearchParams): readonly Field[] {
   ]
 }
 
-/** Throws `ADP_USAGE` if a parameter is not valid. */
+/** Returns the search that the parameters of the address describe. Throws `ADP_USAGE` if a parameter is not valid. */
 function searchOf({ query }: Visit): Search {
   const names = [
     ...hashedNames,
@@ -87,10 +90,10 @@ function searchOf({ query }: Visit): Search {
   const { batch, state, learner, event, mark, from, until, ...more } = paramsOf(query, names)
   if (batch !== undefined && !/^\d{1,15}$/.test(batch))
     throw usageError(
-      'The batch number must be a whole number. Type the batch id of the client into its own field.',
+      'The batch number is not a whole number. Nothing was searched. Type the batch id of the client into its own field.',
     )
   if (state !== undefined && !isState(state))
-    throw usageError('The state is not known. Choose one from the list.')
+    throw usageError('The state is not known. Nothing was searched. Choose a state from the list.')
   return {
     ...{ ...more, state, batch: batch === undefined ? undefined : Number(batch) },
     ...{ learner: hashIn(learner), event: hashIn(event), mark: hashIn(mark) },
@@ -101,7 +104,7 @@ function searchOf({ query }: Visit): Search {
 function hashIn(text: string | undefined): string | undefined {
   if (text === undefined || /^[0-9a-f]{13}$/.test(text)) return text
   throw usageError(
-    'An address must contain the hash of an id, never the id. Type the id into the search form.',
+    'The address contains an id in place of its hash. Nothing was searched. Type the id into the search form.',
   )
 }
 
@@ -110,7 +113,9 @@ function timeIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)
   if (!Number.isNaN(ms)) return ms
-  throw usageError('The time is not valid. Write it as 2026-11-26T08:30.')
+  throw usageError(
+    'The time is not valid. Nothing was searched. Write the time in the form 2026-11-26T08:30.',
+  )
 }
 
 const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was found.', [

@@ -14,7 +14,7 @@ import { Badge, Facts, formatCount, Section, table, Time, Trend } from './parts.
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
 const MAX_RUNS = 100
-/** Classes in a list, on a page and in its JSON. Explaining one class takes 50 µs of the process that serves clients. */
+/** The maximum number of classes in a list, on a page and in JSON. One class takes 50 µs of the process that serves clients. */
 const [LISTED, SHOWN, EXPLAINED] = [5, 10, 500]
 
 export const comparison: Page = {
@@ -48,7 +48,7 @@ export const comparison: Page = {
   },
 }
 
-/** Keeps the largest classes, which come first in `differences`. */
+/** Keeps the classes with the most records, which come first in `differences`. */
 const clip = (document: RunDocument, most: number): RunDocument => ({
   ...document,
   differences: document.differences.slice(0, most),
@@ -72,7 +72,7 @@ const daysOf = ({ from, to }: Pick<RunDocument, 'from' | 'to'>): string =>
 
 type ClassOfDifference = Report['classes'][number]
 
-/** Sorts classes by their number of records; `classes` has the most severe ones first. */
+/** Sorts classes by their number of records. In `classes` the gravest classes come first. */
 const largestOf = ({ classes }: Report): readonly ClassOfDifference[] =>
   classes.toSorted((one, other) => other.count - one.count)
 
@@ -164,7 +164,7 @@ const classTable = table<ClassOfDifference>('Largest differences', 'No record di
   ['V2 → V3', ({ v2Class, v3Class }) => `${v2Class} → ${v3Class}`],
 ])
 
-/** Serves the report of `markbridge compare report` unchanged. */
+/** Serves the report that `markbridge compare report` writes, unchanged. */
 export const report: Page = {
   path: '/comparison/:run/report',
   show: async (visit, ports) => {
@@ -190,7 +190,7 @@ interface FoundRun {
 
 const LIVE = 'live:'
 
-/** Throws `ADP_NOT_FOUND` if there is no such run or the person may not see it. */
+/** Finds the run in the path. Throws `ADP_NOT_FOUND` if there is no such run or the person may not see the run. */
 async function findRun({ actor, params }: Visit, { comparison: desk }: ConsolePorts): Promise<FoundRun> {
   const { run: id = '' } = params
   if (id.startsWith(LIVE)) {

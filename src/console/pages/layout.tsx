@@ -13,11 +13,11 @@ export interface Notice {
 }
 
 interface Place {
-  /** `undefined` for a page without a login, which has no navigation. */
+  /** The signed-in person, or `undefined` on a page without a login, which has no navigation. */
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
-  /** True if the sections of the page are refreshed when they change. */
+  /** True if the open page replaces sections that have changed. */
   readonly isLive?: boolean
   readonly notice?: Notice | undefined
 }
@@ -41,7 +41,7 @@ export function renderError({ status, code, message }: AdapterError, signedIn: S
     <>
       <p>
         {isInternal
-          ? 'The request failed because of a fault in the console. The log has the cause.'
+          ? 'The request failed because of a fault in the console. Find the cause in the log.'
           : message}
       </p>
       <p>
@@ -59,7 +59,7 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-/** Renders the login; `to` is the path after the login. */
+/** Renders the login page. `to` is the path to open after the login. */
 export function renderLogin(to: string, error?: string): string {
   const body = (
     <>

@@ -11,7 +11,7 @@ type Kind = WaitingFilter['kind']
 const kinds = {
   deadLetters: {
     title: 'Dead letters',
-    text: 'These records are no longer retried, and their clients do not know the outcome. Follow the remedy of each record, then clear it.',
+    text: 'The adapter no longer retries these records, and their clients do not know the outcome. Follow the remedy of each record, then clear it.',
     empty: 'There is no dead letter.',
     action: 'Clear',
     note: 'clear',
@@ -22,11 +22,11 @@ const kinds = {
   },
   parked: {
     title: 'Parked',
-    text: 'These records are retried in the background. Retry makes them due at once.',
+    text: 'The adapter retries these records in the background. The action Retry makes them due at once.',
     empty: 'No record is waiting.',
     action: 'Retry',
     note: 'retry',
-    noted: () => 'what waits',
+    noted: () => 'all waiting records',
     change: (data: ConsoleData, batch: number) => data.retry(batch),
     done: (count: number) => `${counted(count, 'record')} due now. An instance retries them within seconds.`,
   },
@@ -80,7 +80,7 @@ export const letters: Page = {
     for (const [batch, records] of Map.groupBy(chosen, (record) => record.batch)) {
       const positions = records.map(({ position }) => position)
       const parts = noted(positions.map((position) => position + 1).join(', '))
-      // The entry of the audit trail comes first: an action without an entry must not happen.
+      // The entry is added to the audit trail first, so that no action lacks an entry.
       await ports.stages.recordAction(
         note,
         visit.actor.name,
@@ -99,7 +99,7 @@ function filterOf(query: URLSearchParams): WaitingFilter {
   return { kind: isKind(kind) ? kind : 'deadLetters', ...more }
 }
 
-/** Throws `ADP_USAGE` if no selected record is in the list, or if the person may not see one of them. */
+/** Returns the selected records. Throws `ADP_USAGE` if none of them is in the list, or if the person may not see one of them. */
 async function chosenOf(
   { form, scope, actor }: Visit,
   filter: WaitingFilter,

@@ -12,7 +12,6 @@ const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as con
 
 const isRange = (text: string): text is Range => Object.hasOwn(ranges, text)
 
-/** The dashboard: overall health and active alarms. */
 export const overview: Page = {
   path: '/',
   isLive: true,
@@ -120,7 +119,7 @@ function unitOf(stepMs: number): string {
   return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
 }
 
-/** Each line of the chart counts some classes of status. */
+/** The lines of the chart of calls, each with the classes of status that the line counts. */
 const answers = [
   [['2xx', '3xx'], 'Answered 2xx', '--confirmed'],
   [['4xx'], 'Refused 4xx', '--refused'],
@@ -175,7 +174,7 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Open batches', ({ openBatches }) => openBatches],
 ])
 
-/** `color` is a custom property of the style sheet. */
+/** A line of a chart. `color` is a custom property of the style sheet. */
 type Line<Name> = readonly [name: Name, label: string, color: string]
 
 interface ChartProps<Name> {

@@ -12,7 +12,7 @@ export interface Shown {
   readonly document?: { readonly html: string; readonly policy: string }
 }
 
-/** The next page shows `text` unless it is empty; a program gets `json`. */
+/** The result of an action. The next page has the path `to` and shows `text` unless it is empty. A program gets `json`. */
 export interface Done {
   readonly isDone: boolean
   readonly text: string
@@ -21,12 +21,11 @@ export interface Done {
 }
 
 export interface Page {
-  /** The path as a pattern of Express. */
   readonly path: string
-  /** True if the sections of the page are refreshed while it is open. */
+  /** True if the open page replaces sections that have changed. */
   readonly isLive?: true
   readonly show: (visit: Visit, ports: ConsolePorts) => Promise<Shown>
-  /** Handles a POST to the same path. An action that changes nothing returns a page directly. */
+  /** Handles a POST to the same path. An action that changes nothing returns the content of a page. */
   readonly act?: (visit: Visit, ports: ConsolePorts) => Promise<Done | Shown>
   /** The maximum size of the file in bytes, or `undefined` if the form has no file. */
   readonly takesFile?: number

@@ -20,7 +20,7 @@ export const partners: Page = {
   },
 }
 
-/** Returns what `rollout show --json` prints, with the other facts of the page. */
+/** Returns the JSON that `rollout show --json` prints, with the further facts of the page. */
 const toJson = ({ document, notes, canary, evidence, guardAlarm, trend }: PartnerFacts) => ({
   ...document,
   ...{ notes, canary, evidence, guardAlarm, trend },
@@ -80,7 +80,7 @@ export const partner: Page = {
   },
 }
 
-/** Throws `ADP_USAGE` if a field is not valid. */
+/** Returns the step that a form describes. Throws `ADP_USAGE` if a field is not valid. */
 function stepOf(visit: Visit): Step {
   const { form } = visit
   const has = (name: string): boolean => form.get(name) !== null
@@ -103,7 +103,7 @@ function percentOf(text: string | null): number | undefined {
   if (text === null || text.trim() === '') return undefined
   const percent = Number(text)
   if (/^\d{1,3}(?:\.\d{1,6})?$/.test(text.trim()) && percent <= 100) return percent
-  throw usageError('The share must be a number from 0 to 100. Nothing was done.')
+  throw usageError('The share is not a number from 0 to 100. Nothing was done. Type a number from 0 to 100.')
 }
 
 function unitsOf(text: string | null): readonly string[] | undefined {
@@ -191,7 +191,7 @@ const despite: readonly Field[] = [
   },
 ]
 
-/** Returns the forms of the steps that are possible from the stage, and that the role of the person allows. */
+/** Returns the forms for the steps that are possible at the current stage and that the role of the person allows. */
 function formsOf({ document, canary }: PartnerFacts, actor: Actor): readonly Omit<FormProps, 'visit'>[] {
   const { stage, pending } = document
   const next = nextOf(stage)

@@ -5,7 +5,7 @@ import { formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { MAX_REASON } from '../../rollout/stage.ts'
 import type { Visit } from '../access/visit.ts'
 
-/** Shows a time in UTC, to the second: milliseconds since the epoch, or a text in ISO 8601. */
+/** Shows a time in UTC, to the second. `at` is in milliseconds since the epoch or a text in ISO 8601. */
 export function Time({ at }: { readonly at: number | string | null | undefined }) {
   if (at === null || at === undefined) return <>–</>
   const iso = new Date(at).toISOString()
@@ -18,13 +18,12 @@ export const formatCount = (count: number): string => count.toLocaleString('en')
 export const counted = (count: number, one: string): string =>
   `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
 
-/** Shows a dash for an empty value. */
 const shownAs = (value: ComponentChildren): ComponentChildren =>
   typeof value === 'number' ? formatCount(value) : (value ?? '') === '' ? '–' : value
 
 export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren]
 
-/** Creates a component for tables. A wide table scrolls on its own, also with the keyboard. `empty` replaces a table without rows. */
+/** Creates a component for tables. Wide tables scroll separately, also with the keyboard. `empty` is shown if there are no rows. */
 export function table<Row>(caption: string, empty: string, columns: readonly Column<Row>[]) {
   return (rows: readonly Row[]) => {
     if (rows.length === 0) return <p class="empty">{empty}</p>
@@ -85,7 +84,7 @@ export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
   )
 }
 
-/** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by them. */
+/** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by their titles. */
 export function Section({ title, children }: SectionProps) {
   return (
     <section>
@@ -103,7 +102,7 @@ interface SectionProps {
 interface TabsProps {
   readonly label: string
   readonly name: string
-  /** An `undefined` value removes the parameter. */
+  /** The tabs with the values of the parameter `name`. An `undefined` value removes the parameter from the address. */
   readonly tabs: readonly (readonly [value: string | undefined, text: string])[]
   readonly current?: string | undefined
   readonly query?: Readonly<Record<string, string>>
@@ -125,11 +124,9 @@ export function Tabs({ label, name, tabs, current, query = {} }: TabsProps) {
 
 interface PagerProps {
   readonly query: URLSearchParams
-  /** `undefined` on the last page. */
   readonly next: string | number | undefined
 }
 
-/** Shows links to the first and the next page of a list. The parameter `after` selects the page. */
 export function Pager({ query, next }: PagerProps) {
   const { after, ...rest } = Object.fromEntries(query)
   const first = after === undefined ? [] : [[undefined, 'First page'] as const]
@@ -147,7 +144,7 @@ export const PartnerLink = ({ id }: { readonly id: string }) => (
 export const Id = ({ of }: { readonly of: string | undefined }) =>
   of === undefined ? <>–</> : <span class="mono">{of}</span>
 
-/** Shows a word with a colour. The word carries the whole meaning. */
+/** Shows a word with a colour. The word has the same meaning without the colour. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>
 }
@@ -156,7 +153,6 @@ export type Tone = 'good' | 'bad' | 'note' | 'plain'
 
 export interface FormProps {
   readonly visit: Visit
-  /** The prefix of the ids of the fields. */
   readonly id: string
   readonly label: string
   readonly tone?: 'danger' | undefined
@@ -166,7 +162,7 @@ export interface FormProps {
   readonly beside?: ComponentChildren
 }
 
-/** Shows a form that is posted to the present page with the token of the session. */
+/** Shows a form that is posted to the current page, with the CSRF token of the session. */
 export function Form({ visit, id, label, tone, hidden = {}, fields = [], children, beside }: FormProps) {
   const hasFile = fields.some(({ type }) => type === 'file')
   return (
@@ -189,12 +185,12 @@ export function Form({ visit, id, label, tone, hidden = {}, fields = [], childre
   )
 }
 
-/** Shows the hidden field with the token that proves that a form belongs to this session. */
+/** Shows the hidden field with the CSRF token, which proves that the form belongs to this session. */
 export const Token = ({ visit }: { readonly visit: Visit }) => (
   <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
 )
 
-/** A choice if the field has options, else an input. */
+/** A field of a form: a list of choices if the field has options, and an input otherwise. */
 export interface Field {
   readonly name: string
   readonly label: string
@@ -244,7 +240,7 @@ function shareOf(days: readonly TrendDay[]): string | undefined {
   return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
 }
 
-/** Shows the last days: a bar for the share of each day, and the share of the last day and of the days before it in words. */
+/** Shows the last days as bars. The shares of the last day and of the days before it also appear in words. */
 export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
   const shown = days.slice(-SHOWN)
   const last = shown.at(-1)

@@ -6,7 +6,7 @@ import type { Page, Shown } from './page.ts'
 import { Facts, Form, List, reasonField, Section, table } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
-/** Shows the rule behind each member of a record's V3 body and of its reply. */
+/** Shows the rules by which the members of the V3 body and of the reply of a record were translated. */
 export const record: Page = {
   path: '/batches/:batch/:part',
   show: (visit, ports) => showRecord(visit, ports, false),
@@ -14,7 +14,7 @@ export const record: Page = {
     const { actor } = visit
     if (!actor.reveal)
       throw forbidden(
-        `${actor.name} may not see values. The operator needs reveal: true in rollout.operators.`,
+        `${actor.name} may not see values. No value was shown. Set reveal: true for the operator in rollout.operators.`,
       )
     const reason = reasonOf(visit)
     const { partner, batch, position } = await findRecord(visit, ports)
@@ -76,9 +76,9 @@ const unknown: Explained = {
 const { batch, partner, state, reason, contentId, received, settled, attempts, instance } = recordColumns
 const facts = [batch, partner, state, reason, contentId, received, settled, attempts, instance]
 
-/** Describes the rule by which the client got its part (writes/reply). */
+/** Describes the rule of `writes/reply` that chose the part for the client. */
 function replyOf({ state: own, reason: cause = 'none', superseded }: RecordRow): string {
-  if (superseded) return '409: a newer mark of the same learner and event replaced it.'
+  if (superseded) return '409: a newer mark of the same learner and event replaced this mark.'
   return replies[own](cause)
 }
 
@@ -86,14 +86,14 @@ const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
   confirmed: () => '201, with the flat record of the mark.',
   refused: (cause) =>
     cause === 'fault'
-      ? '400, with the fault that the adapter found.'
-      : `The error array of V2, made from V3's error by the first rule that matches; the cause is ${cause}.`,
+      ? '400, with the fault that the adapter found in the record.'
+      : `The error array of V2, made from the error of V3 by the first matching rule; the cause is ${cause}.`,
   unknown: (cause) =>
     `504 ADP_OUTCOME_UNKNOWN: no response of V3 shows whether the record was applied (${cause}).`,
   parked: (cause) => `The client already has its reply. The record is retried in the background (${cause}).`,
   notApplied: (cause) =>
     `503, or the 401 or 403 that V3 answered, because V3 did not process the record (${cause}).`,
-  open: () => 'None yet: the record is in flight.',
+  open: () => 'The client has no reply yet, because the record is in flight.',
 }
 
 const fieldTable = (caption: string, source: string) =>

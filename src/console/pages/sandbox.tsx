@@ -3,7 +3,7 @@ import type { ConsolePorts, SandboxState } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, counted, Facts, Id, Section, table, Time, Token } from './parts.tsx'
 
-/** Has no faults for a service without faults. */
+/** A choice of faults for the sandbox. The first choice has no faults. */
 type Switch = readonly [name: string, label: string, effect: string, ...faults: object[]]
 
 const onV3 = { face: 'V3' }
@@ -61,7 +61,8 @@ export const sandbox: Page = {
     expectOperator(visit)
     const own = sandboxOf(visit, ports)
     const wanted = switches.find(([name]) => name === visit.form.get('switch'))
-    if (wanted === undefined) throw usageError('The fault is not known. Nothing was changed.')
+    if (wanted === undefined)
+      throw usageError('The fault is not known. Nothing was changed. Choose a fault from the list.')
     const [name, label, , ...faults] = wanted
     const text = `Faults: ${label}.`
     await ports.stages.recordAction('sandbox', visit.actor.name, text)
@@ -70,13 +71,13 @@ export const sandbox: Page = {
   },
 }
 
-/** Throws `ADP_NOT_FOUND` if no sandbox runs beside the adapter, or if the person may not see all partners. */
+/** Returns the sandbox. Throws `ADP_NOT_FOUND` if no sandbox runs beside the adapter, or if the person may not see all partners. */
 function sandboxOf({ actor }: Visit, { sandbox: own }: ConsolePorts): NonNullable<ConsolePorts['sandbox']> {
   if (own === undefined || actor.partners !== undefined) throw notFound('page')
   return own
 }
 
-/** Returns true if `shown` has everything in `wanted`; it may have more members, with their defaults. */
+/** Returns true if `shown` contains every member of `wanted`. Further members of `shown` have their default values. */
 function has(shown: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return shown === wanted
   if (typeof shown !== 'object' || shown === null) return false

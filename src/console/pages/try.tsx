@@ -4,10 +4,10 @@ import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } 
 import type { Page } from './page.ts'
 import { Badge, counted, Form, formatCount, Id, List, Section, table } from './parts.tsx'
 
-/** A recording is decoded while the page waits. */
+/** The maximum size of a recording in bytes, since the recording is decoded while the page waits. */
 const MAX_BYTES = 4 * 1_048_576
 
-/** Shows what the adapter would make of a recorded batch. Posts and stores nothing. */
+/** Shows how the adapter would decode, translate and answer a recorded batch. Posts and stores nothing. */
 export const tryIt: Page = {
   path: '/try',
   takesFile: MAX_BYTES,
@@ -24,9 +24,11 @@ export const tryIt: Page = {
     const partners = await visiblePartners(visit, ports)
     const partner = partners.find((one) => one === form.get('partner'))
     if (partner === undefined)
-      throw usageError('No partner was chosen. Choose the partner that sends the batch.')
+      throw usageError('No partner was chosen. Nothing was tried. Choose the partner that sends the batch.')
     if (file === undefined)
-      throw usageError('No file was chosen. Choose the body of a batch or a whole request.')
+      throw usageError(
+        'No file was chosen. Nothing was tried. Choose the body of a batch or a whole request.',
+      )
     const tried = await ports.tryBatch(partner, file)
     return {
       title: 'Try it',
@@ -64,14 +66,14 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
 }
 
 const SHOWN = 500
-/** A page of several megabytes would take long to write. */
+/** The maximum length of a text on the page, since a page of several megabytes would take long to write. */
 const SHOWN_CHARACTERS = 4_096
 
 function shortened(text: string): string {
   const more = text.length - SHOWN_CHARACTERS
   return more <= 0
     ? text
-    : `${text.slice(0, SHOWN_CHARACTERS)}… (${formatCount(more)} more characters; JSON has all of them)`
+    : `${text.slice(0, SHOWN_CHARACTERS)}… (${formatCount(more)} more characters, which the JSON of this page has)`
 }
 
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
@@ -90,7 +92,9 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
       <Section title="Findings">{findingTable(isBody ? file : undefined)(findings.slice(0, SHOWN))}</Section>
       <Section title="Records">
         {recordTable(records.slice(0, SHOWN))}
-        {records.length > SHOWN && <p class="soft">The first {SHOWN} are shown; JSON has all of them.</p>}
+        {records.length > SHOWN && (
+          <p class="soft">The page shows the first {SHOWN} records. The JSON of the page has all records.</p>
+        )}
       </Section>
       {reply && (
         <Section title="Reply">
@@ -103,9 +107,9 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
-/** Creates the table of findings. `file` is `undefined` if the offsets are not those of the file. */
+/** Creates the table of findings. `file` is `undefined` if the offsets do not refer to the file. */
 const findingTable = (file: Buffer | undefined) =>
-  table<TriedFinding>('Findings', 'None.', [
+  table<TriedFinding>('Findings', 'The batch has no finding.', [
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
     ['Code', ({ code }) => <code>{code}</code>],
     ['Part', ({ part }) => part?.toString()],
@@ -133,7 +137,8 @@ const recordTable = table<TriedRecord>('Records', 'The batch has no record.', [
   ['Content-ID', ({ contentId }) => <Id of={contentId} />],
   [
     'Body for V3',
-    ({ v3 }) => (v3 ? <code class="json">{shortened(v3)}</code> : 'none: the adapter refuses it'),
+    ({ v3 }) =>
+      v3 ? <code class="json">{shortened(v3)}</code> : 'none, because the adapter refuses the record',
   ],
 ])
 

@@ -139,7 +139,7 @@ const explained = (position: number, isRevealed: boolean): Explained =>
   position === 7
     ? { notes: ['ADP_FIELD: Learner must be a guid.'], fields: [], reply: undefined }
     : {
-        notes: ["The rules are those of the partner's present settings."],
+        notes: ['The rules follow the current settings of the partner.'],
         fields: [
           { path: 'ExternalID', from: undefined, rule: 'all zero', value: '"00000000"', isMasked: false },
           {
