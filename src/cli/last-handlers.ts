@@ -1,7 +1,7 @@
 /**
- * Keeps the process serving after a rejection or an exception that no code handles: one unexpected reply must not end all other exchanges.
- * `report` logs the cause and fails the request or run that it belongs to. Install the handlers once the service accepts requests, so that
- * an earlier fault ends the start.
+ * Keeps the process running after a rejection or an exception that no code handles, since one unexpected reply must not end all other
+ * exchanges. `report` logs the cause, and fails the request or background run to which the cause belongs. Install the handlers once the
+ * service accepts requests, so that an earlier fault ends the start.
  */
 export function keepServing(report: (cause: unknown) => void): void {
   const handle = (cause: unknown): void => {

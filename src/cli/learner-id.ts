@@ -7,8 +7,8 @@ import type { LearnerSearch } from '../journal/index.ts'
 import { readGivenFile } from './files.ts'
 
 /**
- * Reads the id of a learner from the argument or, for `-`, from standard input, which neither the shell's history nor the list of processes
- * shows. Throws `ADP_USAGE` if the id is not a guid.
+ * Reads the id of a learner from the argument. For `-` it reads standard input, whose content does not appear in the history of the shell
+ * or in the list of processes. Throws `ADP_USAGE` if the id is not a GUID.
  */
 export async function readLearner(given: string): Promise<string> {
   const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
@@ -16,7 +16,7 @@ export async function readLearner(given: string): Promise<string> {
   // The message does not quote the text, since a mistyped id is personal data too.
   throw new AdapterError(
     'ADP_USAGE',
-    'The id of a learner must be a guid: 8-4-4-4-12 hexadecimal digits. Nothing was erased.',
+    'The id of the learner is not a GUID. Nothing was erased. Give 8-4-4-4-12 hexadecimal digits.',
   )
 }
 
@@ -27,13 +27,13 @@ export function searchOf(id: string): LearnerSearch {
     reply: (reply) => {
       if (pattern.test(reply)) return true
       const body = plainBodyOf(reply)
-      // A reply that cannot be searched is erased too, since it is stored only to answer a repeated request.
+      // A reply that cannot be searched is erased too, since replies are stored only to answer resent requests.
       return body === undefined || !isText(body) || pattern.test(toText(body))
     },
   }
 }
 
-/** Matches a guid in upper or lower case, with or without hyphens, and with characters escaped as `\u0030` in JSON. */
+/** Returns a pattern for a GUID in upper or lower case, with or without hyphens, and with characters escaped as `\u0030` in JSON. */
 function patternOf(id: string): RegExp {
   const characters = Array.from(id.toLowerCase(), (character) => {
     const codes = [...new Set([character, character.toUpperCase()])].map((one) =>
@@ -65,8 +65,8 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
 
 /**
- * Returns the decompressed body of a reply that `encodeStoredReply` wrote: a line of JSON whose third member is the header fields, and the
- * body with each byte as one character. Returns `undefined` if it cannot be read.
+ * Returns the decompressed body of a reply that `encodeStoredReply` wrote. The reply is a line of JSON, whose third member is the header
+ * fields, and the body with each byte as one character. Returns `undefined` if the reply cannot be read.
  */
 function plainBodyOf(reply: string): Buffer | undefined {
   try {

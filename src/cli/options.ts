@@ -5,7 +5,7 @@ import { CONFIG_FILE, foundConfig } from '../config/environment.ts'
 import { bytes, httpUrl, ms } from '../config/values.ts'
 import { AdapterError } from '../errors.ts'
 
-/** Reads a flag's value with a schema. `rule` is the message for an invalid value; default: the message of the schema. */
+/** Creates a reader for the value of a flag. `rule` is the message for an invalid value (default: the message of the schema). */
 export const readAs =
   <Value>(schema: z.ZodType<Value>, rule?: string) =>
   (text: string): Value => {
@@ -22,13 +22,11 @@ const number = (digits: RegExp, min: number, max: number) =>
 export const readWhole = (min: number, max: number, rule: string) =>
   readAs(number(/^\d{1,9}$/, min, max), rule)
 
-/** Reads a duration such as `10m`, in milliseconds. */
 export const readTime = readAs(ms)
 
-/** Reads a size such as `500MB`, in bytes. */
 export const readSize = readAs(bytes)
 
-/** 0 stands for any free port. */
+/** Reads a port. 0 stands for any free port. */
 export const readPort = readWhole(0, 65_535, 'The port must be a whole number from 0 to 65535.')
 
 export const readCount = readWhole(0, 999_999_999, 'The value must be a whole number.')
@@ -49,7 +47,7 @@ export interface Target {
   readonly json?: boolean
 }
 
-/** Creates the flag of the configuration; `use` says what the file is for. */
+/** Creates the flag `--config`. `use` says for what the command needs the file. */
 export const configOption = (use: string): Option =>
   new Option('--config <file>', `${use}; else MARKBRIDGE_CONFIG, else ./${CONFIG_FILE}`).default(
     foundConfig(),
@@ -57,13 +55,13 @@ export const configOption = (use: string): Option =>
 
 export const NO_CONFIG = `No configuration was found. Name a file with --config or MARKBRIDGE_CONFIG, or create ./${CONFIG_FILE} with markbridge init`
 
-/** Throws `ADP_USAGE` if there is none. */
+/** Returns the path of the configuration. Throws `ADP_USAGE` if no configuration is named or found. */
 export function expectConfig(given = foundConfig()): string {
   if (given === undefined) throw new AdapterError('ADP_USAGE', `${NO_CONFIG}.`)
   return given
 }
 
-/** Adds the flags of `Target` to a command; `config` says what the configuration file is for. */
+/** Adds the flags of `Target` to a command. `config` says for what the command needs the configuration file. */
 export function withTarget(command: Command, config: string): Command {
   return command
     .addOption(configOption(config))

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls'
 
 interface ProbeResult {
   readonly status: number
-  /** The clock of the server minus the clock of this machine, or `undefined` if the server sent no Date field. */
+  /** The time of the server minus the time of this machine, or `undefined` if the server sent no Date field. */
   readonly aheadMs: number | undefined
   /** The time at which the certificate expires, or `undefined` without TLS. */
   readonly certificateEndMs: number | undefined
@@ -22,7 +22,7 @@ export function probe(url: URL): Promise<ProbeResult> {
       const dateMs = Date.parse(headers.date ?? '')
       resolve({
         status: statusCode,
-        // The Date field cuts off half a second on average.
+        // The Date field has no fraction of a second, so the server is half a second later on average.
         aheadMs: Number.isNaN(dateMs) ? undefined : dateMs + 500 - (startMs + Date.now()) / 2,
         certificateEndMs:
           socket instanceof TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : undefined,

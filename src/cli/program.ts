@@ -12,14 +12,14 @@ type AddCommand = (command: Command, exitWith: ExitWith, overrides: AppOverrides
 
 interface CommandEntry {
   readonly description: string
-  /** Loads the function that adds the options, arguments and action; `undefined` for a command with subcommands. */
+  /** Loads the function that adds the options, the arguments and the action. A command with subcommands has no such function. */
   readonly load?: () => Promise<AddCommand>
   readonly subcommands?: Commands
 }
 
 type Commands = Readonly<Record<string, CommandEntry>>
 
-/** A command is loaded when it is named, so that the general help and wrong usage are reported at once. */
+/** The code of a command is loaded when the command is named, so that general help and usage errors appear at once. */
 const commands: Commands = {
   demo: {
     description:
@@ -86,12 +86,12 @@ const commands: Commands = {
 }
 
 const statuses = `
-Commands that need a configuration take --config, else MARKBRIDGE_CONFIG, else
-./markbridge.yaml, which markbridge init writes.
+Commands that need a configuration read the file of --config, otherwise of
+MARKBRIDGE_CONFIG, otherwise ./markbridge.yaml, which markbridge init writes.
 Exit status: 0 done, 1 failed or refused, 2 wrong usage or configuration,
 3 inconclusive (compare), 4 waits for an approval (rollout).`
 
-/** Runs the command line and returns the exit status (see docs/commands.md). `overrides` apply to the adapter of `serve`. */
+/** Runs the command line and returns the exit status (docs/commands.md). `overrides` apply to the adapter of `serve`. */
 export async function run(argv: readonly string[], overrides: AppOverrides = {}): Promise<number> {
   let status = 0
   const output = { isLost: false }
@@ -129,7 +129,7 @@ export async function createProgram(
     .description('V2-to-V3 migration adapter and proxy for a learner information and attendance service.')
     .version(version)
     .showHelpAfterError('(add --help for the options and examples)')
-    // Errors of the command line quote its arguments, and an address among them may hold a password.
+    // Usage errors quote the arguments, and an address among the arguments may contain a password.
     .configureOutput({ outputError: (text, write) => write(hideUsers(text)) })
     .addHelpText('after', statuses)
     .exitOverride()

@@ -1,8 +1,8 @@
 interface ProgressOptions {
-  /** `undefined` if the number of units is not known. */
+  /** The total number of units, or `undefined` if the total is not known. */
   readonly total: number | undefined
   readonly unit: string
-  /** Milliseconds without a printed line after which a progress line is printed. */
+  /** The time in milliseconds without a printed line after which a progress line is printed. */
   readonly everyMs: number
 }
 
@@ -10,7 +10,7 @@ const TICK_MS = 250
 
 export type Progress = ReturnType<typeof showProgress>
 
-/** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error; results go to standard output. */
+/** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error, since results go to standard output. */
 export function showProgress({ total, unit, everyMs }: ProgressOptions) {
   const startMs = performance.now()
   let [done, detail, saidMs] = [0, '', startMs]
@@ -28,11 +28,11 @@ export function showProgress({ total, unit, everyMs }: ProgressOptions) {
   }
   const ticks = setInterval(sayWhenDue, TICK_MS).unref()
   return {
-    /** Sets the number of units that are done; `more` is added to the line. */
+    /** Sets the number of units that are done. `more` is appended to the line. */
     advance: (now: number, more = ''): void => {
       done = now
       detail = more
-      // Work that keeps the event loop busy delays the interval, so the line is printed here as well.
+      // The line is also printed here, because work that keeps the event loop busy delays the interval.
       sayWhenDue()
     },
     print: (line: string): void => {

@@ -72,12 +72,12 @@ function formatNoise({ noise, askedAgain }: RunDocument): readonly string[] {
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-/** Describes on one line why a run is not complete. */
 export function describeFailure(
   { kind, failures }: Pick<RunResult, 'kind' | 'failures'>,
   unreachable: string | undefined,
 ): string {
-  const remedy = 'Its document has only what was compared. Run the comparison again.'
+  const remedy =
+    'The document of the run contains only the records that were compared. Run the comparison again.'
   if (kind === 'stopped') return `The run was stopped. ${remedy}`
   const [first] = failures
   const isRest = kind !== 'refused' && failures.length > 1
@@ -95,7 +95,7 @@ function describeWindow(
   return describeCause(side, cause, { days, unreachable })
 }
 
-/** Leaves out the message of the service, which may quote the query. */
+/** Describes an error of a service and its remedy. The message of the service is left out, because the message may quote the query. */
 export function describeCause(
   side: 'V2' | 'V3',
   cause: AdapterError,
@@ -120,7 +120,7 @@ export function describeCause(
   }
 }
 
-/** Returns a code that looks like the code of an error. Any other text may contain a value. */
+/** Returns the code of an error if it has the form of a code, since any other text may contain a value. */
 function codeOf(code: string): string {
   return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'without a known code'
 }

@@ -4,7 +4,7 @@ import { readEnvironment } from '../config/index.ts'
 const SCRIPTS: ReadonlySet<string | undefined> = new Set(['start', 'markbridge'])
 const PARENT_CHECK_MS = 200
 
-/** Calls `end` when the shell of `npm run` has ended. npm sends signals to that shell, which does not forward them. */
+/** Calls `end` when the shell of `npm run` has ended. npm sends signals to the shell, which does not forward them to this program. */
 function onceShellEnds(end: () => void): () => void {
   const shell = process.ppid
   const check = (): void => {
@@ -16,7 +16,7 @@ function onceShellEnds(end: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/** Aborts on the first SIGINT (Ctrl+C) or SIGTERM; a second one ends the program. `stop` removes the handlers. */
+/** Returns a signal that aborts on the first SIGINT (Ctrl+C) or SIGTERM. The second ends the program. `stop` removes the handlers. */
 export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)
@@ -37,9 +37,9 @@ export function untilSignal(): { readonly signal: AbortSignal; readonly stop: ()
 }
 
 /**
- * Starts a service, waits for a signal, then closes the service; requests in flight may finish. The handlers are installed before the
- * start, so that a signal right after the ready line is not lost. `start` registers a close function for each part that it opens. The
- * functions run in reverse order, also after a failed start, because an open listener would keep the process alive.
+ * Starts a service, waits for SIGINT or SIGTERM, and closes the service. Requests in flight may finish. The handlers are installed before
+ * the start, so that a signal right after the ready line is not lost. `start` registers a close function for each resource that it opens.
+ * The functions run in reverse order, also after a failed start, because an open listener would keep the process alive.
  */
 export async function runUntilStopped(
   start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,

@@ -3,10 +3,10 @@ import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { NO_CONFIG, type Target } from './options.ts'
 
-/** A command that calls no service needs an address too, since every configuration has one. */
+/** The address of V3 for commands that call no service, since every configuration needs an address. */
 const NO_SERVICE = 'http://127.0.0.1'
 
-/** Loads the configuration without the secrets of partners. Without a file it is the one that `serve` uses without a file. */
+/** Loads the configuration without the secrets of partners. Without a file, the configuration is the same as for `serve` without a file. */
 export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Promise<Config> {
   return loadConfig(
     path,
@@ -31,7 +31,7 @@ export function findPartner({ partners }: Config, id: string | undefined): Partn
 
 export function unknownPartner(id: string, known: readonly string[]): AdapterError {
   return usage(
-    `The configuration has no partner ${id}. Name one of its partners (${known.join(', ')}), or another configuration with --config.`,
+    `The configuration has no partner ${id}. Nothing was done. Name one of its partners (${known.join(', ')}), or another configuration with --config.`,
   )
 }
 
@@ -51,7 +51,7 @@ interface Credentials {
 export interface ResolvedSides {
   readonly config: Config
   readonly partner: PartnerConfig
-  /** `null` if no configuration was given. */
+  /** The id of the partner, or `null` if no configuration file was given. */
   readonly partnerName: string | null
   readonly v2: URL
   readonly v2Credentials: Credentials
@@ -59,13 +59,13 @@ export interface ResolvedSides {
 }
 
 /**
- * Finds the addresses, the partner and the credentials. Flags override the configuration, and the partner's own key and token override the
+ * Finds the addresses, the partner and the credentials. Flags override the configuration. The key and the token of the partner override the
  * environment. Throws `ADP_USAGE` with the flag or variable that sets a missing value.
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage(`${NO_CONFIG}, or name V3 with --v3 <url>.`)
-  // With the flag for V2 the configuration would ask for a stage. No journal is opened.
+  // The flag for V2 is not passed on, because the configuration would then ask for a stage. No journal is opened.
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
@@ -85,7 +85,6 @@ export async function resolveSides(flags: SideFlags, environment: Environment): 
   return { config, partner, partnerName, v2, v2Credentials, v3Credentials }
 }
 
-/** Finds the partner whose settings apply when no service is called. */
 export async function resolvePartner(
   flags: SideFlags,
 ): Promise<Pick<ResolvedSides, 'config' | 'partner' | 'partnerName'>> {
@@ -102,7 +101,7 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   )
 }
 
-/** Returns the credentials for one side. A loopback address gets those of the sandbox by default, which no real service accepts. */
+/** Returns the credentials for one side. On loopback the default is the credentials of the sandbox, which no real service accepts. */
 function credentialsFor(
   side: 'V2' | 'V3',
   base: URL,

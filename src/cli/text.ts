@@ -4,10 +4,10 @@ import type { Command } from 'commander'
 
 import { foundConfig, readEnvironment } from '../config/environment.ts'
 
-/** The heading of a column, and a function that returns a cell. An `undefined` cell stays empty. */
+/** A column of a table. An `undefined` cell stays empty. */
 type Column<Row> = readonly [heading: string, cellOf: (row: Row) => string | number | undefined]
 
-/** Formats rows as aligned columns below their headings, two blanks apart. */
+/** Formats rows as aligned columns with headings. Two blanks separate the columns. */
 export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
   const cells = columns.map(([heading, cellOf]) => [heading, ...rows.map((row) => String(cellOf(row) ?? ''))])
   const padded = cells.map((column) => {
@@ -25,9 +25,7 @@ export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<
 }
 
 export interface Answer {
-  /** The document that `--json` prints on one line. */
   readonly document: unknown
-  /** Returns the text that is printed without `--json`. */
   readonly text: () => string
   /** Default: 0. */
   readonly status?: number
@@ -58,25 +56,24 @@ export function formatCounted(count: number, one: string, several = `${one}s`): 
   return `${count.toLocaleString('en')} ${count === 1 ? one : several}`
 }
 
-/** Formats a time in ISO 8601, or returns an empty text for `undefined`. */
 export function formatTime(ms: number | undefined): string {
   return ms === undefined ? '' : new Date(ms).toISOString()
 }
 
 /**
- * Makes foreign text safe to print on one line. A terminal would act on control characters, and other characters change the direction of
- * the text after them.
+ * Makes text of other programs safe to print on one line. A terminal would act on control characters, and some other characters change the
+ * direction of the following text.
  */
 export function formatGivenText(text: string): string {
   return text.replaceAll(UNSAFE, '?')
 }
 
-/** Makes foreign text safe to print and keeps its lines. */
+/** Makes text of other programs safe to print, and keeps its line breaks. */
 export function formatGivenLines(text: string): string {
   return text.split('\n').map(formatGivenText).join('\n')
 }
 
-/** Escapes unsafe characters that JSON leaves as they are. */
+/** Formats a value as JSON on one line, with escapes for unsafe characters that JSON does not escape. */
 export function formatJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(UNSAFE, escapeUnits)
 }
@@ -87,7 +84,7 @@ function escapeUnits(text: string): string {
   return text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** The flags that a command in a hint needs in order to find the same data as the present command. */
+/** The flags that a command in a hint needs to find the same data as the current command. */
 interface Given {
   readonly config?: string | undefined
   readonly journal?: string | undefined
@@ -103,7 +100,7 @@ const inheritedBy: Readonly<Record<string, readonly (keyof Given)[]>> = {
 
 export const RUNS = './data/compare'
 
-/** Makes the commands in a text ready to paste, with the name under which this program was started and the flags of `given`. */
+/** Completes the commands in a text for pasting, with the name under which this program was started and the flags of `given`. */
 export function formatHints(text: string, given: Given): string {
   return text.replaceAll(
     /\bmarkbridge ((journal|rollout|compare) [a-z]+|(doctor|init|check|record|serve)\b)/g,

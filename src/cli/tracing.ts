@@ -1,7 +1,7 @@
 import { readEnvironment } from '../config/index.ts'
 import { openTracing, type Tracing } from '../observability/tracing.ts'
 
-/** Returns `undefined` if the environment names no collector. Reports the first failure to send traces. */
+/** Opens tracing, or returns `undefined` if the environment names no collector. Reports only the first failure to send traces. */
 export async function openConfiguredTracing(): Promise<Tracing | undefined> {
   const { otlpEndpoint } = readEnvironment()
   if (otlpEndpoint === undefined) return undefined
@@ -9,7 +9,7 @@ export async function openConfiguredTracing(): Promise<Tracing | undefined> {
   return openTracing(() => {
     if (!isReported)
       console.error(
-        'markbridge: warning: traces cannot be sent to the collector, and are lost. The adapter continues',
+        'markbridge: warning: traces cannot be sent to the collector, so these traces are lost. The adapter continues. Check OTEL_EXPORTER_OTLP_ENDPOINT.',
       )
     isReported = true
   })

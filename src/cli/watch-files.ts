@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { OnRead } from '../config/index.ts'
 
 interface FileWatch {
-  /** Remembers the content of a file and watches the file from then on. */
+  /** Stores the hash of a file, and watches the file from then on. */
   readonly onRead: OnRead
   /** Calls `onChange` when a file differs and has not changed for one interval. Returns a function that ends the watch. */
   start(onChange: () => void, everyMs?: number): () => void
@@ -14,11 +14,11 @@ interface FileWatch {
 const EVERY_MS = 1_000
 
 /**
- * Polls the files by their paths instead of waiting for events of the file system, so that it notices an editor that replaces the file, the
- * symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
+ * Creates a watch that polls the files by their paths and does not rely on events of the file system. Polling also notices an editor that
+ * replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
-  /** Hashes are stored, since the files may hold secrets. */
+  /** The hash of each file, by path. The content is not stored, since a file may hold secrets. */
   const known = new Map<string, string>()
   const readAll = async (): Promise<string> => {
     const texts = [...known.keys()].map((path) => readFile(path, 'utf8').catch(() => undefined))
@@ -36,7 +36,7 @@ export function createFileWatch(): FileWatch {
         let reported: string | undefined
         while (!signal.aborted) {
           const now = await readAll()
-          // A faulty file stays different from the one in use, and is reported once.
+          // A faulty file stays different from the file in use, so a change is reported once.
           if (now === before && now !== reported && now !== [...known.values()].join()) {
             reported = now
             onChange()

@@ -20,19 +20,19 @@ type Peer = Remote<WorkerCalls> & ReloadPeer
 
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
-  /** Ends the worker; another worker replaces it. */
+  /** Sends a signal that ends the worker. Another worker replaces it. */
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** A worker that has not answered a reload by then is ended. A slow journal has reported a failure earlier. */
+/** The time that a worker has to answer a reload before it is ended. A slow journal reports a failure earlier. */
 const RELOAD_MS = 30_000
-/** Milliseconds after which the last report of a worker counts if it does not send a new one. */
+/** The time in milliseconds to wait for the metrics of a worker. After this time the last metrics of the worker count. */
 const METRICS_MS = 2_000
 
 /**
- * Starts `count` worker processes that share one port, and replaces each one that ends. The first worker starts alone: it creates the
- * tables of the journal, and a fault that prevents listening is reported once. Resolves when all workers accept requests. Rejects with
- * `ADP_CONFIGURATION` or `ADP_INTERNAL` if a worker ends before that.
+ * Starts `count` worker processes that share one port, and replaces each worker that ends. The first worker starts alone, so that only one
+ * worker creates the tables of the journal or reports a fault that prevents listening. Resolves when all workers accept requests. Rejects
+ * with `ADP_CONFIGURATION` or `ADP_INTERNAL` if a worker ends before it accepts requests.
  */
 export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
@@ -56,14 +56,14 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     const metrics = await answer.catch(() => undefined)
     if (metrics !== undefined) watch.shown(peer.id, metrics)
   }
-  /** Resolves when the worker accepts requests; rejects if it ends first. */
+  /** Starts a worker. Resolves when the worker accepts requests, and rejects if the worker ends first. */
   const start = (): Promise<string> =>
     new Promise((resolve, reject) => {
       const bornMs = performance.now()
       const worker = cluster.fork()
       const remote = connect<WorkerCalls>({
         postMessage: (message) => {
-          // A worker may end while a message is sent to it. Its end is handled elsewhere, and an error without a callback would end this
+          // A worker may end while a message is sent. The `exit` handler handles this; without a callback, the error would end this
           // process.
           if (worker.isConnected()) worker.send(message, () => undefined)
         },
@@ -92,7 +92,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     }, restartMs)
     timers.add(timer)
   }
-  /** Lets the workers finish their requests, and resolves when all have ended. */
+  /** Lets the workers finish their requests. Resolves when all workers have ended. */
   const stop = async (): Promise<void> => {
     phase = 'stopping'
     for (const timer of timers) clearTimeout(timer)
@@ -118,9 +118,9 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 }
 
 /**
- * Creates the primary's part of a reload, which gives the configuration to one worker after the other. The first worker that answers
- * decides for all, since they share settings and journal. A worker that does not follow is ended, and its replacement starts with the new
- * configuration.
+ * Creates the part of a reload that runs in the primary process. It passes the configuration to one worker after another. The first worker
+ * that answers decides for all workers, since they share settings and journal. A worker that does not apply an accepted configuration is
+ * ended, and its replacement starts with the new configuration.
  */
 export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()
@@ -128,7 +128,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
   const apply: ApplyConfig = async (next) => {
     const { config, changes } = planReload(current, next)
     const packed = packConfig(config)
-    // The loop also reaches workers that start meanwhile, since they may have the old configuration.
+    // The loop also reaches workers that start during the reload, since they may have the old configuration.
     for (const peer of configured) {
       try {
         await inTime(peer.call('reload', packed), answerMs, systemClock, noAnswer)
@@ -136,7 +136,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
       } catch (cause) {
         const isRefused = cause !== noAnswer
         if (isRefused && current !== config) throw cause
-        // A worker that answers can still finish its requests.
+        // SIGTERM lets a worker that answers finish its requests.
         peer.kill(isRefused ? 'SIGTERM' : 'SIGKILL')
         configured.delete(peer)
       }
@@ -156,22 +156,28 @@ export function createWorkersConfig(first: Config, answerMs: number) {
 
 const noAnswer = new AdapterError(
   'ADP_INTERNAL',
-  'No worker answered, so the configuration was not changed. Reload again.',
+  'No worker answered. The configuration was not changed. Reload again.',
 )
 
-/** Omits the reason, which the worker itself has printed. */
+/** Returns the error for a worker that ended during the start. The worker itself has printed the reason. */
 function endedEarly(status: number | null): AdapterError {
   return status === 2
-    ? new AdapterError('ADP_CONFIGURATION', 'A worker could not start.')
-    : new AdapterError('ADP_INTERNAL', 'A worker ended before it was ready.')
+    ? new AdapterError(
+        'ADP_CONFIGURATION',
+        'A worker could not start. The adapter was not started. Correct the fault that the worker has printed.',
+      )
+    : new AdapterError(
+        'ADP_INTERNAL',
+        'A worker ended before it was ready. The adapter was not started. Find the cause in the log of the worker.',
+      )
 }
 
-/** A worker that lived at least this long ended for another reason than the workers before it. */
+/** The lifetime in milliseconds after which the end of a worker no longer counts as a repeated failure. */
 const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/** Creates the delays before workers are replaced: 100 ms, doubled after each short life (`livedMs`), up to 10 s. */
+/** Returns the delay before a worker is replaced: 100 ms, doubled after each short life (`livedMs`), up to 10 s. */
 export function createRestartDelay(): (livedMs: number) => number {
   let young = 0
   return (livedMs) => {
@@ -183,7 +189,7 @@ export function createRestartDelay(): (livedMs: number) => number {
 }
 
 interface WorkerCalls {
-  /** Applies a configuration. If the call rejects, nothing has changed. */
+  /** Applies a configuration. If the call rejects, the worker has changed nothing. */
   readonly reload: (config: PackedConfig) => Promise<ConfigChanges>
   readonly metrics: () => Promise<MetricsSnapshot>
   readonly stop: () => void
@@ -197,13 +203,12 @@ interface PrimaryCalls {
 }
 
 /**
- * Runs one of several adapters on the same port, in a forked process, until the primary or a signal stops it. Resolves when the adapter has
- * ended. If the primary ends, this process ends at once, and the journal keeps its open records.
+ * Runs one of several adapters on the same port, in a forked process, until the primary process or a signal stops it. Resolves when the
+ * adapter has ended. If the primary ends, this process ends at once, and the open records stay in the journal.
  */
 export async function runWorker(create: (config: Config, overrides: AppOverrides) => App): Promise<void> {
   const primary = connect<PrimaryCalls>({
     postMessage: (message) => {
-      // The primary may have exited.
       if (process.connected) process.send?.(message)
     },
     on: (event, listener) => process.on(event, listener),
@@ -216,9 +221,9 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     stop: () => stop(undefined),
   }
   primary.answer({ ...calls })
-  // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first of these has an effect.
+  // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first has an effect.
   process.on('SIGINT', calls.stop).on('SIGTERM', calls.stop)
-  // The primary reloads for all workers.
+  // SIGHUP is ignored, because the primary reloads the configuration for all workers.
   process.on('SIGHUP', () => undefined)
   try {
     const config = await Promise.race([primary.call('config'), stopped])
@@ -230,12 +235,12 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     start(app)
     const { url } = await app.listen()
     keepServing(app.onUnhandled)
-    // If the primary has exited, the channel closes, which ends this process.
+    // If the primary has exited, the channel is closed, and this process ends.
     primary.call('ready', url).catch(() => undefined)
     await stopped
     await app.close()
   } finally {
-    // The channel to the primary would keep the process alive.
+    // The channel to the primary would keep this process alive.
     cluster.worker?.disconnect()
   }
 }

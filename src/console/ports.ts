@@ -23,7 +23,7 @@ export interface ConsolePorts {
 export interface ComparisonDesk {
   /** Returns the runs, newest first, and the files that are not runs. Rejects with `ADP_USAGE` if the folder cannot be read. */
   runs(): Promise<readonly ListedRun[]>
-  /** Rejects with `ADP_USAGE` if there is no such run or its file does not contain one. */
+  /** Reads a run. Rejects with `ADP_USAGE` if there is no such run or its file is not a run document. */
   run(id: string): Promise<RunDocument>
   /** Returns the live results of one partner, or of all sorted by name. Each result is for the latest compared stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>

@@ -283,7 +283,10 @@ describe('the commands rollout certify and rollout verify', () => {
       [['certify', 'acme', '--signing-key', `file:${secret}`], 'is not a private key in PEM'],
       [['certify', 'acme', '--signing-key', `file:${rsa}`], 'of the type Ed25519'],
       [['certify', 'acme', '--signing-key', 'env:NOT_SET_ANYWHERE'], 'is not set'],
-      [['certify', 'acme', '--signing-key', 'MARKER-secret'], '--signing-key must be env:NAME or file:path'],
+      [
+        ['certify', 'acme', '--signing-key', 'MARKER-secret'],
+        '--signing-key does not name the source of a key',
+      ],
       [['certify', 'acme', '--out', file, ...key], 'exists already'],
       [['certify', 'nobody', ...key], 'nobody'],
       [['verify', secret], 'The file is not a certificate'],

@@ -216,7 +216,7 @@ test('check counts the findings in a folder, and prints how many files it has ch
   const many = await runCommand(['check', folder])
   expect(many.status).toBe(1)
   expect(many.stdout).toContain(
-    '1,000 files (the first by name of 1,002 files), 999 refused as a whole, 30 records, 0 refused\n',
+    '1,000 files (the first of 1,002 files by name), 999 refused as a whole, 30 records, 0 refused\n',
   )
   expect(many.stdout).toMatch(/^error notABatch +999 +999 +\S+b0\.txt$/m)
   expect(many.stdout).toMatch(/\nmarkbridge check <file> says why a file is refused\.\n$/)

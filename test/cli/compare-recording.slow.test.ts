@@ -169,7 +169,7 @@ describe('the command compare run --recording', () => {
   })
 
   it.each<[string, string[], RegExp]>([
-    ['sealed', [], /Recordings are encrypted\./],
+    ['sealed', [], /Recordings are encrypted/],
     ['sealed', ['--v2', 'http://127.0.0.1:1'], /'--recording <dir>' cannot be used with option '--v2 <url>'/],
     [
       'sealed',

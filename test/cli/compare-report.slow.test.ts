@@ -47,14 +47,14 @@ test('compare report --force replaces a readable file or a link, but never the t
   expect(await report('latest', '--out', file)).toMatchObject({
     status: 2,
     stderr: expect.stringContaining(
-      'exists already. Name another file, or replace it with --force',
+      'exists already. Nothing was written. Name another file, or replace the file with --force',
     ) as unknown,
   })
   expect((await report('latest', '--out', file, '--force')).status).toBe(0)
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   const names = await readdir(folder)
   const none = await report('latest', '--out', '/dev/null')
-  expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('/dev/null is not a file')])
+  expect([none.status, none.stderr]).toEqual([2, expect.stringContaining('/dev/null is not a regular file')])
   expect(await readdir(folder)).toEqual(names)
 })
 

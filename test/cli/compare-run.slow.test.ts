@@ -248,7 +248,7 @@ test('compare run writes a partial document on Ctrl+C', async () => {
   const stopped = await compare({ ...faces, v2Url: v2.url }, [...days, '--json'])
   expect(stopped.status).toBe(3)
   expect(stopped.stderr).toBe(
-    'markbridge: The run was stopped. Its document has only what was compared. Run the comparison again.\n',
+    'markbridge: The run was stopped. The document of the run contains only the records that were compared. Run the comparison again.\n',
   )
   const { run, compared, verdicts } = stopped.document()
   expect(compared).toBeGreaterThan(0)

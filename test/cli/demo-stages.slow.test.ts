@@ -33,7 +33,7 @@ const countOf = (effects: readonly Effect[], wanted: string): number =>
 test('demo --stage canary prints a command that posts for many schools, and counts the marks on V2 and on V3', async () => {
   const { demo, printed } = await startDemo('canary', '--percent', '50')
   expect(printed).toMatch(
-    /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, V2 the others\.\n/,
+    /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, and V2 serves the others\.\n/,
   )
   const answers = (await paste(lineThat(printed, 'for school'))).trim().split('\n')
   expect(answers).toEqual(Array.from({ length: 20 }, (_, index) => `school ${3001 + index}: 200`))

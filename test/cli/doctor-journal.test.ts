@@ -50,7 +50,7 @@ describe.each(eachDatabase())('doctor and serve with a journal in %s', (_name, d
     await journal.begin(batchOf(['a']))
     await journal.close()
     expect((await examine({ url, ...keyed('k1', 'OWN_KEY') })).found).toEqual([
-      { check: 'journal', result: 'ok', message: 'it can be read, and its balances add up' },
+      { check: 'journal', result: 'ok', message: 'the journal can be read, and its balances add up' },
     ])
     expect(await refused({ url, ...keyed('k1', 'OTHER_KEY') })).toContain('another key of the id k1.')
     expect(await refused({ url })).toContain('k1')

@@ -63,7 +63,9 @@ test('init asks for the values that no flag contains, and writes a file that pas
   expect([examined.status, examined.stdout]).toEqual([0, expect.stringContaining('Nothing fails.')])
   expect(examined.stdout).toMatch(/^ok +read of V2 for acme: /m)
   expect(examined.stdout).toMatch(/^ok +read of V3 for acme: /m)
-  expect(examined.stdout).toMatch(/^ok +address of V3: its clock agrees with the one of this machine$/m)
+  expect(examined.stdout).toMatch(
+    /^ok +address of V3: the clock of the service agrees with the clock of this machine$/m,
+  )
 })
 
 test('init asks again for a key that cannot be read, and fails at once if a flag names such a key', async () => {
@@ -71,13 +73,13 @@ test('init asks again for a key that cannot be read, and fails at once if a flag
   const flags = ['init', '--out', out, '--partner', 'beta', '--v3', v3, '--v2', '']
   const asked = await runCommand(flags, { BETA_KEY: 'secret' }, 'secret\nenv:NO_SUCH_KEY\nenv:BETA_KEY\n')
   expect(asked.status).toBe(0)
-  expect(asked.stderr).toContain('The key must be env:NAME or file:path')
+  expect(asked.stderr).toContain('The answer does not name the source of a key')
   expect(asked.stderr).toContain('env:NO_SUCH_KEY is not set')
   expect(asked.stdout + asked.stderr).not.toContain('secret')
   expect(await readFile(out, 'utf8')).toMatch(/subscriptionKeySha256: [0-9a-f]{64} /)
   const given = await runCommand(['init', '--out', `${out}.2`, '--subscription-key', 'secret'])
   expect(given).toMatchObject({ status: 2, stdout: '' })
-  expect(given.stderr).toContain('--subscription-key must be env:NAME or file:path')
+  expect(given.stderr).toContain('--subscription-key does not name the source of a key')
   expect(given.stderr).not.toContain('secret')
 })
 
@@ -89,7 +91,7 @@ test('init replaces an existing file only with --force', async () => {
   expect(await init(out, ...flags)).toMatchObject({
     status: 2,
     stderr: expect.stringContaining(
-      'exists already. Name another file, or replace it with --force',
+      'exists already. Nothing was written. Name another file, or replace the file with --force',
     ) as unknown,
   })
   expect(await readFile(out, 'utf8')).toBe('own')
@@ -112,8 +114,8 @@ test('doctor reports a failed address and a failed read if nothing listens at th
 })
 
 test.each([
-  [-5, 'warning', 'its clock is 5 s behind the one of this machine'],
-  [90, 'fails', 'its clock is 90 s ahead of the one of this machine'],
+  [-5, 'warning', 'the clock of the service is 5 s behind the clock of this machine'],
+  [90, 'fails', 'the clock of the service is 90 s ahead of the clock of this machine'],
 ])(
   'doctor reports that the clock of V3 differs by %i s with the result "%s"',
   async (seconds, result, message) => {
@@ -121,7 +123,7 @@ test.each([
     const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
     const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
     expect(status).toBe(1)
-    expect(checks.find(({ message: own }) => own.startsWith('its clock'))).toMatchObject({ result, message })
+    expect(checks.find(({ message: own }) => own.startsWith('the clock'))).toMatchObject({ result, message })
     expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
       result: 'fails',
       message: expect.stringContaining('V3 rejected the credentials (401)') as unknown,

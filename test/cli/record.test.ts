@@ -86,7 +86,7 @@ describe('the command record', () => {
     const recorded = join(to, name, 'request.http.sealed')
     for (const path of [recorded, to]) {
       const { status, stderr: why } = await runCommand(['check', path])
-      expect([status, why]).toEqual([2, expect.stringMatching(/Recordings are encrypted\./)])
+      expect([status, why]).toEqual([2, expect.stringMatching(/Recordings are encrypted/)])
       const checked = await runCommand(['check', path, ...sealed])
       expect([checked.status, checked.stdout, shownIn(checked.stdout)]).toEqual([0, expect.stringMatching(/1 record/), []]) // prettier-ignore
     }

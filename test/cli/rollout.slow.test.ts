@@ -186,7 +186,7 @@ describe.each(databases)('the command rollout with a journal in %s', (_name, { t
     expect(await rolloutWith(config, tokenOf('dora'))('ls')).toMatchObject({ status: 1, stdout: '' })
     expect((await cleo?.('back', 'acme'))?.stderr).toContain('cleo has the role viewer')
     expect((await bert?.('set', 'acme', 'shadow', '--reason', 'x'))?.stderr).toContain('role operator')
-    expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: 'markbridge: acme: no step waits for an approval.\n' }) // prettier-ignore
+    expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: 'markbridge: acme: no step waits for an approval. Nothing has changed.\n' }) // prettier-ignore
 
     const proposed = await ann?.('set', 'acme', 'shadow', '--reason', 'begin', '--json')
     expect([proposed?.status, json(proposed ?? expect.fail())]).toEqual([
@@ -329,16 +329,16 @@ describe('the command rollout', () => {
   })
 
   it.each([
-    [['show', 'other'], 2, 'The configuration has no partner other. Name one of its partners (acme)'],
+    [['show', 'other'], 2, 'The configuration has no partner other. Nothing was done. Name one of its partners (acme)'],
     [['set', 'acme', 'canari', '--reason', 'x'], 2, 'Allowed choices are legacy, shadow, canary, v3, complete.'],
-    [['set', 'acme', 'shadow'], 2, '--reason is required'],
+    [['set', 'acme', 'shadow'], 2, 'no reason for the audit trail'],
     [['set', 'acme', 'shadow', '--dry-run'], 0, ''],
-    [['set', 'acme', 'shadow', '--reason', ' '], 2, 'A reason has 1 to 500 characters.'],
+    [['set', 'acme', 'shadow', '--reason', ' '], 2, 'The reason must have 1 to 500 characters.'],
     [['set', 'acme', 'canary', '--percent', '101', '--reason', 'x'], 2, 'must be a number from 0 to 100.'],
     [['set', 'acme', 'canary', '--always', 'a,,b', '--reason', 'x'], 2, 'Units are names'],
     [['set', 'acme', 'shadow', '--percent', '5', '--reason', 'x'], 2, 'stage canary'],
-    [['ls', '--journal', 'sqlite:/nowhere/x.db'], 1, 'There is no journal at sqlite:/nowhere/x.db: the file does not exist. Start serve once: it creates the journal.\n'],
-    [['back', 'acme', '--journal', 'sqlite:/nowhere/x.db'], 1, 'Start serve once: it creates the journal.\n'],
+    [['ls', '--journal', 'sqlite:/nowhere/x.db'], 1, 'There is no journal at sqlite:/nowhere/x.db: the file does not exist. Nothing has changed. Start serve once, which creates the journal.\n'],
+    [['back', 'acme', '--journal', 'sqlite:/nowhere/x.db'], 1, 'Start serve once, which creates the journal.\n'],
   ])('with the arguments %j exits with status %i and prints: %s', async (args, status, text) => {
     const url = await newSqlite()
     await serve(url)

@@ -76,7 +76,7 @@ async function runCheck(path: string, options: CheckOptions): Promise<number> {
 
 async function readSettings({ boundary, config, partner }: CheckOptions): Promise<InspectSettings> {
   if (config === undefined && partner !== undefined)
-    throw new AdapterError('ADP_USAGE', `--partner names a partner of a configuration. ${NO_CONFIG}.`)
+    throw new AdapterError('ADP_USAGE', `--partner needs a configuration. Nothing was checked. ${NO_CONFIG}.`)
   const loaded = await loadOffline(config)
   return inspectSettingsOf(loaded, findPartner(loaded, partner), boundary)
 }
@@ -126,7 +126,7 @@ const isFolder = async (path: string): Promise<boolean> =>
 function folderLines(checked: CheckedFolder): readonly string[] {
   const { folder, files, found, refusedFiles, records, refused, findings } = checked
   if (files === 0) return [`${folder}: the folder contains no files`]
-  const bound = files < found ? ` (the first by name of ${formatCounted(found, 'file')})` : ''
+  const bound = files < found ? ` (the first of ${formatCounted(found, 'file')} by name)` : ''
   const whole = refusedFiles === 0 ? '' : `, ${refusedFiles} refused as a whole`
   const head = `${folder}: ${formatCounted(files, 'file')}${bound}${whole}, ${formatCounted(records, 'record')}, ${refused} refused`
   const open = records > refused ? [IDS_ARE_OPEN] : []

@@ -34,13 +34,11 @@ export function addCompareLearn(command: Command, exitWith: (status: number) => 
 }
 
 interface CompareLearnOptions extends Target {
-  /** Folder of recordings to read instead of the counts of a running adapter. */
   readonly recording?: string
-  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
 }
 
-/** Prints the settings that V2's replies suggest for a partner. The exit status is 3 if no exchange was observed. */
+/** Prints the settings that the replies of V2 suggest for a partner. The exit status is 3 if no exchange was observed. */
 async function runCompareLearn(partner: string, options: CompareLearnOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const settings = findPartner(config, partner)

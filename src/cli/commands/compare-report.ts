@@ -62,7 +62,7 @@ async function runCompareReport(
   if (run === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'No run is named. Name an id, a path, latest or live:<partner>; --list shows the runs.',
+      'No run is named. Nothing was written. Name an id, a path, latest or live:<partner>. --list shows the runs.',
     )
   const { document, advice } = await readRun(run, dir, target)
   const report = writeReport(document, format, { exact: exact === true, advice })
@@ -116,7 +116,10 @@ async function readRun(run: string, folder: string, target: Target): Promise<Fou
   if (run !== 'latest') return { document: await (isRunId(run) ? runs.read(run) : readRunFile(run, run)) }
   const newest = (await runs.list()).find(({ summary }) => summary !== undefined)
   if (newest === undefined)
-    throw new AdapterError('ADP_USAGE', `${folder} has no runs. Start one with markbridge compare run.`)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${folder} contains no run. Nothing was written. Start a run with markbridge compare run.`,
+    )
   return { document: await runs.read(newest.run) }
 }
 
@@ -126,6 +129,6 @@ async function readLiveRun(partner: string, target: Target): Promise<FoundRun> {
   if (found !== undefined) return found
   throw new AdapterError(
     'ADP_USAGE',
-    'Live comparison has no results for this partner yet. It runs at shadow, and at later stages if partners[].check.v2 is set.',
+    'Live comparison has no results for this partner yet. Nothing was written. Live comparison runs at shadow, and at later stages if partners[].check.v2 is set.',
   )
 }

@@ -38,21 +38,19 @@ Examples:
     --learners class.txt --noise
   markbridge compare run --recording ./recordings --key env:RECORDING_KEY
 
-Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; for
-V3, if it has others, from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
-MARKBRIDGE_V3_TOKEN, or from the partner. On a loopback address the default is
-the sandbox's.
+Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN. If
+V3 has other credentials, they are read from MARKBRIDGE_V3_SUBSCRIPTION_KEY and
+MARKBRIDGE_V3_TOKEN, or from the settings of the partner. On a loopback address
+the default is the credentials of the sandbox.
 Ctrl+C stops the run and prints a report of what was compared. A second Ctrl+C
 ends the program at once.
 Exit status: 0 same or equivalent; 1 something differs; 3 inconclusive (records
 unknown, the run incomplete, nothing compared); 2 wrong usage or configuration.`
 
 interface Flags extends SideFlags {
-  /** The first day, as `YYYY-MM-DD`. */
   readonly since?: string
   readonly until?: string
   readonly recording?: string
-  /** The source of the key of the recordings: `env:NAME` or `file:path`. */
   readonly key?: string
   readonly learners?: string
   readonly registrations?: boolean
@@ -76,7 +74,7 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     .option('--until <day>', 'last day, YYYY-MM-DD', readDay)
     .addOption(recording.conflicts(['v2', 'since', 'until', 'learners', 'registrations', 'noise']))
     .option('--key <source>', 'open the recordings with the key of env:NAME or file:path')
-    .option('--learners <file>', 'compare the marks of these learners only: one id a line')
+    .option('--learners <file>', 'compare the marks of these learners only: a file with one id per line')
     .option('--registrations', 'compare the registrations of the learners as well')
     .addOption(configOption('file with addresses, credentials and the partner'))
     .option('--partner <id>', 'the partner whose settings count (default: the only one)')
@@ -101,7 +99,7 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
 
 const readDay = readAs(z.iso.date(), 'The day must have the form YYYY-MM-DD.')
 
-/** The time that a mark gets to become visible on the other side before a difference is read again. The sandbox shows a mark at once. */
+/** The milliseconds for a mark to become visible on the other side before a second read. The sandbox shows a mark at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
 /** Reports an error of a service with the status of an inconclusive run, because exit status 1 means that something differs. */
@@ -160,11 +158,11 @@ async function findCause(
   )
 }
 
-/** Posts nothing, and reads V3 only if `--v3` is given. */
+/** Compares recordings. Posts nothing, and reads V3 only if `--v3` is given. */
 async function compareRecordings(recording: string, options: RunFlags): Promise<number> {
   const folders = await listRecordings(recording)
   const key = await readRecordingKey(options.key)
-  // `openSides` needs an address of V2 as well, but no call to V2 is made.
+  // `openSides` requires an address of V2, but no request is sent to V2.
   const target =
     options.v3 === undefined
       ? undefined
@@ -186,7 +184,7 @@ async function compareRecordings(recording: string, options: RunFlags): Promise<
     const reads = source.unaskedReads()
     if (reads > 0)
       console.error(
-        `markbridge: ${reads} recorded read(s) were not compared. To compare them with V3's present answers, name V3 with --v3 <url>.`,
+        `markbridge: ${reads} recorded read(s) were not compared. To compare them with the current answers of V3, name V3 with --v3 <url>.`,
       )
     return outcomeStatus[outcomeOf(document)]
   } finally {
@@ -223,7 +221,7 @@ async function runWith(
   }
 }
 
-/** Returns the partner's own rules for today, because a difference counts again once its rule has expired. */
+/** Returns the rules of the partner for today, since a difference counts again once its rule has expired. */
 function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
   return createOwnRules(rules, formatDay(systemClock.wallMs()))
 }

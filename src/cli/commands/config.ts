@@ -13,8 +13,8 @@ Examples:
   markbridge config print --config acme.yaml --json
   markbridge config schema > markbridge.schema.json
 
-The file is an argument or that of --config, else that of MARKBRIDGE_CONFIG,
-else ./markbridge.yaml.
+The file is an argument or the value of --config, otherwise the value of
+MARKBRIDGE_CONFIG, otherwise ./markbridge.yaml.
 Exit status: 0 when the file is valid, 2 when it is not.`
 
 export function addConfig(config: Command, exitWith: (status: number) => void): void {
@@ -42,7 +42,7 @@ interface ConfigOptions {
   readonly json?: boolean
 }
 
-/** Reports every fault with exit status 2. Throws the error of `loadConfig` unless the faults are wanted as JSON. */
+/** Checks a configuration file. Faults give exit status 2. With `--json` they are in the document; otherwise `loadConfig` throws. */
 async function checkConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<Answer> {
   const file = given ?? expectConfig(config)
   try {

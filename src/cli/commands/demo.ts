@@ -28,9 +28,9 @@ Examples:
   markbridge demo --journal none
   markbridge demo --stage canary --percent 20
 
-With --stage the sandbox serves V2 on a port of its own, the adapter has both
-behind it, and each line "served: …" counts the marks that V2 and V3 accepted.
-The data of the sandbox and the journal are removed at the end; a journal that
+With --stage the sandbox serves V2 on a separate port, the adapter forwards to
+V2 and V3, and each line "served: …" counts the marks that V2 and V3 accepted.
+The data of the sandbox and the journal are removed at the end. A journal that
 --journal names is kept.`
 
 const FIXTURE = fileURLToPath(new URL('../../../fixtures/class-register/body.txt', import.meta.url))
@@ -39,7 +39,7 @@ const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: 
 
 const SCHOOL_HEADER = 'X-School'
 
-/** Enough schools that a share of 20 % selects some of them. */
+/** The number of schools. A share of 20 % selects some of them. */
 const SCHOOLS = 20
 
 export function addDemo(command: Command): void {
@@ -65,7 +65,6 @@ interface DemoOptions {
   readonly sandboxPort: number
   readonly console?: number
   readonly journal?: string
-  /** `undefined` if V3 alone is behind the adapter. */
   readonly stage?: Stage
   readonly percent?: number
 }
@@ -92,7 +91,7 @@ function withFreePorts(error: unknown): unknown {
   )
 }
 
-/** Returns `undefined` without a journal, since the console shows the journal. If the adapter gets any free port, so does the console. */
+/** Returns the port of the console, or `undefined` without a journal. If the adapter takes any free port, so does the console. */
 const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
 
@@ -159,12 +158,12 @@ function describeStage(stage: Stage, percent: number): string {
   const isV2 = stage === 'legacy' || stage === 'shadow'
   const serves =
     stage === 'canary'
-      ? `V3 serves ${percent} % of its schools, V2 the others`
+      ? `V3 serves ${percent} % of its schools, and V2 serves the others`
       : `${isV2 ? 'V2' : 'V3'} serves`
   return `The partner is at stage ${stage}: ${serves}.`
 }
 
-/** Returns a curl line that works in any folder: it has the absolute path of the fixture and the boundary that the fixture uses. */
+/** Returns a curl line that works in any folder: it has the absolute path of the fixture, and the boundary of the fixture. */
 async function curlLine(adapter: string): Promise<string> {
   return [
     `curl -sS '${adapter}${PATH}' ${CREDENTIALS}`,
@@ -173,7 +172,7 @@ async function curlLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
-/** Gives each batch an id of its own, because the adapter would take a batch with an equal id for a resend. */
+/** Returns a shell loop that posts a batch for each school, each with its own id, since an equal id would mark a resend. */
 async function schoolsLine(adapter: string): Promise<string> {
   const boundary = await readBoundary()
   const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
@@ -186,7 +185,7 @@ async function schoolsLine(adapter: string): Promise<string> {
   ].join(' ')
 }
 
-/** Returns a line that runs a `rollout` command with this installation, from any folder. */
+/** Returns a line that runs a `rollout` command with this installation, and that works in any folder. */
 function rolloutLine(command: string, config: string): string {
   const [node = '', program = ''] = process.argv
   return `'${node}' '${program}' rollout ${command} --config '${config}'`
@@ -200,7 +199,7 @@ const POLL_MS = 500
 
 const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V3']) }))
 
-/** Prints a line whenever a face of the sandbox has accepted marks. The numbers come from the sandbox, not from the adapter. */
+/** Prints a line whenever V2 or V3 of the sandbox has accepted marks. The numbers come from the sandbox and not from the adapter. */
 async function watchSplit(sandbox: string, signal: AbortSignal): Promise<void> {
   const served = { V2: 0, V3: 0 }
   let seq = 0

@@ -35,9 +35,9 @@ Examples:
 
 Checks the configuration with its secrets, every address with its certificate
 and clock, the journal, permissions of files, and for each partner a read of V3
-(and of V2) that finds nothing. Nothing is written. A partner whose clients
-bring their own credentials is read with those of the environment, as compare
-run does.
+(and of V2) that finds nothing. Nothing is written. If the
+clients of a partner bring their own credentials, the read has the credentials
+of the environment, as in compare run.
 Exit status: 0 nothing fails, 1 a check fails, 2 wrong usage.`
 
 export function addDoctor(command: Command, exitWith: (status: number) => void): void {
@@ -75,7 +75,7 @@ async function examine({ config: given }: { readonly config?: string }): Promise
 
 function reportInvalid(cause: unknown): readonly Check[] {
   if (!(cause instanceof AdapterError)) throw cause
-  const remedy = 'Correct the file; docs/configuration.md has all keys.'
+  const remedy = 'Correct the file. docs/configuration.md describes all keys.'
   return [{ check: 'configuration', result: 'fails', message: cause.message, remedy }]
 }
 
@@ -122,7 +122,7 @@ function addressesOf({ upstreams, partners }: Config): readonly (readonly [strin
 }
 
 const DAY_MS = 86_400_000
-/** Where identity and content do not decide, the adapter orders the marks of two clients by their times. */
+/** The tolerated differences of clocks. Where identity and content do not decide, the adapter orders marks of clients by time. */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
 async function examineAddress(url: URL): Promise<readonly Finding[]> {
@@ -151,10 +151,10 @@ function examineCertificate(endMs: number): Finding {
 
 function examineClock(aheadMs: number | undefined): Finding {
   if (aheadMs === undefined)
-    return ['skipped', 'its clock is not known, because the response has no Date field']
+    return ['skipped', 'the clock of the service is not known, because the response has no Date field']
   const seconds = Math.abs(Math.round(aheadMs / 1_000))
   const side = aheadMs > 0 ? 'ahead of' : 'behind'
-  const message = `its clock ${seconds === 0 ? 'agrees with' : `is ${seconds} s ${side}`} the one of this machine`
+  const message = `the clock of the service ${seconds === 0 ? 'agrees with' : `is ${seconds} s ${side}`} the clock of this machine`
   if (Math.abs(aheadMs) < CLOCK_MS.warning) return ['ok', message]
   const result = Math.abs(aheadMs) < CLOCK_MS.fails ? 'warning' : 'fails'
   return [
@@ -167,18 +167,18 @@ function examineClock(aheadMs: number | undefined): Finding {
 async function examineJournal({ journal }: Config): Promise<readonly Finding[]> {
   const url = journalUrlOf(journal)
   if (url === 'none')
-    return [['warning', 'there is no journal, so a repeated batch is posted again', 'Set journal.url.']]
+    return [['warning', 'there is no journal, so a resent batch is posted again', 'Set journal.url.']]
   const markFile = markFileOf(journal)
   try {
     const keys = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
     if (await tryOpening({ url, markFile, ...keys })) return await examineRecords(url, markFile)
     const path = sqlitePathOf(url)
     return path === undefined
-      ? [['ok', 'its database is empty, and its user may create tables; serve creates them']]
+      ? [['ok', 'the database is empty, and the user may create tables; serve creates them']]
       : [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    // The message contains the remedy.
+    // The message already contains the remedy.
     return [['fails', cause.message]]
   }
 }
@@ -194,14 +194,14 @@ async function examineRecords(url: string, markFile: string | undefined): Promis
         ['fails', `the balance of ${wrong.join(', ')} does not add up`, 'Run markbridge journal check.'],
       ]
     return letters.length === 0
-      ? [['ok', 'it can be read, and its balances add up']]
+      ? [['ok', 'the journal can be read, and its balances add up']]
       : [['warning', `${letters.length} dead letter(s)`, 'Run markbridge journal ls --dead-letters.']]
   } finally {
     await inspector.close()
   }
 }
 
-/** Checks that this user may write to the folder or, if it does not exist, to its nearest existing parent. */
+/** Checks that this user may write to the folder or, if the folder does not exist, to its nearest existing parent. */
 async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
@@ -230,7 +230,7 @@ async function examineFiles(path: string, { journal }: Config): Promise<readonly
 const isOpen = (path: string, bits: number): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0
 
-/** A read with this query finds nothing, because the learner does not exist. */
+/** The learner of the query does not exist, so a read with the query finds nothing. */
 const [AUGUST_MS, NOBODY] = [Date.parse('2020-08-01'), '00000000-0000-4000-8000-000000000000']
 const QUERY = writeMarkQuery({ fromMs: AUGUST_MS, toMs: AUGUST_MS + DAY_MS }, [NOBODY])
 
@@ -254,7 +254,7 @@ async function examineRead(
   } catch (cause) {
     if (cause instanceof DOMException) return [['fails', 'there was no response within 10 s']]
     if (!(cause instanceof AdapterError)) throw cause
-    // The clients of this partner send their own credentials, and the environment has none.
+    // The clients of this partner send their own credentials, and the environment contains no credentials.
     if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]
     return [['fails', describeCause(side, cause)]]
   }

@@ -21,8 +21,8 @@ Examples:
     --subscription-key ""
 
 Asks for each value that no flag gives; "" leaves out V2 or the key. The file
-contains only the SHA-256 of the key. The partner begins at legacy if V2 is
-given, else at v3.
+contains only the SHA-256 of the key. The partner begins at stage legacy if V2
+is given, and at stage v3 otherwise.
 Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
 
 export function addInit(command: Command, exitWith: (status: number) => void): void {
@@ -38,7 +38,7 @@ export function addInit(command: Command, exitWith: (status: number) => void): v
     .action(answerWith(exitWith, writeConfiguration))
 }
 
-/** An empty value leaves its part out of the file. */
+/** The values of the flags. An empty value leaves its part out of the file. */
 interface InitOptions {
   readonly partner?: string
   readonly v3?: string
@@ -52,7 +52,7 @@ const readId = readAs(partnerSchema.shape.id)
 
 const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
 
-/** Throws `ADP_USAGE` if the file exists or the key cannot be read. */
+/** Writes the configuration file. Throws `ADP_USAGE` if the file exists or the key cannot be read. */
 async function writeConfiguration(options: InitOptions): Promise<Answer> {
   const { out, force } = options
   await expectPlace(out, force)
@@ -75,7 +75,7 @@ interface Answers {
   readonly partner: string
   readonly v3: string
   readonly v2: string
-  /** An empty string accepts any key. */
+  /** The subscription key of the partner. If empty, the partner matches any key. */
   readonly key: string
 }
 
@@ -95,7 +95,7 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
     if (known !== undefined) return known
     process.stderr.write(`${question}${preset === '' ? '' : ` [${preset}]`}: `)
     const { value, done } = await lines.next()
-    // A terminal echoes the line end that the user types; piped input does not.
+    // A terminal shows the line end that the user types, but piped input shows no line end.
     if (!process.stdin.isTTY) process.stderr.write('\n')
     const answer = done === true ? '' : value.trim()
     try {
@@ -113,7 +113,7 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
       v3: await ask(given.v3, 'Base address of V3', readAddress, 'http://127.0.0.1:4010'),
       v2: await ask(given.v2, 'Base address of V2 (empty: none)', readAddress),
       key: await ask(given.key, "The partner's V2 key, as env:NAME or file:path (empty: any key)", (source) =>
-        readKey(source, 'The key'),
+        readKey(source, 'The answer'),
       ),
     }
   } finally {
@@ -132,8 +132,8 @@ function configurationOf({ partner, v3, v2, key }: Answers): string {
       ? '{ any: true } # every subscription key; or { subscriptionKeySha256: <printf %s "$KEY" | sha256sum> }'
       : `{ subscriptionKeySha256: ${hash} } # of the partner's V2 key`
   return `# yaml-language-server: $schema=./markbridge.schema.json
-# Configuration of Markbridge. An editor explains the keys once there is: markbridge config schema > markbridge.schema.json
-# All keys with their defaults: markbridge config print. Secrets are never written here: { env: NAME } or { file: path }.
+# Configuration of Markbridge. An editor explains the keys after: markbridge config schema > markbridge.schema.json
+# markbridge config print lists all keys with their defaults. Never write secrets here; use { env: NAME } or { file: path }.
 
 listen:
   host: 127.0.0.1 # TLS ends before the adapter
@@ -146,10 +146,10 @@ ${upstreamV2}
 journal:
   # The adapter stores each write here before it sends the write. Several machines share postgres://user@host/database instead.
   url: sqlite:./data/journal.db
-  # Encrypts what clients send, and protects the audit trail of stages: set it before the first markbridge rollout set, since
-  # the trail gets no key later. Make one with: openssl rand -hex 32
+  # The key encrypts the requests of clients and protects the audit trail of stages. Set the key before the first markbridge
+  # rollout set, since an existing audit trail gets no key later. Create a key with: openssl rand -hex 32
   # keys: [{ id: k1, key: { env: MARKBRIDGE_JOURNAL_KEY } }]
-  replayForMs: 24h # how long a repeated batch gets its stored reply
+  replayForMs: 24h # how long a resent batch gets its stored reply
   keepRecordsMs: 90d
 
 partners:
@@ -158,7 +158,7 @@ partners:
     # The first stage of the partner: legacy, shadow, canary, v3 or complete. markbridge rollout set takes the partner forward.
     stage: ${stage}
     # canary: { header: X-School } # names the school, for tokens without the claim organisation
-    changeProcessName: Markbridge # in the marks that V3 keeps
+    changeProcessName: Markbridge # the name of the program in the marks on V3
     v3:
       # By default the client's key and token go on to V3.
       # subscriptionKey: { env: V3_KEY }

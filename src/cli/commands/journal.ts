@@ -68,7 +68,11 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     .addOption(
       new Option('--state <state>', 'only batches with a record in this state').choices(recordStates),
     )
-    .option('--since <time>', 'only batches received since then: ISO 8601, or 30m, 2h, 7d ago', readSince)
+    .option(
+      '--since <time>',
+      'only batches received since this time: ISO 8601, or a duration ago such as 30m, 2h or 7d',
+      readSince,
+    )
     .option('--before <batch>', 'only batches with a lower number', readCount)
     .option('--limit <n>', 'maximum number of batches', readCount, 50)
     .option('--dead-letters', 'list the dead letters instead, each with its cause and remedy')
@@ -96,13 +100,13 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     .description(
       'accept a journal that was damaged, lost or replaced by an old copy; without --yes only prints the consequences',
     )
-    .option('--yes', 'accept it')
+    .option('--yes', 'accept the journal')
     .action(answer(acceptJournal))
   target(journal.command('purge'))
     .description('delete data past its retention period (the server does this hourly)')
     .option(
       '--learner <id>',
-      'erase what is kept of one learner instead (guid; - reads it from standard input); exit status 1 if something is left',
+      'erase the stored data of one learner (a GUID; - reads the GUID from standard input); exit status 1 if data remains',
     )
     .action(answer(purgeJournal))
 }
@@ -148,10 +152,14 @@ async function listBatches(inspector: JournalInspector, options: ListOptions): P
   }
 }
 
-/** Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
+/** Returns a batch. Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
 async function expectBatch(inspector: JournalInspector, batch: number): Promise<BatchReport> {
   const report = await inspector.batch(batch)
-  if (report === undefined) throw new AdapterError('ADP_NOT_FOUND', `The journal has no batch ${batch}.`)
+  if (report === undefined)
+    throw new AdapterError(
+      'ADP_NOT_FOUND',
+      `The journal has no batch ${batch}. Nothing was changed. markbridge journal ls lists the batches.`,
+    )
   return report
 }
 
@@ -160,7 +168,6 @@ async function showBatch(inspector: JournalInspector, batch: number): Promise<An
   return { document: report, text: () => formatBatch(report) }
 }
 
-/** Makes the waiting records of one batch, or of all batches, due now. */
 async function reconcileBatches(inspector: JournalInspector, batch: number | undefined): Promise<Answer> {
   if (batch !== undefined) await expectBatch(inspector, batch)
   const due = await inspector.makeDue(Date.now(), batch)
@@ -168,7 +175,7 @@ async function reconcileBatches(inspector: JournalInspector, batch: number | und
   return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
 }
 
-/** Removes the given parts, which count from 1, or all dead letters of the batch if no part is given. */
+/** Removes dead letters of a batch from the list: the given parts, which count from 1, or all if no part is given. */
 async function dismissRecords(
   inspector: JournalInspector,
   batch: number,
@@ -215,7 +222,7 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   }
 }
 
-/** Reports a failure with the stages without ending the command, because the journal is already accepted. */
+/** Adopts the stages. A failure is part of the result and does not end the command, because the journal is already accepted. */
 async function tryAdoptStages(config: Config): Promise<TriedStages> {
   try {
     return { ...(await adoptStages(config)), failure: null }
@@ -230,7 +237,7 @@ function filesOf(url: string): readonly string[] {
   return path === undefined ? [] : ['', '.mark', '-wal', '-shm'].map((ending) => path + ending)
 }
 
-/** Deletes data past its retention period, or the data of one learner. The exit status is 1 if some data of the learner is left. */
+/** Deletes data past its retention period, or the data of one learner. The exit status is 1 if data of the learner remains. */
 async function purgeJournal(options: Target & { readonly learner?: string }): Promise<Answer> {
   const learner = options.learner === undefined ? undefined : await readLearner(options.learner)
   return withInspector(options, async (inspector, journal) => {
@@ -249,13 +256,13 @@ async function purgeJournal(options: Target & { readonly learner?: string }): Pr
   })
 }
 
-/** Throws `ADP_USAGE` if the configuration has no journal. */
+/** Returns the URL of the journal. Throws `ADP_USAGE` if the configuration has no journal. */
 function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
   throw new AdapterError(
     'ADP_USAGE',
-    'The configured journal is none, so there is no journal to inspect. Name one with --journal.',
+    'The configured journal is none. Nothing was done. Name a journal with --journal.',
   )
 }
 
@@ -274,8 +281,8 @@ async function withInspector(
 }
 
 /**
- * Returns a function that gives the files to the owner of the first existing file, or of the folder. Otherwise an operator who runs the
- * command as root replaces files that the adapter then cannot open.
+ * Returns a function that gives the files to the owner of the first existing file, or of the folder. If an operator runs the command as
+ * root, new files would otherwise belong to root, and the adapter could not open them.
  */
 function keepOwner(paths: readonly string[]): () => void {
   const folders = paths.slice(0, 1).map((path) => dirname(path))
@@ -288,7 +295,7 @@ function keepOwner(paths: readonly string[]): () => void {
 
 const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
 
-/** Gives times in ISO 8601 and numbers parts from 1. */
+/** Converts a result to its public form, in which times are in ISO 8601 and parts count from 1. */
 function toPublic(found: unknown): unknown {
   return JSON.parse(JSON.stringify(found), (name: string, value: unknown) => {
     if (name === 'retry' && typeof value === 'number') return formatTime(value)
@@ -343,11 +350,11 @@ function formatBatch(batch: BatchReport): string {
 }
 
 function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): string {
-  const lines = [`Erased the requests and answers of ${erased.length} batch(es).`]
+  const lines = [`Erased the requests and replies of ${erased.length} batch(es).`]
   if (unsettled.length > 0)
     lines.push(
       `${unsettled.length} batch(es) are not settled, so they were not erased: ${unsettled.join(', ')}. ` +
-        'markbridge journal show <batch> says what a batch waits for. Run the command again once the batches are settled.',
+        'markbridge journal show <batch> shows the reason for which a batch is not settled. Run the command again once the batches are settled.',
     )
   if (unreadable.length > 0)
     lines.push(
@@ -356,7 +363,7 @@ function formatErased({ erased, unsettled, unreadable, rewritten }: Erased): str
     )
   if (!rewritten)
     lines.push(
-      'The database could not be rewritten, so its files may still contain deleted data. Run the command again when there is less load.',
+      'The database could not be rewritten, so its files may still contain deleted data. Run the command again when the load is lower.',
     )
   return lines.join('\n')
 }
@@ -371,7 +378,7 @@ function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-/** Replaces control characters, on which a terminal would act. A reason may be a code that the service wrote. */
+/** Replaces control characters, on which a terminal would act. A reason may be a code from the service. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
 }
@@ -386,14 +393,14 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
       : 'The journal cannot be used. A new journal is created, and existing files are kept under another name.',
     '',
     'Consequences of accepting the loss:',
-    '- A repeated batch that the journal has lost is treated as a new batch.',
+    '- If a client resends a batch that the journal has lost, the adapter treats the batch as new.',
     `- For ${hours} h (journal.replayForMs) the adapter reads V3 before it posts each new record, at one read each. An equal mark in`,
     '  V3 confirms the record; a record that was applied and has since been overwritten is posted again.',
     usable
-      ? '- Stages of partners and their audit trail are those of this copy: later changes are lost.'
+      ? '- Stages of partners and their audit trail have the state of this copy: later changes are lost.'
       : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
     '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to that stage.',
-    '  Compare markbridge rollout ls with what you expect before you start the adapter.',
+    '  Check the stages with markbridge rollout ls before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',
     'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
@@ -401,7 +408,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   ].join('\n')
 }
 
-/** `failure` says why the stages could not be adopted, or is `null` if they were. */
+/** The result of adopting the stages. `failure` is the reason why the stages could not be adopted, or `null` if they were adopted. */
 type TriedStages = AdoptedStages & { readonly failure: string | null }
 
 function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {
@@ -413,7 +420,7 @@ function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStag
     ...(failure === null
       ? []
       : [
-          `Stages were not compared with the state file: ${failure} Compare markbridge rollout ls with what you expect.`,
+          `Stages were not compared with the state file: ${failure} Check the stages with markbridge rollout ls.`,
         ]),
   ].join('\n')
 }

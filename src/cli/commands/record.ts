@@ -55,12 +55,11 @@ export function addRecord(command: Command, exitWith: (status: number) => void):
 interface RecordOptions {
   readonly v2: URL
   readonly out: string
-  /** The source of the key: `env:NAME` or `file:path`. */
   readonly key: string
   readonly host: string
   readonly port: number
   readonly maxSize: number
-  /** Milliseconds, or `undefined` if only a signal ends the command. */
+  /** The duration of the recording in milliseconds, or `undefined` if only a signal ends the command. */
   readonly for?: number
   readonly json?: boolean
 }
@@ -68,12 +67,12 @@ interface RecordOptions {
 type Recorder = ReturnType<typeof createRecorder>
 type Fates = Awaited<ReturnType<Recorder['end']>>
 
-/** Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
+/** Records exchanges until the command ends. Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
   const { out } = options
   const recorder = createRecorder(await openStore(options), (cause) =>
     console.error(
-      `markbridge: recording has stopped: ${describeFileError(cause)}. Requests still go to V2. Correct the cause and start the command again.`,
+      `markbridge: recording has stopped: ${describeFileError(cause)}. Requests are still forwarded to V2, but no further exchange is recorded. Correct the cause and start the command again.`,
     ),
   )
   await relay(options, recorder)
@@ -86,20 +85,24 @@ async function runRecord(options: RecordOptions): Promise<Answer> {
   }
 }
 
-/** Opens the folder before the first exchange, so that missing write permission is reported at the start. */
+/** Opens the folder before the first exchange, so that a missing write permission is reported at the start. */
 async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<RecordingStore> {
   const key = await readRecordingKey(source)
   try {
     return await openRecordingStore({ folder: out, key, maxBytes: maxSize, nowMs: Date.now })
   } catch (cause) {
-    throw new AdapterError('ADP_USAGE', `${out} cannot be written: ${describeFileError(cause)}.`, { cause })
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${out} cannot be written: ${describeFileError(cause)}. Nothing was recorded. Name another folder with --out.`,
+      { cause },
+    )
   }
 }
 
-/** A batch may take V2 minutes. */
+/** The timeout for the response of V2. A batch may take V2 minutes. */
 const TIMEOUTS = { headersMs: 600_000 }
 
-/** Runs an adapter at stage `legacy` with V2 in the place of V3 as well, so that every request goes to V2. */
+/** Runs an adapter at stage `legacy`. V2 also takes the place of V3, so that every request goes to V2. */
 async function relay({ v2, host, port, for: forMs, json }: RecordOptions, recorder: Recorder): Promise<void> {
   const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
   const config = parseConfig({
@@ -129,10 +132,10 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
   }
 }
 
-/** Matches marks and the whole set of registrations. The path before the match names an installation and is not recorded. */
+/** Matches the routes of marks and of all registrations. The path before the match names an installation and is not recorded. */
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
-/** Hands each exchange of marks or registrations to the recorder once V2 has replied completely. */
+/** Passes each exchange of marks or registrations to the recorder once V2 has replied completely. */
 const recordWith =
   ({ offer }: Recorder): NonNullable<AppOverrides['recorder']> =>
   ({ request, target, kind: asked, receivedMs }) => {

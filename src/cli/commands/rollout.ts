@@ -138,7 +138,10 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
       answer(async (file: string | undefined, options: VerifyOptions) => {
         if (file !== undefined) return verifyCertificate(file, options)
         if ((options.publicKey ?? options.offline) !== undefined)
-          throw new AdapterError('ADP_USAGE', '--public-key and --offline need a certificate. Name its file.')
+          throw new AdapterError(
+            'ADP_USAGE',
+            '--public-key and --offline need a certificate. Nothing was checked. Name the file of the certificate.',
+          )
         return verifyTrail(options)
       }),
     )
@@ -152,5 +155,5 @@ function readUnits(text: string): readonly string[] {
 
 const readReason = readAs(
   z.string().trim().min(1).max(MAX_REASON),
-  `A reason has 1 to ${MAX_REASON} characters.`,
+  `The reason must have 1 to ${MAX_REASON} characters.`,
 )

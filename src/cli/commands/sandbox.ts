@@ -25,7 +25,7 @@ export function addSandbox(command: Command): void {
   command
     .option('--options <file>', 'YAML file with options of createSandbox; the flags below override it')
     .option('--port <n>', 'port to listen on (default: 4010)', readPort)
-    .option('--v2-port <n>', 'give the V2 face a port of its own (default: the port of V3)', readPort)
+    .option('--v2-port <n>', 'serve V2 on a separate port (default: the port of V3)', readPort)
     .option('--host <host>', 'address to listen on (default: 127.0.0.1)')
     .option('--seed <n>', 'seed of the data: the same seed gives the same ids (default: 1)', readCount)
     .addOption(
@@ -49,7 +49,7 @@ export function addSandbox(command: Command): void {
 type SandboxFlags = SandboxOptions & { readonly options?: string }
 
 async function runSandbox(path: string | undefined, flags: SandboxOptions): Promise<void> {
-  // Validates the file without the flags, so that a flag does not hide an invalid value.
+  // The file is validated without the flags, so that a flag does not hide an invalid value.
   const values = path === undefined ? {} : await loadValues(path, sandboxFileSchema)
   const sandbox = createSandbox(withDefaults({ ...values, ...flags }), showBuilding())
   await runUntilStopped(async (onClose) => {
@@ -60,7 +60,7 @@ async function runSandbox(path: string | undefined, flags: SandboxOptions): Prom
   })
 }
 
-/** Adds a fixed port, and a file for a school, which takes seconds to build. */
+/** Adds the default port, and a file for the data of a school, which takes seconds to build. */
 function withDefaults(values: SandboxOptions): SandboxOptions {
   const { scale, seed = 1 } = values
   const file = scale === 'school' ? { db: `./data/sandbox-school-${seed}.db` } : {}

@@ -15,8 +15,9 @@ import { readGivenFile } from '../files.ts'
 import { formatGivenText, formatJson } from '../text.ts'
 
 const examples = `
-The file is the body of a batch or a whole HTTP request, as check reads it;
-- reads standard input. Of a request, the body and its Content-Type are sent.
+The file is the body of a batch or a whole HTTP request, as check reads it. The
+name - stands for standard input. From a request, the body and its Content-Type
+are sent.
 Each part of the reply is printed when it arrives. For every second without a
 new part, standard error gets a line with the count, the rate and the time left.
 Ctrl+C stops waiting and prints the outcomes received so far; the adapter
@@ -31,8 +32,8 @@ Examples:
   MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… \\
     markbridge send body.txt --to https://adapter.example
 
-Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN; the
-default is the sandbox's.
+Credentials are read from MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN. The
+default is the credentials of the sandbox.
 Exit status: 0 when every record was accepted; 1 when a record was refused, not
 applied or unknown, or has no answer (the whole batch was refused, the ids
 differ, the reply was cut off, Ctrl+C); 2 wrong usage or an unreadable file.`
@@ -67,7 +68,7 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
-/** The client sets the fields of the connection and of the body itself. */
+/** Matches a header field, except the fields of the connection and of the body, which the HTTP client sets. */
 const HEADER =
   /^(?!connection|content-|expect|host|keep-alive|transfer-encoding|upgrade)([\w!#$%&'*+.^`|~-]+):\s*([\x20-\x7e]*)$/i
 
@@ -130,7 +131,7 @@ async function send(batch: PostedBatch, { to, json, header }: SendOptions): Prom
   }
 }
 
-/** Returns `undefined` if the adapter will refuse the batch. */
+/** Decodes a batch, or returns `undefined` if the adapter will refuse the batch. */
 function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   try {
     return decodeBatch(body, contentType, { limits: noBatchLimits })
@@ -140,7 +141,7 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   }
 }
 
-/** Throws `ADP_USAGE` for a file of a recording, because V2 already wrote its marks. */
+/** Throws `ADP_USAGE` for a recording, because V2 already wrote its marks. */
 function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
@@ -153,14 +154,13 @@ interface Outcome {
   readonly part: number
   readonly contentId: string | null
   readonly status: number
-  /** `null` if the record was not accepted. */
+  /** The id of the mark, or `null` if the record was not accepted. */
   readonly externalId: string | null
   readonly errors: readonly { readonly code: string; readonly message: string }[]
 }
 
 interface SendResult {
   readonly outcomes: readonly Outcome[]
-  /** The number of records in the batch, or `undefined` if the batch cannot be decoded. */
   readonly expected: number | undefined
   readonly end: ReplyEnd
 }
@@ -173,7 +173,7 @@ const recordSchema = z.object({ ExternalID: z.string() })
 /** The adapter wraps records in `d` for partners that expect the envelope of OData V2. */
 const acceptedSchema = z.union([z.object({ d: recordSchema }).transform(({ d }) => d), recordSchema])
 
-/** Reads the part at `position`, which counts from 1. */
+/** Reads a part of the reply. `position` counts from 1. */
 function toOutcome({ contentId, status, body }: ReplyPart, position: number): Outcome {
   const json = parseJson(body)
   const errors = errorsSchema.catch([]).parse(json)
@@ -194,7 +194,7 @@ function parseJson(content: string): unknown {
   }
 }
 
-/** Returns 0 if every record was accepted, and 1 if one was not or its outcome is not known. */
+/** Returns 0 if every record was accepted, and 1 if a record was not accepted or its outcome is not known. */
 function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   const isComplete =
     end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
@@ -206,7 +206,7 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
     return [
       expected === 0
         ? 'The batch contains no record.'
-        : 'The reply is 200 without parts. Either the batch was empty, or the ids in its header and body differ, so that the outcomes are hidden.',
+        : 'The reply is 200 without parts. Either the batch was empty, or the ids in its header and body differ, so that the reply hides the outcomes.',
     ]
   const accepted = outcomes.filter(isAccepted).length
   const counts = kinds.flatMap(([name, is]) => {
@@ -235,14 +235,14 @@ function isAccepted({ status }: Outcome): boolean {
   return status < 300
 }
 
-/** The disjoint kinds of outcomes other than accepted. */
+/** The kinds of outcomes other than accepted. Each outcome belongs to one kind. */
 const kinds: readonly (readonly [name: string, is: (outcome: Outcome) => boolean])[] = [
   ['refused', ({ status }) => status < 500],
   ['unknown', ({ status, errors }) => isUnknown(status, errors)],
   ['not applied', ({ status, errors }) => status >= 500 && !isUnknown(status, errors)],
 ]
 
-/** The code of a record whose outcome the adapter is still finding out. */
+/** The error code of a record whose outcome the adapter does not know yet. */
 const UNKNOWN = 'ADP_OUTCOME_UNKNOWN'
 
 function isUnknown(status: number, errors: Outcome['errors']): boolean {
@@ -266,7 +266,7 @@ interface PostedBatch {
 
 type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** The codes of errors before a connection exists. */
+/** The codes of errors that occur before a connection exists, so that nothing was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -277,8 +277,8 @@ const NOT_SENT = new Set([
 ])
 
 /**
- * Posts a batch as a V2 client does, and calls `onPart` for each part of the reply as it arrives. Throws `ADP_UPSTREAM_UNAVAILABLE` if
- * nothing responds, and `ADP_UPSTREAM_REFUSED` if the response is not a batch reply.
+ * Posts a batch as a V2 client does, and calls `onPart` for each part of the reply as it arrives. Throws `ADP_UPSTREAM_UNAVAILABLE` if no
+ * connection can be opened, and `ADP_UPSTREAM_REFUSED` if the response is not a batch reply.
  */
 async function postBatch(
   to: URL,

@@ -95,7 +95,9 @@ async function runServe(
   if (path === undefined && (watch || flags.v3 === undefined))
     throw new AdapterError(
       'ADP_USAGE',
-      watch ? `--watch needs a file. ${NO_CONFIG}.` : `${NO_CONFIG}, or name V3 with --v3 <url>.`,
+      watch
+        ? `--watch needs a configuration file. The adapter was not started. ${NO_CONFIG}.`
+        : `${NO_CONFIG}, or name V3 with --v3 <url>.`,
     )
   const files = createFileWatch()
   const logger = openLogger()
@@ -114,8 +116,8 @@ async function runServe(
       .then((adapter) => adapter.reload(load))
       .then(() => (current = next ?? current))
       .catch(() => undefined)
-  // Installed before the start, because SIGHUP would otherwise end the process. Without a file there is nothing to reload, and closing the
-  // terminal ends the program.
+  // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a configuration file there is
+  // nothing to reload, so SIGHUP ends the program, as when its terminal closes.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   let current = config
@@ -158,7 +160,7 @@ interface Adapter {
   readonly url: string
   readonly reload: Reload
   readonly stop: () => Promise<void>
-  /** `undefined` if there is no journal or the adapter runs in other processes. */
+  /** The data for the console, or `undefined` if there is no journal or the adapter runs in other processes. */
   readonly consoleData: ReturnType<App['consoleData']>
 }
 
@@ -170,7 +172,7 @@ async function startHere(config: Config, overrides: AppOverrides): Promise<Adapt
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
-/** Starts workers. This process serves no requests, so it does not load the adapter. */
+/** Starts the workers. The primary process serves no requests, so it does not load the adapter. */
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
@@ -183,12 +185,12 @@ function checkJournal(config: Config, workers: number): void {
   if (journalUrlOf(config.journal) !== 'none') return
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `--workers ${workers} needs a journal. Without a journal, each worker knows only its own batches, and a repeated batch would be posted ` +
-      'twice. Set --journal or journal.url, or run one worker.',
+    `--workers ${workers} needs a journal. Without a journal, each worker knows only its own batches, and a resent batch would be posted ` +
+      'twice. The adapter was not started. Set --journal or journal.url, or run one worker.',
   )
 }
 
-/** Logs each warning of a loaded configuration once. `format` makes the commands in a warning ready to paste. */
+/** Creates a function that logs each warning of a configuration once. `format` completes the commands in a warning for pasting. */
 function createConfigWarnings(
   logger: Logger,
   workers: number,

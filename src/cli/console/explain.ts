@@ -10,13 +10,13 @@ import { encodeRecord } from '../../v3/record.ts'
 import { decodeStoredRequest } from '../../writes/stored-request.ts'
 import { findPartner } from '../target.ts'
 
-/** `undefined` if neither the client nor V3 wrote the value. */
+/** The rule for a member. `from` is the member from which the value comes, or `undefined` if neither the client nor V3 wrote the value. */
 interface Rule {
   readonly from?: string
   readonly rule: string
 }
 
-/** The rules of `toV3Record`, by the path of the member that each rule makes (service.md 9, rule 3). */
+/** The rules of `toV3Record`, by the path of the member to which each rule applies (service.md 9, rule 3). */
 const bodyRules: Readonly<Record<string, Rule>> = {
   ExternalID: { rule: 'all zero, so that the service assigns an id' },
   Present: { from: 'Present', rule: 'as it is' },
@@ -40,7 +40,7 @@ const bodyRules: Readonly<Record<string, Rule>> = {
 
 const echo = "the value in V3's response, else the posted value"
 
-/** The rules of `toFlatReply` and of V2's errors, by the name of the member that each rule makes. */
+/** The rules of `toFlatReply` and of the errors of V2, by the name of the member to which each rule applies. */
 const replyRules: Readonly<Record<string, Rule>> = {
   '@odata.context': { rule: 'the address of the request' },
   '@odata.type': { rule: 'constant, for odata.metadata=full' },
@@ -63,7 +63,7 @@ const replyRules: Readonly<Record<string, Rule>> = {
   SequenceID: { rule: 'a new guid for each record' },
 }
 
-/** The rules that turn V3's errors into codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
+/** The rules that translate errors of V3 to codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
 const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
   [/^ATT_VAL_2$/, "V3's error concerns the event, by its code, target or message"],
   [/^ATT_VAL_3$/, "V3's error concerns the attendance code, by its code, target or message"],
@@ -74,14 +74,14 @@ const reasons = {
   onV2: 'V2 served this batch, so Markbridge sent none of it to V3.',
   gone: 'The request is no longer stored, since its retention period is over (journal.replayForMs).',
   key: 'The request cannot be decrypted, since its key is not among journal.keys.',
-  damaged: 'The stored request cannot be read.',
+  damaged: 'The stored request is damaged and cannot be read.',
 } as const
 
 const slicing = createSlicing()
 
 /**
- * Explains by which rule each member of a record's V3 body was made, under the partner's current settings, and each member of the stored
- * reply. Returns `undefined` if there is no such record. Masks values unless `isRevealed` is set.
+ * Explains the rule behind each member of the V3 body of a record, under the current settings of the partner, and behind each member of the
+ * stored reply. Returns `undefined` if there is no such record. Values are masked unless `isRevealed` is set.
  */
 export async function explainRecord(
   data: Pick<OpenedConsoleData, 'readKept'>,
@@ -115,7 +115,7 @@ export async function explainRecord(
   const unmapped = (part.record.unmapped ?? []).length
   return {
     notes: [
-      "The rules are those of the partner's present settings.",
+      'The rules follow the current settings of the partner.',
       ...(unmapped === 0
         ? []
         : [`Further members of the V2 record: ${unmapped} (unmappedFields: ${own.unmappedFields}).`]),
@@ -125,7 +125,7 @@ export async function explainRecord(
   }
 }
 
-/** Reads the form that `encodeAnswer` of `writes/reply` writes. */
+/** Explains a stored part of the reply, which `encodeAnswer` of `writes/reply` wrote. */
 function explainReply(answer: string | undefined, isRevealed: boolean): Explained['reply'] {
   if (answer === undefined) return undefined
   const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []
@@ -144,13 +144,16 @@ const toNotes = (faults: readonly RecordFault[] = []): readonly string[] => [
 ]
 
 function toField(path: string, value: unknown, rule: Rule | undefined, isRevealed: boolean): ExplainedField {
-  if (rule === undefined) throw new AdapterError('ADP_INTERNAL', `Internal error: no rule for ${path}.`)
+  if (rule === undefined)
+    throw new AdapterError(
+      'ADP_INTERNAL',
+      `The console has no rule for ${path}. The record is not shown. Report a bug.`,
+    )
   const isClients = rule.from !== undefined || rule.rule.includes('the client gave')
   const shown = isClients && !isRevealed ? maskOf(value) : JSON.stringify(value)
   return { path, from: rule.from, rule: rule.rule, value: shown, isMasked: isClients && !isRevealed }
 }
 
-/** Describes the form of a value without revealing it. */
 function maskOf(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value !== 'string') return typeof value === 'boolean' ? 'true or false' : 'a number'

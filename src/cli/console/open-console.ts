@@ -45,8 +45,8 @@ interface OpenedConsole {
 }
 
 /**
- * Opens the configured console. The stages have a database connection of their own, so that the console does not compete with clients.
- * `current` returns the configuration of the latest reload; `given` is the data of the adapter if it runs in this process. Throws
+ * Opens the configured console. The stages have a separate database connection, so that the console does not compete with clients.
+ * `current` returns the configuration of the latest reload. `given` is the data of the adapter if the adapter runs in this process. Throws
  * `ADP_CONFIGURATION` if the port is in use.
  */
 export async function openConsole(
@@ -131,7 +131,7 @@ const describeError = (error: unknown) => {
   }
 }
 
-/** A run with 5,000 classes of difference has this size and takes 0.1 s to read in the process that serves clients. */
+/** The maximum size of a run: 5,000 classes of differences, which take 0.1 s to read in the process that serves clients. */
 const MAX_BYTES = 524_288
 
 function createComparisonDesk(
@@ -147,7 +147,7 @@ function createComparisonDesk(
   }
 }
 
-/** Tries a recorded batch with a partner's settings, as `markbridge check` does. */
+/** Checks a recorded batch with the settings of a partner, as `markbridge check` does. */
 async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
   const own = findPartner(config, partner)
   const inspected = await inspectRecording(file, inspectSettingsOf(config, own, undefined))
@@ -203,7 +203,7 @@ const samples = z.object({
 })
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
-/** Creates the console's access to a sandbox, whose control routes are open to every program on this machine. */
+/** Creates the access of the console to a sandbox. The control routes of a sandbox are open to every program on this machine. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
   const read = async (path: string) => (await request(`${url}/_sandbox/${path}`)).body.json()
   return {

@@ -7,7 +7,7 @@ import { answerOf } from '../rollout/change-result.ts'
 import { describePartners } from '../rollout/describe-partner.ts'
 import { takeStep } from '../rollout/take-step.ts'
 
-/** Provides the functions of `rollout` on a store that stays open. Aborting `signal` withdraws steps that are waiting. */
+/** Provides the functions of `rollout` on a store that stays open. If `signal` aborts, waiting steps are withdrawn. */
 export function createStageDesk(
   config: () => Config,
   openStore: () => Promise<OpenedRolloutStore>,

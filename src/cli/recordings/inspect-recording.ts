@@ -26,7 +26,7 @@ export interface InspectSettings {
   readonly boundary: string | undefined
 }
 
-/** Returns the settings of a partner. `boundary` overrides the boundary that the recording names or begins with. */
+/** Returns the settings of a partner for the check. `boundary` overrides the boundary that the recording names or with which it begins. */
 export function inspectSettingsOf(
   config: Config,
   partner: PartnerConfig,
@@ -52,7 +52,6 @@ export interface InspectedRecord {
 export interface InspectedRecording {
   /** The size of the decompressed batch in bytes, or of the recording if the batch cannot be read. */
   readonly bytes: number
-  /** False if the adapter would refuse the whole request. */
   readonly sound: boolean
   readonly idsAgree: boolean | null
   readonly changesets: number | null
@@ -61,10 +60,10 @@ export interface InspectedRecording {
 }
 
 const slicing = createSlicing()
-/** The least amount of work that a part counts as, in bytes. */
+/** The minimum work that a part counts as, in bytes. */
 const MIN_PART_WORK = 1_024
 
-/** Finds the faults that the adapter would refuse, and the deviations that a stricter server would refuse. */
+/** Finds the faults for which the adapter would refuse a batch, and deviations for which a stricter server would refuse the batch. */
 export async function inspectRecording(
   bytes: Buffer,
   settings: InspectSettings,
@@ -106,7 +105,7 @@ export async function inspectRecording(
 
 const isErrorCode = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
 
-/** Returns true for an error that refuses the whole request, false for one that refuses a single record. */
+/** Returns true for an error for which the adapter refuses the whole request, and false for an error of a single record. */
 export function refusesRequest({ severity, code }: Pick<Finding, 'severity' | 'code'>): boolean {
   return severity === 'error' && isErrorCode(code) && errorRules[code].class !== 'record'
 }
@@ -135,7 +134,6 @@ export interface CheckedFolder {
   readonly folder: string
   readonly files: number
   readonly found: number
-  /** The number of files that the adapter would refuse as a whole. */
   readonly refusedFiles: number
   readonly records: number
   readonly refused: number
@@ -144,7 +142,7 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the recorded requests in a folder, or all files if it has none; at most 1,000. `key` decrypts files of recordings. */
+/** Inspects the recorded requests in a folder, or all files if there are none; at most 1,000. `key` decrypts recordings. */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

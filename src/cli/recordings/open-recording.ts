@@ -21,7 +21,7 @@ interface OpenedRecording {
   /** The decompressed body, or `undefined` if it cannot be read. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
-  /** A recording of a body alone has the Content-Type only. */
+  /** The header fields. A recording of a body alone has only the Content-Type. */
   readonly headers: IncomingHttpHeaders
   /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
@@ -29,7 +29,7 @@ interface OpenedRecording {
 
 const slicing = createSlicing()
 
-/** Opens the body of a batch, or a whole HTTP request. A body alone gets the boundary in its first line. */
+/** Opens the body of a batch, or a whole HTTP request. For a body alone, the boundary is taken from its first line. */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = await kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined
@@ -59,7 +59,7 @@ const notABatch = (message: string, remedy: string): Finding => {
 
 const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part, as the README shows'
 
-/** Names the kind of a file that cannot be a batch, because the faults that a decoder would find in it say less. */
+/** Describes a file that cannot be a batch. The description says more than the faults that a decoder would find in the file. */
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
     return notABatch('The file is empty.', 'Record the request again, and wait until the file is complete.')
@@ -83,14 +83,14 @@ function findOther(bytes: Buffer): Finding | undefined {
     : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
 }
 
-/** Finds line ends that make the head of a request invalid HTTP. Excludes a bare LF, which is repaired. */
+/** Finds line ends that make the head of a request invalid HTTP. A bare LF does not count, since it is repaired. */
 function findLineEnds(bytes: Buffer): Finding | undefined {
   const firstLine = bytes.subarray(0, bytes.indexOf('\n') + 1)
   const message = firstLine.includes('\r\r\n') ? describeMisencoding(firstLine) : undefined
   return message === undefined ? undefined : toFinding(new AdapterError('ADP_BODY', message))
 }
 
-/** Looks at the first and the last character only, since parsing a large document would take long. */
+/** Returns true if a file looks like JSON, by its first and last character, since parsing a large document would take long. */
 function isJson(bytes: Buffer): boolean {
   const text = bytes.toString('latin1').trim()
   return /^[{[]/.test(text) && /[}\]]$/.test(text.slice(-1))
@@ -169,13 +169,13 @@ function checkTarget(request: IncomingMessage): void {
   if (!batchPath.test(takeTarget(request).path)) {
     throw new AdapterError(
       'ADP_NOT_FOUND',
-      'The request is not for …/V2/Attendance/$batch, so the adapter does not treat it as a batch.',
+      'The request is not for …/V2/Attendance/$batch, so the adapter would not read it as a batch.',
     )
   }
   if (request.method !== 'POST')
     throw new AdapterError(
       'ADP_METHOD_NOT_ALLOWED',
-      'A batch is sent with POST; this request has another method.',
+      'The request has another method than POST, so the adapter would not read it as a batch.',
     )
 }
 
@@ -184,7 +184,7 @@ function findingOf(cause: unknown): Finding {
   throw cause
 }
 
-/** Matches a request line, also after blank lines (RFC 9112 2.2). Accepts a faulty one, so that `check` can report its fault. */
+/** Matches a request line, also after blank lines (RFC 9112 2.2) and also if it is faulty, so that `check` can report the fault. */
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
@@ -196,16 +196,16 @@ export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'
 }
 
 /**
- * Repairs the damage that recorders and editors do to a request. A head with bare line feeds gets CRLF, a head without Content-Length and
- * Transfer-Encoding gets the length of the rest, and `missing` bytes are subtracted from a Content-Length that is too large. `isFramed` is
- * false if the head did not give the length of the body.
+ * Repairs the damage that recorders and editors do to a request. Bare line feeds in a head become CRLF. A head without Content-Length and
+ * Transfer-Encoding gets a Content-Length. If Content-Length is too large, it is reduced by `missing` bytes. `isFramed` is false if the
+ * head did not give the length of the body.
  */
 function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)
-  // The parser refuses such a head.
+  // The parser refuses a head of this size.
   if (headEnd > MAX_HEADER_BYTES) return { bytes, missing: 0, isConverted: false, isFramed: true }
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
-  // A head with both kinds of line ends was sent with both.
+  // A head that contains both kinds of line ends was sent with both.
   const isConverted = !recorded.includes('\r\n')
   const head = isConverted ? recorded.replaceAll('\n', '\r\n') : recorded
   const rest = bytes.subarray(headEnd)

@@ -16,15 +16,14 @@ import { describeSetting, type StageView } from './stage-view.ts'
 
 export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly from: StageSetting
-  /** `undefined` if the partner is at its last stage. */
+  /** The setting after the step, or `undefined` if the partner is at its last stage. */
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
-  /** `undefined` without a journal. */
+  /** The figures on which the advice is based, or `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
   readonly guardAlarm?: string | undefined
   readonly coolDown?: CoolDown | undefined
 }
 
-/** The stages of all partners, with the result of checking their audit trail. */
 export interface FoundStages {
   readonly store: OpenedRolloutStore
   readonly snapshot: RolloutSnapshot
@@ -38,8 +37,8 @@ export const findStages = async (store: OpenedRolloutStore): Promise<FoundStages
 })
 
 /**
- * Gives advice on a step forward, by default on the usual next one. `found` is `undefined` without a journal. With `despiteHold` the cool-down
- * of a guard does not count against the step.
+ * Returns the advice on a step forward, by default on the usual next step. `found` is `undefined` without a journal. With `despiteHold`,
+ * the cool-down of a guard does not count against the step.
  */
 export async function giveAdvice(
   view: StageView,
@@ -73,7 +72,7 @@ export async function giveAdvice(
     stageSinceMs: view.sinceMs ?? nowMs,
     seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
     unreadable: unreadableOf(kept),
-    // Counts of another share do not support the next step.
+    // `guards` covers the current revision only, since counts of another share do not support the next step.
     guards,
     coolDown: despiteHold ? undefined : coolDown,
     quietUntilMs: quietUntil(
@@ -110,7 +109,7 @@ function unacknowledgedOf(
   return liveInstances.filter((instance) => !isAcknowledged(instance)).map((one) => `instance ${one}`)
 }
 
-/** Returns true if the step moves units from V2 to V3, which cannot answer a resend of what only V2 received. */
+/** Returns true if a step moves units from V2 to V3. V3 cannot answer a resend of a batch that only V2 received. */
 export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
   return orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
 }
@@ -120,12 +119,11 @@ export interface CoolDown {
   readonly finding: string
 }
 
-/** The number of newest rows of the audit trail that are searched for an act of a guard. */
+/** The number of newest rows of the audit trail in which an act of a guard is searched. */
 const ROWS = 200
-/** `--despite-hold` overrides the cool-down. */
+/** The time after an act of a guard in which a step forward needs `--despite-hold`, in milliseconds. */
 const COOL_DOWN_MS = 3_600_000
 
-/** Returns `undefined` if no cool-down is in effect. */
 async function readCoolDown(
   store: Pick<RolloutStore, 'history'>,
   partner: string,
@@ -159,7 +157,6 @@ export function formatAdvice({ to, verdict, missing }: GivenAdvice): string {
   ].join('\n')
 }
 
-/** Formats the figures of the advice, one fact in each line. */
 export function linesOf(figures: Advice['figures']): readonly string[] {
   const { daysAtStage, records, batches, schools, codes, peakRecordsPerSecond, allowedRecordsPerSecond } =
     figures

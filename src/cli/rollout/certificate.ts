@@ -27,13 +27,13 @@ import { findStages, fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
 import { describeStage, viewKnown } from './stage-view.ts'
 
-/** The media type of a certificate in the header of its JWS, so that a signature of another kind of text cannot be taken for one. */
+/** The media type in the header of the JWS of a certificate, so that the signature of another kind of text cannot pass as a certificate. */
 const TYPE = 'markbridge-certificate+json'
 const ALGORITHM = 'EdDSA'
 
 const header = z.object({ alg: z.literal(ALGORITHM), typ: z.literal(TYPE) })
 
-/** The members that are checked. The others are for readers. */
+/** The members of a certificate that `verify` checks. The other members are for readers. */
 const form = z.looseObject({
   partner: z.string(),
   issuedAt: z.string(),
@@ -59,7 +59,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   if (content === undefined) {
     console.error(
       formatHints(
-        'markbridge: the audit trail is broken, so no certificate was written. Run markbridge rollout verify to see where.',
+        'markbridge: the audit trail is broken. No certificate was written. Run markbridge rollout verify to find the place of the fault.',
         options,
       ),
     )
@@ -76,7 +76,7 @@ export async function certifyPartner(partner: string, options: CertifyOptions): 
   return 0
 }
 
-/** Returns `undefined` if the audit trail is broken. */
+/** Returns the content of a certificate, or `undefined` if the audit trail is broken. */
 async function describePartner(
   partner: string,
   config: Config,
@@ -97,7 +97,7 @@ async function describePartner(
   }
 }
 
-/** Converts what was seen and compared at one stage and percentage, by the thresholds of the present configuration. */
+/** Converts the counts of one stage and percentage. The figures of the comparison depend on the thresholds of the current configuration. */
 function evidenceToJson(kept: KeptEvidence, { rollout }: Pick<Config, 'rollout'>): object {
   const { stage, revision } = kept.scope
   const check = neededCheck(stage)
@@ -118,7 +118,7 @@ export interface VerifyOptions extends Target {
 
 interface Finding {
   readonly check: 'signature' | 'audit'
-  /** `unknown` if the check was not made. */
+  /** The result of the check, or `unknown` if the check was not made. */
   readonly result: 'holds' | 'fails' | 'unknown'
   readonly what: string
 }
@@ -126,8 +126,8 @@ interface Finding {
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
- * Checks the signature of a certificate, and that the audit trail still contains the certified head. The exit status is 1 if one of the
- * checks fails. Throws `ADP_USAGE` if the file is not a certificate.
+ * Checks the signature of a certificate, and that the audit trail still contains the certified head. The exit status is 1 if a check fails.
+ * Throws `ADP_USAGE` if the file is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
   const jws = (await readGivenFile(file)).toString('utf8').trim()
@@ -171,7 +171,11 @@ function readCertificate(jws: string): Certificate {
 
 async function verifySignature(jws: string, keyFile: string | undefined): Promise<Finding> {
   if (keyFile === undefined)
-    return found('signature', 'unknown', 'Name the key that you trust with --public-key, to check it.')
+    return found(
+      'signature',
+      'unknown',
+      'The signature was not checked. Name the key that you trust with --public-key.',
+    )
   const key = await readPublicKey(keyFile)
   return compactVerify(jws, key, { algorithms: [ALGORITHM] }).then(
     () => found('signature', 'holds', 'This key signed the certificate, which has not changed since.'),
@@ -179,7 +183,7 @@ async function verifySignature(jws: string, keyFile: string | undefined): Promis
   )
 }
 
-/** Checks that the audit trail still contains the entry that was its last one when the certificate was issued. */
+/** Checks that the audit trail still contains the entry that was the last entry when the certificate was issued. */
 async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Promise<Finding> {
   const { broken, head } = await store.verify(audit)
   if (broken !== undefined) return found('audit', 'fails', `The audit trail is ${describeFault(broken)}`)
@@ -187,16 +191,16 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
   return found('audit', 'holds', `The audit trail contains the certified entries, and ${since}.`)
 }
 
-/** Reads Ed25519 in PEM from `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the key. */
+/** Reads a private Ed25519 key in PEM from `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the key. */
 async function readSigningKey(source: string): Promise<CryptoKey> {
   const text = await readKeySource(source, '--signing-key')
-  // A variable that was set in a shell often has its line ends as \n.
+  // Variables that are set in a shell often contain \n in place of line ends.
   return importPKCS8(text.replaceAll('\\n', '\n'), ALGORITHM).catch(() => {
     throw unusableKey(`${source} is not a private key in PEM of the type Ed25519`)
   })
 }
 
-/** Reads Ed25519 in PEM from a file. Throws `ADP_USAGE` if the file is no such key. */
+/** Reads a public Ed25519 key in PEM from a file. Throws `ADP_USAGE` if the file does not contain such a key. */
 async function readPublicKey(path: string): Promise<CryptoKey> {
   const text = (await readGivenFile(path)).toString('utf8')
   return importSPKI(text, ALGORITHM).catch(() => {
@@ -204,6 +208,9 @@ async function readPublicKey(path: string): Promise<CryptoKey> {
   })
 }
 
-/** The message of the cause may quote the key, so the cause is left out. */
+/** Returns the error for a key that cannot be used. The cause is left out, because its message may quote the key. */
 const unusableKey = (why: string): AdapterError =>
-  new AdapterError('ADP_USAGE', `This key cannot be used: ${why}.`)
+  new AdapterError(
+    'ADP_USAGE',
+    `The key cannot be used: ${why}. Nothing was signed or checked. Name a file or variable with such a key.`,
+  )

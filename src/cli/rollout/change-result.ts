@@ -14,10 +14,10 @@ type ChangeOutcome =
   | NotReady
   | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
 
-/** The effect that a change would have (`--dry-run`). */
+/** The effect that a change would have, as `--dry-run` reports it. */
 interface Possible {
   readonly kind: 'possible'
-  /** The instances that must drain first. A step back takes effect at once, so it has none. */
+  /** The instances that must drain first. The list is empty for a step back, which takes effect at once. */
   readonly waitsFor: readonly number[]
   readonly needsApproval: boolean
 }
@@ -29,7 +29,6 @@ interface Held extends CoolDown {
   readonly earlyUntilMs?: number | undefined
 }
 
-/** A refusal because the verdict of the advice is not `ready`. */
 interface NotReady extends Pick<GivenAdvice, 'missing'> {
   readonly kind: 'notReady'
   readonly verdict: string
@@ -45,7 +44,7 @@ export interface ChangeResult {
 /** The exit status of a step that waits for an approval, which is not a failure. */
 const WAITS = 4
 
-/** Converts a result to text and to JSON. The exit status is 0 if the partner now has the wanted setting. */
+/** Converts the result of a change to text and JSON. The exit status is 0 if the partner now has the wanted setting. */
 export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)
@@ -66,7 +65,6 @@ export function answerOf(result: ChangeResult): Answer {
   }
 }
 
-/** Describes a result; `word` is for scripts, and `details` are further members of the JSON document. */
 function describeResult({ partner, from, to, outcome }: ChangeResult) {
   const target = to === undefined ? '' : describeSetting(to)
   const step = `${describeSetting(from)} -> ${target}`
@@ -117,9 +115,9 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
       return said(
         'lost',
         [
-          `${step} is refused: instances were lost. They may be cut off from the journal and still send writes to V2.`,
+          `${step} is refused: instances were lost. The instances may be cut off from the journal and still send writes to V2.`,
           ...instances.map((one) => `  ${describeInstance(one)}: its lease ended at ${one.leaseUntil}`),
-          'Let them reach the journal again, or end them and run markbridge rollout dismiss <instance> for each.',
+          'Nothing has changed. Let the instances reach the journal again, or end them and run markbridge rollout dismiss <instance> for each instance.',
         ].join('\n'),
         { instances },
       )
@@ -129,7 +127,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
       return said(
         'early',
         `${step} is refused: a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs). ` +
-          `Try again in ${formatLeft(leftMs)}, at ${until}.`,
+          `Nothing has changed. Try again in ${formatLeft(leftMs)}, at ${until}.`,
         { until, leftMs },
       )
     }
@@ -143,7 +141,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
           : ` Even then the step is refused before ${formatTime(earlyUntilMs)}, since a batch that V2 served unrecorded may still be sent again (rollout.resendWindowMs).`
       return said(
         'held',
-        `${step} is refused: a guard took the partner back, and no step forward is taken before ${until}. ${finding} ` +
+        `${step} is refused: a guard took the partner back, and no step forward is taken before ${until}. ${finding} Nothing has changed. ` +
           `Correct the cause first${remedy}. To take the step anyway, add --despite-hold.${early}`,
         { until, finding, ...(earlyUntilMs === undefined ? {} : { earlyUntil: formatTime(earlyUntilMs) }) },
       )
@@ -155,7 +153,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         [
           `${step} is refused: the advice on it is "${verdict}", not "ready". Nothing has changed.`,
           ...missing.map((sentence) => `  - ${sentence}`),
-          'Provide what is missing first. To take the step anyway, add --despite-advice.',
+          'Provide the missing evidence first. To take the step anyway, add --despite-advice.',
         ].join('\n'),
         { verdict, missing },
       )
@@ -173,7 +171,7 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
     case 'gone':
       return said(
         'stale',
-        `the stage was changed in the meantime, or the proposed change has expired. Nothing has changed. See markbridge rollout history ${partner}.`,
+        `the stage was changed in the meantime, or the proposed change has expired. Nothing has changed. markbridge rollout history ${partner} lists the changes.`,
       )
     case 'interrupted':
       return said('withdrawn', `${step} was withdrawn. Nothing has changed.`)

@@ -13,18 +13,24 @@ import { takeStep } from './take-step.ts'
 
 type ChangeOptions = Target & StepOptions
 
-/** Sets a stage. Throws `ADP_USAGE` for options that do not go together. */
+/** Sets the stage of a partner. Throws `ADP_USAGE` for options that cannot be combined. */
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)
-    throw new AdapterError('ADP_USAGE', '--reason is required without --dry-run.')
+    throw new AdapterError(
+      'ADP_USAGE',
+      'There is no reason for the audit trail. Nothing has changed. Give --reason, or try the step with --dry-run.',
+    )
   if (restartEvidence && (percent ?? always ?? never) !== undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      '--restart-evidence cannot be combined with --percent, --always or --never.',
+      '--restart-evidence cannot be combined with --percent, --always or --never. Nothing has changed. Give only one of them.',
     )
   if (stage !== 'canary' && (percent ?? always ?? never) !== undefined)
-    throw new AdapterError('ADP_USAGE', '--percent, --always and --never apply to the stage canary only.')
+    throw new AdapterError(
+      'ADP_USAGE',
+      '--percent, --always and --never apply to the stage canary only. Nothing has changed. Leave these options out.',
+    )
   return change(partner, { ...options, kind: 'set', stage }, options)
 }
 
@@ -49,7 +55,7 @@ export async function change(partner: string, step: Step, options: Target): Prom
   })
 }
 
-/** Prints the instances that a step waits for, whenever they change. */
+/** Creates a function that prints the instances for which a step waits, whenever they change. */
 function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
   let last = ''
   return (waiting, { liveInstances }) => {
@@ -61,7 +67,7 @@ function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
 
 const say = (text: string): void => console.error(`markbridge: ${text}`)
 
-/** Adds to an error of the journal what the operator can still do without the journal. */
+/** Adds a remedy to an error of the journal: the step that the operator can still take without the journal. */
 function withRemedy(cause: unknown, partner: string): unknown {
   if (!(cause instanceof AdapterError)) return cause
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
@@ -84,7 +90,6 @@ function changeWarnings(
   ]
 }
 
-/** Records the operator's confirmation that a lost instance is off. */
 export async function dismissInstance(instance: number, options: ChangeOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { name: by } = expectMay(config, 'dismiss')
@@ -95,7 +100,7 @@ export async function dismissInstance(instance: number, options: ChangeOptions):
         'Steps to V3 are possible once rollout.resendWindowMs have passed from now.'
       : result.kind === 'live'
         ? `Instance ${instance} is not lost: it holds its lease. Nothing has changed.`
-        : `No instance ${instance} is lost. Nothing has changed. markbridge rollout show lists the lost instances.`
+        : `Instance ${instance} is not among the lost instances. Nothing has changed. markbridge rollout show lists the lost instances.`
   const isRefusal = result.kind !== 'dismissed'
   return {
     document: { result: result.kind, instance, message },

@@ -6,9 +6,7 @@ import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { findStages, type FoundStages, type GivenAdvice, giveAdvice, linesOf } from './advice.ts'
 import { describeStage, type StageView, viewStages } from './stage-view.ts'
 
-/**
- * Makes the document of a partner, which the command line prints and the console shows. `found` is `undefined` without a journal.
- */
+/** Creates the document of a partner, which the command line prints and the console shows. `found` is `undefined` without a journal. */
 export async function describePartner(
   view: StageView,
   config: Config,
@@ -28,7 +26,6 @@ export async function describePartner(
   }
 }
 
-/** Describes the named partner, or all partners. */
 export async function describePartners(config: Config, store: OpenedRolloutStore, partner?: string) {
   const found = await findStages(store)
   const views = viewStages(config, found.snapshot).filter((one) => (partner ?? one.partner) === one.partner)
@@ -36,8 +33,8 @@ export async function describePartners(config: Config, store: OpenedRolloutStore
 }
 
 /**
- * Reads the latest results of live comparison of the named partner, or of all partners by name. Only results of the present stage and share
- * have an advice, if the next step needs a comparison.
+ * Reads the latest results of live comparison of the named partner, or of all partners sorted by name. A result has advice only if it
+ * belongs to the current stage and share, and if the next step needs a comparison.
  */
 export async function readLiveResults(
   config: Config,

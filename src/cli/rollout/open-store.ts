@@ -33,14 +33,14 @@ export function filePartnersOf({ partners, rollout }: Config): ReadonlyMap<strin
   return new Map(partners.map((own) => [own.id, { own, fileStage: toFileStage(own, rollout) }]))
 }
 
-/** Returns true without a journal; the stages of the configuration file then apply. */
+/** Returns true if the configuration has no journal. The stages of the configuration file then apply. */
 export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
   return journalUrlOf(journal) === 'none'
 }
 
 /**
- * Runs `work` with the store of stages, which instances may use at the same time. Its `verify` compares the audit trail with the state file
- * of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
+ * Runs `work` with the store of stages, which instances may use at the same time. `verify` of the store compares the audit trail with the
+ * state file of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
@@ -51,7 +51,7 @@ export async function useStore<Result>(
   if (url === 'none')
     throw new AdapterError(
       'ADP_USAGE',
-      'The configured journal is none, so the stages of the configuration file apply. Change partners[].stage there and reload.',
+      'The configured journal is none, so the stages of the configuration file apply. Nothing has changed. Change partners[].stage in the file and reload.',
     )
   const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
   const known = (await readStateFile(config))?.view?.trail
@@ -66,7 +66,7 @@ export async function useStore<Result>(
   }
 }
 
-/** Returns true for the error of opening a journal that no instance has created yet: neither its file nor a state file exists. */
+/** Returns true if a journal could not be opened because no instance has created it yet: neither its file nor a state file exists. */
 export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>): boolean {
   const path = sqlitePathOf(journalUrlOf(journal))
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return false
@@ -76,10 +76,10 @@ export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>
 const uncreated = (url: string): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `There is no journal at ${url}: the file does not exist. Start serve once: it creates the journal.`,
+    `There is no journal at ${url}: the file does not exist. Nothing has changed. Start serve once, which creates the journal.`,
   )
 
-/** Runs `work` like `useStore`, for a command that changes nothing. Throws `ADP_FORBIDDEN` for a token that no operator has. */
+/** Runs `work` like `useStore`, for a command that changes nothing. Throws `ADP_FORBIDDEN` for a token that belongs to no operator. */
 export async function readStore<Result>(
   config: Config,
   work: (store: OpenedRolloutStore) => Promise<Result>,
@@ -88,7 +88,7 @@ export async function readStore<Result>(
   return useStore(config, work)
 }
 
-/** Returns `undefined` for a state file that cannot be read, because a damaged one must not prevent a step back. */
+/** Reads the state file of this machine, or returns `undefined`, because an unreadable file must not prevent a step back. */
 export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
@@ -96,12 +96,12 @@ export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promi
   return parseKnown(text ?? '')
 }
 
-/** Checks a token that is set. Reading needs no token, since every user who can open the journal can read it. */
+/** Checks a token if the environment has one. Reading needs no token, since every user who can open the journal can read it. */
 function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
 
-/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` if the person may not take this action. */
+/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` if the person may not take the action. */
 export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction): Actor {
   const actor = findActor(config)
   expectAllowed(actor, action)
@@ -113,7 +113,7 @@ export function findActor(config: Pick<Config, 'rollout'>): Actor {
   return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
 }
 
-/** Returns the operators with their token hashes in the clear, so that a token can be compared with them. */
+/** Returns the operators. The hashes of their tokens are revealed, so that a token can be compared with them. */
 export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
   return rollout.operators.map(({ tokenSha256, ...operator }) => ({
     ...operator,
@@ -121,7 +121,7 @@ export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly List
   }))
 }
 
-/** Returns the user's number where a container runs under a user without a name. */
+/** Returns the name of the user of the operating system, or the number of the user if a container runs under a user without a name. */
 export function systemUser(): string {
   try {
     return userInfo().username

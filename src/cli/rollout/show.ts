@@ -24,7 +24,6 @@ interface HistoryOptions extends Target {
   readonly limit?: number
 }
 
-/** Lists the stages of all partners. */
 export async function listStages(options: Target): Promise<Answer> {
   const views = await look(options, (config, found) => viewStages(config, found?.snapshot))
   const stages = views.map(describeStage)
@@ -34,13 +33,11 @@ export async function listStages(options: Target): Promise<Answer> {
   }
 }
 
-/** Shows a partner's stage and the advice on the next step. */
 export async function showStage(partner: string, options: Target): Promise<Answer> {
   const found = await describeKnown(partner, options)
   return { document: found.document, text: () => `${formatStage(found)}\n\n${formatAdvice(found.advice)}` }
 }
 
-/** Gives the advice on the next step with its figures. */
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {
   const found = await describeKnown(partner, options)
   const figures = found.evidence.length === 0 ? [] : ['', ...found.evidence]
@@ -57,7 +54,7 @@ export async function readHistory(partner: string | undefined, options: HistoryO
   return { document: { entries }, text: () => formatHistory(entries, partner) }
 }
 
-/** Checks the audit trail. The exit status is 1 if it is broken. */
+/** Checks the audit trail. The exit status is 1 if the trail is broken. */
 export async function verifyTrail(options: Target): Promise<Answer> {
   const { head, broken } = await readStore(await loadTarget(options), (store) => store.verify())
   return {
@@ -70,10 +67,7 @@ export async function verifyTrail(options: Target): Promise<Answer> {
   }
 }
 
-/**
- * Runs `work` with the stages of the journal, or with `undefined` if there is no journal, so that the stages of the file apply. Reports a
- * broken audit trail.
- */
+/** Runs `work` with the stages of the journal, or with `undefined` if the stages of the file apply. Reports a broken audit trail. */
 async function look<Result>(
   options: Target,
   work: (config: Config, found: FoundStages | undefined) => Result | Promise<Result>,
@@ -99,13 +93,12 @@ const describeKnown = (partner: string, options: Target) =>
   )
 
 export interface AdoptedStages {
-  /** The partners that were taken back to the stage in the state file. */
   readonly lowered: readonly string[]
 }
 
 /**
- * Takes back each partner of an accepted journal that has a lower stage in the state file of this machine, so that a step back is not
- * undone. Then removes the lost trail from the state file.
+ * Takes each partner of an adopted journal back to the stage in the state file of this machine if that stage is lower, so that a step back
+ * is not undone. Then removes the lost audit trail from the state file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStateFile(config)

@@ -15,26 +15,25 @@ import { type FilePartner, filePartnersOf } from './open-store.ts'
 export interface StageView {
   readonly partner: string
   readonly setting: StageSetting
-  /** `file` until the first change, while the setting is the one with which the partner began. */
+  /** The source of the setting: `file` until the first change of the stage, and `store` from then on. */
   readonly source: 'file' | 'store'
-  /** 0 until the first change. */
+  /** 0 until the first change of the stage. */
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage in the file if it has no effect: two people take each step, or the partner began at another stage. */
+  /** The stage in the file if it has no effect: each step takes two people, or the partner began at another stage. */
   readonly ignored: Stage | undefined
-  /** `undefined` if the file does not have this partner. */
+  /** The partner in the configuration file, or `undefined` if the file does not have the partner. */
   readonly file: FilePartner | undefined
 }
 
-/** The first setting of a partner that is not in the file. */
 const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
 /**
- * Returns the partners of the file in its order, then those that only the journal has. `snapshot` is `undefined` if there is no journal, so
- * that the stages of the file apply.
+ * Returns the views of all partners: the partners of the configuration file in its order, then the partners that only the journal has.
+ * `snapshot` is `undefined` if there is no journal. The stages of the file then apply.
  */
 export function viewStages(config: Config, snapshot: RolloutSnapshot | undefined): readonly StageView[] {
   const files = filePartnersOf(config)
@@ -42,7 +41,7 @@ export function viewStages(config: Config, snapshot: RolloutSnapshot | undefined
   return [...names].map((partner) => viewStage(partner, files.get(partner), snapshot))
 }
 
-/** Returns the view of one partner. A partner that neither the file nor the journal has is at the first setting of all partners. */
+/** Returns the view of one partner. If neither the file nor the journal has the partner, the view has the setting `unlisted`. */
 export function viewStage(
   partner: string,
   file: FilePartner | undefined,
@@ -67,7 +66,7 @@ export function viewStage(
   }
 }
 
-/** Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
+/** Returns the view of a partner. Throws `ADP_USAGE` if neither the file nor the journal has the partner. */
 export function viewKnown(partner: string, config: Config, snapshot: RolloutSnapshot | undefined): StageView {
   const views = viewStages(config, snapshot)
   const found = views.find((view) => view.partner === partner)
@@ -78,7 +77,7 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
   )
 }
 
-/** Makes the document of a stage, and what its texts add. The notes have one sentence each. */
+/** Creates the document of a stage, with further facts for texts. Each note is one sentence. */
 export function describeStage(view: StageView) {
   const { partner, setting, pending, source, revision, sinceMs, by = null, reason = null } = view
   const document: StageDocument = {
@@ -97,8 +96,8 @@ export function describeStage(view: StageView) {
 }
 
 /**
- * Returns what a step to `canary` keeps unless it names other values. A partner that enters `canary` again gets the share in the file, not
- * the share that it had before.
+ * Returns the share and the lists that a step to `canary` keeps unless it names other values. A partner that enters `canary` again gets the
+ * share in the file and not its earlier share.
  */
 export function canaryOf({ setting, file }: StageView): Canary {
   const { stage, percent, always, never } = setting
@@ -148,7 +147,6 @@ export function describePending(pending: ReturnType<typeof pendingToJson>): stri
   return `${describeSetting(pending)} ${waits} until ${expires} (by ${formatGivenText(by)}${given})`
 }
 
-/** Formats the audit trail; `partner` is the partner that the entries were filtered by. */
 export function formatHistory(entries: readonly EntryDocument[], partner?: string): string {
   if (entries.length === 0)
     return `The audit trail has no entry${partner === undefined ? '' : ` for ${formatGivenText(partner)}`}.`
@@ -174,12 +172,12 @@ function notesOf({ setting, pending, ignored, file }: StageView): readonly strin
               ? 'the journal already had a stage of the partner. Change the stage with markbridge rollout set or back'
               : 'rollout.approval is two'),
         ]),
-    ...(file === undefined ? ['the configuration file has no such partner'] : []),
+    ...(file === undefined ? ['the configuration file does not have this partner'] : []),
     ...(pending === undefined ? [] : [describePending(pendingToJson(pending))]),
   ]
 }
 
-/** Describes the lists of units, which a partner keeps until it is at `canary` again. */
+/** Describes the lists of units, which a partner keeps while it is not at `canary`. */
 function listsOf(stage: Stage, { always, never }: Canary): readonly string[] {
   const at = stage === 'canary' ? '' : 'at canary '
   return [

@@ -35,7 +35,7 @@ import { canaryOf, type StageView, viewKnown } from './stage-view.ts'
 interface StageDesk {
   readonly config: Config
   readonly store: OpenedRolloutStore
-  /** Throws `ADP_FORBIDDEN` if nobody is identified. */
+  /** Returns the person who acts. Throws `ADP_FORBIDDEN` if nobody is identified. */
   readonly actor: () => Actor
   readonly signal: AbortSignal
   readonly onWaiting?: DriveOptions['onWaiting']
@@ -46,10 +46,10 @@ interface TakenStep {
   readonly result: ChangeResult
 }
 
-/** The time that a proposal waits for another operator. Instances do not act on a proposal. */
+/** The time that a proposal waits for another operator, in milliseconds. Instances do not act on a proposal. */
 const APPROVAL_MS = 24 * 3_600_000
 
-/** Takes a step, or with `dryRun` reports what it would do. The outcome `forbidden` says that the person may not take the step. */
+/** Takes a step, or with `dryRun` reports what the step would do. The outcome `forbidden` means that the person may not take the step. */
 export async function takeStep(desk: StageDesk, partner: string, step: Step): Promise<TakenStep> {
   const snapshot = await desk.store.snapshot()
   const view = viewKnown(partner, desk.config, snapshot)
@@ -67,7 +67,7 @@ interface Taking extends StageDesk {
   readonly options: StepOptions
 }
 
-/** `from` is set if it is not the setting that was read first. */
+/** The result of a step. `from` is set if the setting differs from the setting that was read first. */
 type Changed = Omit<ChangeResult, 'partner' | 'from'> & Partial<Pick<ChangeResult, 'from'>>
 
 const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
@@ -77,7 +77,6 @@ function act(taking: Taking, step: Step): Promise<Changed> {
   return step.kind === 'back' ? goBack(taking) : approveStep(taking)
 }
 
-/** The effect of a step back, which takes place at once. */
 const possibleAtOnce = { kind: 'possible', waitsFor: [], needsApproval: false } as const
 
 async function setStage(taking: Taking, stage: Stage): Promise<Changed> {
@@ -85,7 +84,7 @@ async function setStage(taking: Taking, stage: Stage): Promise<Changed> {
   const { restartEvidence = false, dryRun = false, reason = '' } = options
   if (restartEvidence && view.setting.stage !== stage)
     return refused(
-      `the stage is ${view.setting.stage}. --restart-evidence restarts the evidence only at the current stage.`,
+      `the stage is ${view.setting.stage}. --restart-evidence restarts the evidence only at the current stage. Nothing has changed. Name the current stage, or leave the option out.`,
     )
   const canary = canaryOf(view)
   const to = {
@@ -109,9 +108,11 @@ async function goForward(taking: Taking, to: StageSetting, by: string): Promise<
   const { store, config, view, snapshot, options } = taking
   const { setting: from, file } = view
   if (file === undefined)
-    return refused('the configuration file has no such partner, so the partner can only go back.')
+    return refused(
+      'the configuration file does not have this partner, so the partner can only go back. Nothing has changed. Add the partner to the file.',
+    )
   if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
-    return refused('a canary of 0 % serves no unit on V3. Set --percent or --always.')
+    return refused('a canary of 0 % serves no unit on V3. Nothing has changed. Set --percent or --always.')
   const { reason, outcome } = await judgeForward(taking, to)
   const needsApproval = config.rollout.approval === 'two'
   const forward = {
@@ -135,7 +136,7 @@ async function goBack(taking: Taking): Promise<Changed> {
   const stage = backOf(view.setting.stage)
   for (let now = view; ; now = viewKnown(view.partner, config, await store.snapshot())) {
     const from = now.setting
-    // If another operator changes the stage meanwhile, this step still goes back to the stage that it aimed at, and no further.
+    // If another operator changes the stage meanwhile, the step still goes back to the stage that was its aim, and no further.
     const isThere = orderOf(from.stage) <= orderOf(stage)
     const to = { ...from, stage: isThere ? from.stage : stage }
     if (isThere && now.pending === undefined)
@@ -150,7 +151,7 @@ async function approveStep(taking: Taking): Promise<Changed> {
   const { store, config, view } = taking
   const actor = expectMay(taking, 'approve')
   const { partner, pending: to } = view
-  if (to?.needsApproval !== true) return refused('no step waits for an approval.')
+  if (to?.needsApproval !== true) return refused('no step waits for an approval. Nothing has changed.')
   expectOther(actor, to.by, operatorsOf(config))
   const { reason, outcome } = await judgeForward(taking, to)
   if (outcome !== undefined) return { to, outcome }
@@ -158,7 +159,7 @@ async function approveStep(taking: Taking): Promise<Changed> {
   return { to, outcome: await driveApproved(store, approval, drivingOf(taking)) }
 }
 
-/** Returns the person who acts. Throws `ADP_FORBIDDEN` if the person may not take this action. */
+/** Returns the person who acts. Throws `ADP_FORBIDDEN` if the person may not take the action or see the partner. */
 function expectMay({ actor: identify, view }: Taking, action: RolloutAction): Actor {
   const actor = identify()
   expectAllowed(actor, action)
@@ -167,8 +168,8 @@ function expectMay({ actor: identify, view }: Taking, action: RolloutAction): Ac
 }
 
 /**
- * Decides whether a step forward may be taken. The reason goes to the audit trail with the verdict of the advice. `outcome` is set if the
- * step is refused: a guard acted a short time ago, or the verdict is not `ready`.
+ * Decides whether a step forward may be taken. The returned reason is for the audit trail and contains the verdict of the advice. `outcome`
+ * is set if the step is refused, because a guard acted a short time ago or the verdict is not `ready`.
  */
 async function judgeForward(
   { config, store, snapshot, view, options }: Taking,
@@ -176,7 +177,7 @@ async function judgeForward(
 ): Promise<{ readonly reason: string; readonly outcome?: ChangeResult['outcome'] }> {
   const { reason = '', despiteHold = false, despiteAdvice = false } = options
   const found = { store, snapshot, trail: await store.verify() }
-  // The proposal that is being approved must not count as another pending change.
+  // The step must not count as another pending change when it is approved.
   const asked = { ...view, pending: undefined }
   const advice = await giveAdvice(asked, config, found, to, despiteHold)
   const { verdict, missing, coolDown } = advice

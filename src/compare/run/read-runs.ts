@@ -64,7 +64,7 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
       const endOf = ({ summary }: ListedRun): number => Date.parse(summary?.endedAt ?? '1970-01-01')
       return found.sort((one, other) => endOf(other) - endOf(one))
     },
-    /** Throws `ADP_USAGE` if there is no such run. */
+    /** Reads the document of a run. Throws `ADP_USAGE` if the folder has no such run. */
     read: (run: string): Promise<RunDocument> =>
       readRunFile(join(folder, `${run}.json`), `The run ${run}`, maxBytes),
   }

@@ -13,7 +13,7 @@ export function newRunName(wallMs: number): string {
   return `run-${day}-${time}-${randomBytes(2).toString('hex')}`
 }
 
-/** Writes the document of a run and returns its path, `<run>.json`. Creates the folder if it is missing. Throws `ADP_CONFIGURATION`. */
+/** Writes the document of a run, and the folder if it is missing. Returns the path `<run>.json`. Throws `ADP_CONFIGURATION`. */
 export async function writeRun(folder: string, run: string, text: string): Promise<string> {
   const path = join(folder, `${run}.json`)
   try {
@@ -22,7 +22,11 @@ export async function writeRun(folder: string, run: string, text: string): Promi
     return path
   } catch (cause) {
     const reason = describeFileError(cause)
-    throw new AdapterError('ADP_CONFIGURATION', `${path} cannot be written: ${reason}.`, { cause })
+    throw new AdapterError(
+      'ADP_CONFIGURATION',
+      `${path} cannot be written: ${reason}. Check the folder of the runs and its permissions.`,
+      { cause },
+    )
   }
 }
 

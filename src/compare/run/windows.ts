@@ -40,7 +40,7 @@ export function planWindows(options: WindowPlanOptions) {
   const { fromMs, toMs, lists, registrations, targetRows } = options
   let days = FIRST_DAYS
   return {
-    /** The days of all windows of marks, multiplied by the number of lists. */
+    /** The number of days in all windows of marks: the days of the range, multiplied by the number of lists. */
     days: daysOf({ fromMs, toMs }) * lists,
     /** Yields the windows. Each window is planned after `fit` was called for the one before. */
     windows: function* (): Generator<Window> {
