@@ -45,7 +45,10 @@ const match = z.union(
         'A request header that identifies the partner.',
         z.strictObject({
           name: key('Name of the header, in upper or lower case.', z.string().min(1)),
-          value: key('Value of the header, or a secret. It is never printed.', headerValue),
+          value: key(
+            'Value of the header, as text or as a reference to a secret. The value is never printed.',
+            headerValue,
+          ),
         }),
       ),
     }),
@@ -306,7 +309,7 @@ export const partnerSchema = z.strictObject({
   ),
   canary: key('The schools that V3 serves at stage canary.', canary.prefault({})),
   check: key(
-    'Comparison of requests that V3 served at canary and v3 with V2.',
+    'Comparison with V2 of the requests that V3 served at the stages canary and v3.',
     z
       .strictObject({
         v2: key('Percentage of these writes and reads that are compared with V2.', percent.default(0)),

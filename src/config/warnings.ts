@@ -5,7 +5,6 @@ import type { Config, PartnerConfig } from './schema.ts'
 export function warningsOf(config: Config, workers: number, today: string): readonly string[] {
   return [
     ...keyWarnings(config, workers),
-    ...trailWarnings(config),
     ...approvalWarnings(config),
     ...unitWarnings(config),
     ...stateDirWarnings(config),
@@ -34,18 +33,6 @@ function keyWarnings({ journal, partners }: Config, workers: number): readonly s
   return [
     `journal.keys is empty, and ${sharers}. Without a key the journal stores no credentials. A write that a crash interrupted waits ` +
       'until its client sends the same batch or the same token again, and becomes a dead letter after one day. Add a key to journal.keys.',
-  ]
-}
-
-/** Warns about an audit trail without a key if a partner has a V2. The audit trail gets its key only at the first change of a stage. */
-function trailWarnings(config: Config): readonly string[] {
-  const { journal, partners } = config
-  const isKept = journalUrlOf(journal) !== 'none' && partners.some((partner) => hasV2(config, partner))
-  if (!isKept || journalKeysOf(journal).length > 0) return []
-  return [
-    'journal.keys is empty. The audit trail of stages gets its key with the first change of a stage and never later. Without a key, ' +
-      'markbridge rollout verify cannot detect every change to the audit trail that is made directly in the database. ' +
-      'Add a key to journal.keys before the first markbridge rollout set.',
   ]
 }
 

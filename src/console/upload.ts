@@ -24,7 +24,7 @@ export async function readUpload(request: Request, maxBytes: number): Promise<Up
   }
 }
 
-/** Parses the form. Rejects also with the errors of the parser. */
+/** Parses the form. Rejects with an `AdapterError` if the file is too large or the upload breaks off, and else with the error of the parser. */
 function parse(request: Request, maxBytes: number): Promise<Upload> {
   const { headers } = request
   const tooLarge = `The file is larger than ${maxBytes / 1_048_576} MiB. Nothing was stored. Check the file on the command line: markbridge check <file>.`

@@ -24,7 +24,7 @@ const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
  * segment also ends in a dot.
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
-/** A path without escapes that all servers treat in the same way. Most paths match, and all paths of the V2 interface. */
+/** A path without escapes that all servers treat in the same way. Most paths match. A path with a key in parentheses is examined further. */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
 const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
 /** Control characters, and characters beyond ASCII that are not letters, marks or digits, such as look-alikes of `/` and `.`. */

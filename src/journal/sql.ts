@@ -14,7 +14,7 @@ export type RunStatement = <Row>(name: StatementName, ...values: StatementValues
 
 export type StatementName = keyof ReturnType<typeof createStatements>
 
-/** Maximum number of batches of one owner and ids that are examined: first the batches with the same content, then the newest. */
+/** Maximum number of earlier batches with the same owner and ids that are examined: those with the same content first, then the newest. */
 export const MAX_SAME_IDS = 100
 
 /** A number above the number of records in any batch, because a body with so many records would exceed every size limit. */

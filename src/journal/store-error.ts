@@ -26,7 +26,7 @@ export const expired: StoreError = { kind: 'expired', message: 'another instance
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
-    `The journal ${place} is damaged or was replaced: ${what}. If the adapter used it, records could be posted twice. ` +
+    `The journal ${place} is damaged or was replaced: ${what}. If the adapter used this journal, it could post records twice. ` +
       'Restore the journal with the files beside it. To see what accepting the loss means, run markbridge journal adopt.',
     { cause },
   )
@@ -118,7 +118,10 @@ export function toSqliteError(error: unknown): StoreError {
   }
 }
 
-/** Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may be in the log and survive this process. */
+/**
+ * Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may already be in the write-ahead log. The next process
+ * would then apply it, so the outcome is in doubt.
+ */
 export function toSqliteCommitError(error: unknown): StoreError {
   const storeError = toSqliteError(error)
   const isInDoubt = storeError.kind === 'transient' && (sqliteCode(error) & 0xff) === 10

@@ -64,7 +64,7 @@ export function createTakeOver({
         if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
-      // The lease of this instance has expired, so batches taken over now would have no owner.
+      // Other instances have declared this instance dead, so batches that it took over now would be orphans again.
       if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {

@@ -199,8 +199,8 @@ async function relayKnown(
     const outcome = await send({
       expectLease: begun.kind === 'new' ? begun.expectLease : undefined,
       onReplyEnd: async (reply) => {
-        // Once the client has the whole reply, it may send a newer mark to V3. The end of the reply therefore waits for the journal, but
-        // not long.
+        // A client that has the whole reply may send a newer mark at once, and V3 may serve that mark. The journal should have the outcome
+        // by then, so the end of the reply waits for the journal, at most for SETTLE_WITHIN_MS.
         const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
         await Promise.race([ended({ kind: 'answered', reply }), late])
       },

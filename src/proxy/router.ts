@@ -263,7 +263,10 @@ function checkMethod(
   else if (handlerOf(route, request) === undefined) throw refuseMethod(request, response, methodsOf(route))
 }
 
-/** Checks the method for a path of V2 that no route translates. V2 accepts only reads, and V3 the methods of the pass-through list. */
+/**
+ * Checks the method for a path of V2 that no route translates. If V2 serves the client, the adapter accepts only reads. If V3 serves the
+ * client, the adapter accepts the methods of the pass-through list.
+ */
 function checkOther(
   { passThrough }: ProxyContext,
   side: Side,

@@ -247,7 +247,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const damaged: Condition = [
     'not yet',
     figures.damaged,
-    `The evidence of comparison in the journal is damaged. ${restart} restarts it.`,
+    `The evidence of comparison in the journal is damaged. Restart the evidence with ${restart}.`,
   ]
   const differs: Condition = [
     'not yet',
@@ -303,7 +303,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'inconclusive',
       figures.days < neededDays,
-      `Replies were ${how} on ${figures.days} of ${neededDays} days.`,
+      `${check === 'readBack' ? 'Marks' : 'Replies'} were ${how} on ${figures.days} of ${neededDays} days.`,
     ],
     [
       'inconclusive',

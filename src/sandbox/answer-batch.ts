@@ -255,7 +255,11 @@ function writePart(boundary: string, { id }: Operation, reply: Reply): string {
 }
 
 const failed = ({ reply }: OperationResult): boolean => reply.status >= 400
-const dependencyFailed = odataError(424, 'FailedDependency', 'A request that this request depends on failed.')
+const dependencyFailed = odataError(
+  424,
+  'FailedDependency',
+  'This request was not applied, because it depends on another request, which failed.',
+)
 
 /**
  * Runs the operations in order and applies each group as a whole or not at all. `wait` is called before each operation or group. Without

@@ -78,7 +78,7 @@ export function openCallBudget({
 function overBudget(): AdapterError {
   return new AdapterError(
     'ADP_BUDGET_EXCEEDED',
-    'The rate limit of the service did not allow the call in time. Nothing was sent. Try again later.',
+    'The time for this request ran out before the next call to the service could be sent. That call was not sent. Try again later.',
   )
 }
 

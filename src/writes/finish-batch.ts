@@ -34,7 +34,7 @@ export interface Waiting {
   readonly partner: string
   readonly owner: string
   readonly sender: string | undefined
-  /** The maximum number of records in one `$batch`, see `StoredRequest`. */
+  /** The maximum number of records in one `$batch` (`StoredRequest`). If it is absent, the current setting of the partner applies. */
   readonly together: number | undefined
   readonly untilMs: number
 }

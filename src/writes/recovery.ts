@@ -225,7 +225,7 @@ async function letNewerPass(
     const ended = new Set(refs.map(({ position }) => position))
     const whose = { batch, partner: partners.get(batch), lease: orphan.lease }
     await deadLetterSuperseded(context, whose, [...ended]).catch((cause: unknown) => {
-      // Another instance owns the batch now and ends the orphans itself.
+      // Another instance has taken over the batch, and finishes its orphans.
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })

@@ -45,18 +45,14 @@ describe('the warnings of a configuration with V2', () => {
   ]
   const own = { id: 'acme', match: { any: true }, stage: 'legacy', canary: { header: 'X-School' } }
   const partners = [own]
-  const [stateDir, noKeys, header] = [
-    'journal.stateDir is not set',
-    'audit trail of stages gets its key',
-    'no canary.header',
-  ]
+  const [stateDir, header] = ['journal.stateDir is not set', 'no canary.header']
   const rows: [what: string, sections: object, warnings: string[]][] = [
     ['warn about a PostgreSQL journal without stateDir', { upstreams, partners }, [stateDir]],
     ['warn about stateDir if only a partner has an address of V2', { partners: [{ ...own, v2 }] }, [stateDir]],
     ['are empty for a PostgreSQL journal with stateDir', { upstreams, partners, journal: kept }, []],
     ['are empty without V2', {}, []],
     ['are empty for SQLite, which stores stages beside its file', { upstreams, partners, journal: sqlite }, []],
-    ['warn about an audit trail without keys', { upstreams, partners, journal: { url: sqlite.url } }, [noKeys]],
+    ['are empty for SQLite without keys', { upstreams, partners, journal: { url: sqlite.url } }, []],
     ['are empty without keys and without stages', { journal: { url: sqlite.url } }, []],
     ['are empty without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
     ['warn about schools without a header at legacy', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],

@@ -224,7 +224,7 @@ function summaryOf({ outcomes, expected, end }: SendResult): string[] {
     }[end]
     const count = missing === undefined ? 'the other records' : `${missing} of ${expected ?? 0} records`
     lines.push(
-      `${why}. The outcome of ${count} is unknown. Send the same batch again to get the answers. An adapter with a journal posts no record to V3 twice, but V2 may write records again.`,
+      `${why}. The outcome of ${count} is unknown. Send the same batch again to get the results. An adapter with a journal recognises the batch if V3 serves it. V2 may write its records again.`,
     )
   } else if (outcomes.some(({ errors }) => errors.some(({ code }) => code === UNKNOWN)))
     lines.push('Some outcomes are unknown. Send the same batch again later to get these outcomes.')

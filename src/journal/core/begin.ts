@@ -170,7 +170,10 @@ interface Arrival {
   readonly retired: readonly number[]
 }
 
-/** Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired, newest first. */
+/**
+ * Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired: first those with the
+ * same content, then the others, each newest first.
+ */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,
   { replayForMs, forgottenAgeMs }: ChangeContext,

@@ -9,7 +9,7 @@ interface PendingEntry {
   readonly size: number
   /** Returns the entry for the period of `key`. `undefined` means that the entry is lost, because its key is from an ended period. */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
-  /** The check of the exchange. If the entry is lost, the check counts as missed. */
+  /** The compared exchange that led to the entry, absent if nothing was compared. If the entry is lost, this exchange counts as missed. */
   readonly check?: CheckedExchange
 }
 

@@ -15,7 +15,7 @@ const MIN_TRIALS = 200
  * lasting difference, which a test against the ratio 1 would eventually find.
  */
 const TOLERATED_ODDS = 3
-/** The alternative hypotheses: by which factor the odds on V3 exceed the tolerated odds. */
+/** The alternative hypotheses: the odds ratio of V3 to V2 is this many times `TOLERATED_ODDS`. */
 const FACTORS = [3, 12, 50]
 
 const VERSION = 2
@@ -45,7 +45,7 @@ export type LogEvidence = z.output<typeof logs>
 const schema = z.object({
   version: z.literal(VERSION),
   revision: count,
-  /** The number of the present run of the evidence, counted from 1. Each restart increases it. */
+  /** How often the evidence was started, from 1. Each restart of the evidence adds 1, and an alarm then needs more evidence. */
   episode: z.int().min(1),
   counted: z.strictObject({ v2: count, v3: count }),
   windows: count,

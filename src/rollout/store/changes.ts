@@ -53,7 +53,7 @@ export interface Undrained {
   readonly writes: number | undefined
 }
 
-/** `lost`: lost instances may still send V2 writes of units that would move. `early`: the journal may lack the latest batches. */
+/** `lost`: lost instances may still write to V2 for units that would move. `early`: the journal may lack the latest batches that V2 served. */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }

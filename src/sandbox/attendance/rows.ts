@@ -187,8 +187,8 @@ export function rowById(
 
 /**
  * Yields the marks that were written since an instant, for `AttendanceRecords/SIMS.Changes` (service-facts 4). Seeded marks come first, in
- * order of learner and time. Marks that clients wrote follow in the order of the writes. The position of a written mark is after the last
- * learner and contains the number of its effect.
+ * order of learner and time. Marks that clients wrote follow in the order of the writes. In the paging position of such a mark, `learner` is
+ * one more than the number of learners, and `session` is the number of the mark's effect.
  */
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1

@@ -63,7 +63,7 @@ export function methodNotAllowed(...methods: string[]): Reply {
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/** Returns the gateway's refusal of a token without a security domain (service-facts 12), or `undefined` if the token has the domain. */
+/** Returns the gateway's refusal of a token that lacks the domain (service-facts 12), or `undefined` if it has this domain or all domains. */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,

@@ -32,7 +32,7 @@ export function* chooseBoundary(
   const find = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding, near)
   const own = yield* find(from, bytes.length)
   const limit = own?.start ?? bytes.length
-  // A usual body begins with a delimiter of the header's boundary, and no line before that delimiter begins with two dashes.
+  // The usual case: no line before the first delimiter with the header's boundary begins with two dashes, so no other envelope begins earlier.
   if (own !== undefined && (yield* nextDashes(bytes, from, from, bytes.length)) === limit)
     return headerBoundary
   // Four lines for each record suffice, because a record in a changeset of its own has three lines that begin with two dashes.

@@ -45,7 +45,7 @@ function table<Row>(name: string, rows: readonly Row[], columns: readonly Column
         </tbody>
       </table>
     </div>
-    ${more > 0 && html`<p class="note">The CSV and JSON reports have ${more} more.</p>`}`
+    ${more > 0 && html`<p class="note">The CSV and JSON reports list ${more} more rows.</p>`}`
 }
 
 const folded = (summary: string, body: Content): Markup =>
