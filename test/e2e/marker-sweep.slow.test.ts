@@ -148,9 +148,7 @@ test('the output of comparison contains no value of a learner or a mark, and no 
   ]
   expect(outputs.map(({ name }) => name)).toEqual(
     expect.arrayContaining([
-      ...[/^run-.*\.json$/, /request\.http\.sealed$/].map((name): unknown =>
-        expect.stringMatching(name),
-      ),
+      ...[/^run-.*\.json$/, /request\.http\.sealed$/].map((name): unknown => expect.stringMatching(name)),
     ]),
   )
   const ids = [
