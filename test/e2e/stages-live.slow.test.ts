@@ -18,6 +18,9 @@ import { operate, post, stagedSettings, startTwoFaces } from './support/staged-p
 /** Time in milliseconds within which an instance must notice `back`. */
 const BACK_MS = 2_000
 
+/** The command refuses a step until an instance that lost its lease is past this time. The steps of these tests do not wait. */
+const shortWindow = { resendWindowMs: 2_000 }
+
 /** Waits for an instance, because one whose stages are too old refuses writes until it has read them again. */
 const ready = (url: string): Promise<void> =>
   vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200), 60_000)
@@ -73,7 +76,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     const { journal, partners } = stagedSettings(faces, url, 'shadow')
     const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
     const upstreams = { v3: { baseUrl: faces.v3Url } }
-    const config = { upstreams, journal: { ...journal, keys }, partners }
+    const config = { upstreams, journal: { ...journal, keys }, partners, rollout: shortWindow }
     const pausing = await startStopping(config, { leaseMs: 2_000 })
     const operator = await operate(url, 'shadow', [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
     await ready(pausing.url)
@@ -117,7 +120,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       const { journal, partners } = stagedSettings(faces, url, stage)
       const keys = [{ id: 'k1', key: { env: 'JOURNAL_KEY' } }]
       const upstreams = { v3: { baseUrl: faces.v3Url } }
-      const config = { upstreams, journal: { ...journal, keys }, partners }
+      const config = { upstreams, journal: { ...journal, keys }, partners, rollout: shortWindow }
       const pausing = await startStopping(config, { leaseMs: 2_000 })
       const operator = await operate(url, stage, [{ id: 'k1', key: Buffer.from(journalKey, 'hex') }])
       await ready(pausing.url)

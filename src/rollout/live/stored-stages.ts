@@ -5,7 +5,7 @@ import {
   type StagedRequest,
   type StageEntry,
 } from '../decide.ts'
-import { isServedByV2, isWriteKind, percentOnV3, type Side, type StageSetting } from '../stage.ts'
+import { isServedByV2, isWriteKind, percentOnV3, type Side, type Stage, type StageSetting } from '../stage.ts'
 import { type Attempt, createHeldWrites, type HeldMetrics, unknownStage, type Wait } from './held-writes.ts'
 import {
   beginOf,
@@ -81,8 +81,11 @@ export function createStoredStages(options: StoredStagesOptions) {
     const isCurrent = isKnown && isRead()
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
   }
-  /** Returns why a write has to wait for the store, or `undefined` if the write need not wait. */
-  const waitFor = ({ setting: { stage }, isCurrent }: Basis, last: boolean): Wait | undefined => {
+  /**
+   * Returns why a write has to wait for the store, or `undefined` if the write need not wait. At `shadow` V2 serves without the store for
+   * the resend window only, because a step to `canary` waits for as long after this instance has lost its lease.
+   */
+  const waitFor = (stage: Stage, isCurrent: boolean, last: boolean): Wait | undefined => {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
@@ -108,7 +111,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       revision,
       known,
       isCurrent: () =>
-        reader.state().leaseEpoch === leaseEpoch && (isRead() || (isServedByV2(stage) && wasAsked())),
+        reader.state().leaseEpoch === leaseEpoch && waitFor(stage, isRead(), false) === undefined,
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
       // The client may resend the write from the end of the request on.
       release: isWrite
@@ -126,7 +129,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   const attemptWrite = (partner: StagedPartner, request: StagedRequest, last: boolean): StageEntry | Wait => {
     const basis = findBasis(partner)
     if (basis === undefined) return 'stale'
-    const wait = waitFor(basis, last)
+    const wait = waitFor(basis.setting.stage, basis.isCurrent, last)
     if (wait !== undefined) return wait
     const side = sideOf(basis.setting, partner.id, request)
     if (side === undefined) return 'stale'

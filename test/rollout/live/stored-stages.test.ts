@@ -417,6 +417,17 @@ describe('an instance with a stale view of the stages', () => {
     },
   )
 
+  it('invalidates a decision at shadow after a pause longer than the resend window, even if the store does not answer', async () => {
+    const { store, pass, pause, begin } = await startInstance({ file: fileStage('shadow') })
+    await pass(1_000)
+    const entry = await begin()
+    store.mode = 'hung'
+    // Nothing was read again, so the step to canary that other instances took meanwhile is unknown.
+    pause(61_000)
+    await pass(3_000)
+    expect(entry.isCurrent()).toBe(false)
+  })
+
   it.each([
     ['keeps', 'shadow', true],
     ['does not keep', 'v3', false],
