@@ -36,15 +36,17 @@ export async function writeResult(path: string, text: string, force = false): Pr
 }
 
 /** Throws `ADP_USAGE` if a result cannot be written to this path, so that a command fails before it starts its work. */
-export async function expectPlace(path: string, force = false): Promise<void> {
+export async function expectPlace(
+  path: string,
+  force = false,
+  remedy = 'replace the file with --force',
+): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   // If the command runs as root, a rename would replace a device such as /dev/stdout.
   if (found?.isFile() === false)
     throw writeError(`${path} is not a regular file. Nothing was written. Name another file`)
   if (found !== undefined && !force)
-    throw writeError(
-      `${path} exists already. Nothing was written. Name another file, or replace the file with --force`,
-    )
+    throw writeError(`${path} exists already. Nothing was written. Name another file, or ${remedy}`)
 }
 
 const writeError = (message: string, cause?: unknown): AdapterError =>

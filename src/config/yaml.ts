@@ -23,6 +23,33 @@ export function printPartner(partner: PartnerConfig): string {
   return stringify(JSON.parse(JSON.stringify(partner)))
 }
 
+/**
+ * Returns the text of a configuration with one more partner, or `undefined` if the text has no list of partners. Every other character stays.
+ * The partner stands before the first partner with `match.any`, because that partner would get its requests.
+ */
+export function addPartner(text: string, partner: object): string | undefined {
+  const list: unknown = parseDocument(text).get('partners')
+  if (!isSeq(list)) return undefined
+  const items = list.items.filter((item) => isMap(item))
+  const open = items.find((item) => item.getIn(['match', 'any']) === true)
+  const [begin, end, next] = (open ?? items.at(-1))?.range ?? []
+  if (begin === undefined || end === undefined || next === undefined) return undefined
+  const put = (at: number, added: string): string => text.slice(0, at) + added + text.slice(at)
+  if (list.flow === true) {
+    const added = JSON.stringify(partner)
+    return open === undefined ? put(end, `, ${added}`) : put(begin, `${added}, `)
+  }
+  const lineOf = (offset: number): number => text.lastIndexOf('\n', offset - 1) + 1
+  const dash = text.lastIndexOf('-', begin - 1)
+  const indent = ' '.repeat(dash - lineOf(dash))
+  const lines = stringify([partner], { lineWidth: 0 }).replaceAll(/^(?=.)/gm, indent)
+  if (open === undefined) return put(next, text[next - 1] === '\n' ? lines : `\n${lines}`)
+  // The comment above a partner belongs to that partner.
+  let at = lineOf(dash)
+  while (/^\s*#/.test(text.slice(lineOf(at - 1), at))) at = lineOf(at - 1)
+  return put(at, lines)
+}
+
 /** A position in the file. Lines and columns count from 1. */
 export interface FilePosition {
   readonly line: number

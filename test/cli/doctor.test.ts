@@ -91,13 +91,75 @@ test('init replaces an existing file only with --force', async () => {
   expect(await init(out, ...flags)).toMatchObject({
     status: 2,
     stderr: expect.stringContaining(
-      'exists already. Nothing was written. Name another file, or replace the file with --force',
+      'exists already. Nothing was written. Name another file, or add the partner with --add, or replace the file with --force',
     ) as unknown,
   })
   expect(await readFile(out, 'utf8')).toBe('own')
   const forced = await init(out, ...flags, '--force')
   expect(JSON.parse(forced.stdout)).toEqual({ file: out, partner: 'beta', stage: 'v3' })
   expect((await stat(out)).mode & 0o777).toBe(0o600)
+})
+
+const addBeta = (out: string, ...args: string[]): Promise<CliResult> =>
+  runCommand(
+    ['init', '--add', '--out', out, '--partner', 'beta', '--subscription-key', 'env:BETA_KEY', ...args],
+    { BETA_KEY: 'secret' },
+  )
+
+test.each([
+  [
+    'at the end of the list',
+    '  - id: acme # first\n    match: { header: { name: x, value: { env: NOT_SET } } }\n\n    # v3: {}\n',
+    ['acme', 'beta'],
+  ],
+  [
+    'before a partner with any key, whose comment stays above that partner',
+    '# all\n- id: acme\n  match: { pathPrefix: /acme }\n# the rest\n- id: rest\n  match: { any:   true } #  every key',
+    ['acme', 'beta', 'rest'],
+  ],
+  [
+    'in a list on one line',
+    " [{ id: acme, match: { pathPrefix: '/-' } }, # c\n  { id: rest, match: { any: true } } ]",
+    ['acme', 'beta', 'rest'],
+  ],
+])('init --add puts a partner %s, and changes no other character', async (_, partners, ids) => {
+  const out = join(await makeFolder(), 'markbridge.yaml')
+  const text = `# the file\nupstreams:\n    v3:   {baseUrl: '${v3}'}   # V3\npartners:${partners.startsWith(' [') ? '' : '\n'}${partners}`
+  await writeFile(out, text, { mode: 0o640 })
+  const added = await addBeta(out, '--v2', v2, '--json')
+  expect([added.stderr, JSON.parse(added.stdout)]).toEqual([
+    '',
+    { file: out, partner: 'beta', stage: 'legacy' },
+  ])
+  const loaded = await loadConfig(out, {}, { secretsOf: [] })
+  expect(loaded.partners.map(({ id }) => id)).toEqual(ids)
+  expect(loaded.partners.find(({ id }) => id === 'beta')).toMatchObject({
+    match: { subscriptionKeySha256: [expect.stringMatching(/^[0-9a-f]{64}$/) as unknown] },
+    v2: { baseUrl: new URL(v2) },
+  })
+  const after = await readFile(out, 'utf8')
+  const head = Array.from(text).findIndex((char, at) => char !== after[at])
+  const begin = head === -1 ? text.length : head
+  expect(after.slice(0, begin) + after.slice(after.length - text.length + begin)).toBe(text)
+  expect((await stat(out)).mode & 0o777).toBe(0o640)
+})
+
+test('init --add changes nothing if the partner does not fit in, the file has faults or has no partners', async () => {
+  const out = join(await makeFolder(), 'markbridge.yaml')
+  const flags = ['--partner', 'beta', '--v3', v3, '--v2', '', '--subscription-key', '']
+  expect((await init(out, ...flags)).status).toBe(0)
+  const text = await readFile(out, 'utf8')
+  expect(await addBeta(out)).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('is already the id of partners[0]') as unknown,
+  })
+  expect((await addBeta(out, '--force')).status).toBe(2)
+  expect(await readFile(out, 'utf8')).toBe(text)
+  for (const other of ['partners: 1\n', `upstreams: { v3: { baseUrl: '${v3}' } }\n`]) {
+    await writeFile(out, other)
+    expect((await addBeta(out)).status).toBe(2)
+    expect(await readFile(out, 'utf8')).toBe(other)
+  }
 })
 
 test('doctor reports a failed address and a failed read if nothing listens at the address of V3', async () => {

@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 
 import { type Command, InvalidArgumentError } from 'commander'
 
+import { findConflicts } from '../../config/conflicts.ts'
 import { CONFIG_FILE } from '../../config/environment.ts'
+import { loadConfig } from '../../config/index.ts'
+import { listFaults } from '../../config/parse.ts'
 import { partnerSchema } from '../../config/partner-schema.ts'
-import { AdapterError } from '../../errors.ts'
+import { addPartner, readYaml } from '../../config/yaml.ts'
+import { AdapterError, describeFileError } from '../../errors.ts'
 import { expectPlace, readKeySource, writeResult } from '../files.ts'
 import { readAs, readBase } from '../options.ts'
 import { type Answer, answerWith } from '../text.ts'
@@ -19,10 +23,12 @@ Examples:
     --v2 https://v2.example --subscription-key env:ACME_V2_KEY
   markbridge init --partner demo --v3 http://127.0.0.1:4010 --v2 "" \\
     --subscription-key ""
+  markbridge init --add --partner beta --subscription-key env:BETA_V2_KEY
 
 Asks for each value that no flag gives; "" leaves out V2 or the key. The file
 contains only the SHA-256 of the key. The partner begins at stage legacy if V2
-is given, and at stage v3 otherwise.
+is given, and at stage v3 otherwise. --add adds a partner to an existing file,
+whose comments and other partners stay.
 Exit status: 0 the file was written, 2 wrong usage, or the file exists already.`
 
 export function addInit(command: Command, exitWith: (status: number) => void): void {
@@ -33,9 +39,14 @@ export function addInit(command: Command, exitWith: (status: number) => void): v
     .option('--subscription-key <source>', "the partner's V2 key: env:NAME or file:path")
     .option('--out <file>', 'file to write', CONFIG_FILE)
     .option('--force', 'replace the file of --out')
+    .option('--add', 'add the partner to the file of --out, which has the address of V3')
     .option('--json', 'print one JSON document')
     .addHelpText('after', examples)
-    .action(answerWith(exitWith, writeConfiguration))
+    .action(
+      answerWith(exitWith, (options: InitOptions) =>
+        options.add === true ? extend(options) : create(options),
+      ),
+    )
 }
 
 /** The values of the flags. An empty value leaves its part out of the file. */
@@ -46,6 +57,7 @@ interface InitOptions {
   readonly subscriptionKey?: string
   readonly out: string
   readonly force?: boolean
+  readonly add?: boolean
 }
 
 const readId = readAs(partnerSchema.shape.id)
@@ -53,23 +65,68 @@ const readId = readAs(partnerSchema.shape.id)
 const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
 
 /** Writes the configuration file. Throws `ADP_USAGE` if the file exists or the key cannot be read. */
-async function writeConfiguration(options: InitOptions): Promise<Answer> {
+async function create(options: InitOptions): Promise<Answer> {
   const { out, force } = options
-  await expectPlace(out, force)
-  const { subscriptionKey } = options
-  const key = subscriptionKey === undefined ? undefined : await readKey(subscriptionKey, '--subscription-key')
-  const answers = await askForRest({ ...options, key })
+  await expectPlace(out, force, 'add the partner with --add, or replace the file with --force')
+  const answers = await askForRest(options)
   const text = configurationOf(answers)
   await mkdir(dirname(out), { recursive: true })
   await writeResult(out, text, force)
   const { partner } = answers
-  const flag = out === CONFIG_FILE ? '' : ` --config ${out}`
+  const flag = flagOf(out)
   return {
     document: { file: out, partner, stage: answers.v2 === '' ? 'v3' : 'legacy' },
     text: () =>
       `${out} is written for the partner ${partner}. Next:\n  markbridge doctor${flag}\n  markbridge serve${flag}`,
   }
 }
+
+/** Adds a partner to an existing file. Throws `ADP_CONFIGURATION` if the file has faults, and `ADP_USAGE` if the partner does not fit in. */
+async function extend(options: InitOptions): Promise<Answer> {
+  const { out } = options
+  if ((options.v3 ?? options.force) !== undefined)
+    throw new AdapterError(
+      'ADP_USAGE',
+      '--add cannot be combined with --v3 or --force, because the file stays and has the address of V3. Nothing was written. Leave these options out.',
+    )
+  const { upstreams } = await loadConfig(out, {}, { secretsOf: [] })
+  const { partner, v2, key } = await askForRest({ v2: '', ...options, v3: '' })
+  const stage = v2 === '' && upstreams.v2 === undefined ? 'v3' : 'legacy'
+  const text = addPartner(await readFile(out, 'utf8'), {
+    id: partner,
+    match: key === '' ? { any: true } : { subscriptionKeySha256: sha256(key) },
+    stage,
+    ...(v2 === '' ? {} : { v2: { baseUrl: v2 } }),
+  })
+  if (text === undefined)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${out} has no list of partners, so one partner has every request. Nothing was written. Add the section partners to the file.`,
+    )
+  const faults = findConflicts(readYaml(text).value)
+  if (faults.length > 0)
+    throw new AdapterError(
+      'ADP_USAGE',
+      `The partner ${partner} cannot be added to ${out}. Nothing was written. Choose another name or key:\n${listFaults(faults, out)}`,
+    )
+  // The file keeps its owner and its permissions, because the user of the service may be another user.
+  await writeFile(out, text).catch((cause: unknown) => {
+    throw new AdapterError(
+      'ADP_USAGE',
+      `${out} cannot be written: ${describeFileError(cause)}. Correct the permissions.`,
+      { cause },
+    )
+  })
+  return {
+    document: { file: out, partner, stage },
+    text: () =>
+      `The partner ${partner} is added to ${out}. A running adapter reads the file after SIGHUP. Next:\n  markbridge doctor${flagOf(out)}`,
+  }
+}
+
+const flagOf = (out: string): string => (out === CONFIG_FILE ? '' : ` --config ${out}`)
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 interface Answers {
   readonly partner: string
@@ -83,7 +140,9 @@ const readKey = async (source: string, what: string): Promise<string> =>
   source === '' ? '' : readKeySource(source, what)
 
 /** Asks on standard error for each value that no flag gives, until the answer is valid. The end of the input selects the defaults. */
-async function askForRest(given: InitOptions & { readonly key: string | undefined }): Promise<Answers> {
+async function askForRest(given: InitOptions): Promise<Answers> {
+  const { subscriptionKey } = given
+  const key = subscriptionKey === undefined ? undefined : await readKey(subscriptionKey, '--subscription-key')
   const input = createInterface({ input: process.stdin, output: process.stderr })
   const lines = input[Symbol.asyncIterator]()
   const ask = async (
@@ -112,7 +171,7 @@ async function askForRest(given: InitOptions & { readonly key: string | undefine
       partner: await ask(given.partner, 'Name of the partner', readId, 'acme'),
       v3: await ask(given.v3, 'Base address of V3', readAddress, 'http://127.0.0.1:4010'),
       v2: await ask(given.v2, 'Base address of V2 (empty: none)', readAddress),
-      key: await ask(given.key, "The partner's V2 key, as env:NAME or file:path (empty: any key)", (source) =>
+      key: await ask(key, "The partner's V2 key, as env:NAME or file:path (empty: any key)", (source) =>
         readKey(source, 'The answer'),
       ),
     }
@@ -126,11 +185,10 @@ function configurationOf({ partner, v3, v2, key }: Answers): string {
     v2 === ''
       ? ['v3', '  # v2: { baseUrl: https://v2.example } # for the stages legacy, shadow and canary']
       : ['legacy', `  v2: { baseUrl: ${JSON.stringify(v2)} } # serves at legacy, shadow and canary`]
-  const hash = key === '' ? undefined : createHash('sha256').update(key).digest('hex')
   const match =
-    hash === undefined
+    key === ''
       ? '{ any: true } # every subscription key; or { subscriptionKeySha256: <printf %s "$KEY" | sha256sum> }'
-      : `{ subscriptionKeySha256: ${hash} } # of the partner's V2 key`
+      : `{ subscriptionKeySha256: ${sha256(key)} } # of the partner's V2 key`
   return `# yaml-language-server: $schema=./markbridge.schema.json
 # Configuration of Markbridge. An editor explains the keys after: markbridge config schema > markbridge.schema.json
 # markbridge config print lists all keys with their defaults. Never write secrets here; use { env: NAME } or { file: path }.
