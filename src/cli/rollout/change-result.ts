@@ -1,5 +1,5 @@
 import { pendingToJson, settingToJson } from '../../rollout/partner-document.ts'
-import type { StageSetting } from '../../rollout/stage.ts'
+import { percentOnV3, type StageSetting } from '../../rollout/stage.ts'
 import type { applyChange, DriveResult, WaitedFor } from '../../rollout/store/drive-change.ts'
 import { type Answer, formatCounted, formatTime } from '../text.ts'
 import type { CoolDown, GivenAdvice } from './advice.ts'
@@ -12,7 +12,8 @@ type ChangeOutcome =
   | Possible
   | Held
   | NotReady
-  | { readonly kind: 'refused' | 'forbidden'; readonly message: string }
+  | Refused
+  | { readonly kind: 'forbidden'; readonly message: string }
 
 /** The effect that a change would have, as `--dry-run` reports it. */
 interface Possible {
@@ -27,6 +28,18 @@ interface Held extends CoolDown {
   readonly kind: 'held'
   /** The time before which even `--despite-hold` is refused, or `undefined` if there is no such time or it was not looked up. */
   readonly earlyUntilMs?: number | undefined
+}
+
+interface Refused {
+  readonly kind: 'refused'
+  readonly message: string
+  /** The usual next step, if another step was asked for. */
+  readonly next?: NextStep
+}
+
+interface NextStep extends Pick<StageSetting, 'stage' | 'percent'> {
+  /** True if a dry run found that the step can be taken now. */
+  readonly isPossible: boolean
 }
 
 interface NotReady extends Pick<GivenAdvice, 'missing'> {
@@ -180,10 +193,23 @@ function describeResult({ partner, from, to, outcome }: ChangeResult) {
         'forbidden',
         'the operator who proposed a step cannot approve the step. Nothing has changed. Ask another operator to approve the step.',
       )
-    case 'refused':
+    case 'refused': {
+      const { message, next } = outcome
+      if (next === undefined) return said('refused', message)
+      const { stage, isPossible } = next
+      const nextJson = { stage, percent: percentOnV3(next), isPossible }
+      return said('refused', `${message} ${describeNext(partner, next)}`, { next: nextJson })
+    }
     case 'forbidden':
-      return said(outcome.kind, outcome.message)
+      return said('forbidden', outcome.message)
   }
+}
+
+function describeNext(partner: string, { stage, percent, isPossible }: NextStep): string {
+  const share = stage === 'canary' ? ` --percent ${percent}` : ''
+  return isPossible
+    ? `The next step is possible now: markbridge rollout set ${partner} ${stage}${share} --reason <text>`
+    : `The next step is ${describeSetting({ stage, percent })}, which is not possible yet: markbridge rollout advise ${partner} says what is missing.`
 }
 
 const describeInstance = (one: {

@@ -26,6 +26,7 @@ import {
   DRAIN_MS,
 } from '../../rollout/store/drive-change.ts'
 import type { RolloutSnapshot } from '../../rollout/store/read-snapshot.ts'
+import { nextStep } from '../../rollout/advise.ts'
 import type { Change } from '../../rollout/store/changes.ts'
 import { giveAdvice, movesToV3 } from './advice.ts'
 import type { ChangeResult } from './change-result.ts'
@@ -95,13 +96,22 @@ async function setStage(taking: Taking, stage: Stage): Promise<Changed> {
   }
   const { direction, error } = judgeStep(view.setting, to)
   const { name: by } = expectMay(taking, direction === 'back' ? 'back' : 'set')
-  if (error !== undefined) return { to, ...refused(error) }
+  if (error !== undefined) return { to, ...(await refuseFor(taking, error)) }
   if (!restartEvidence && isSameSetting(view, to))
     return { to, outcome: { kind: 'unchanged', revision: view.revision } }
   if (direction === 'forward') return { to, ...(await goForward(taking, to, by)) }
   if (dryRun) return { to, outcome: possibleAtOnce }
   const why = restartEvidence ? `${reason} (evidence restarted)` : reason
   return { to, outcome: await applyChange(store, changeOf(view, to, by, why), 'set') }
+}
+
+/** Refuses a step, and names the usual next step with what that step would do now. */
+async function refuseFor(taking: Taking, message: string): Promise<Changed> {
+  const next = nextStep(taking.view.setting)
+  if (next === undefined) return refused(message)
+  const options = { dryRun: true, ...(next.stage === 'canary' ? { percent: next.percent } : {}) }
+  const { outcome } = await setStage({ ...taking, options }, next.stage)
+  return { outcome: { kind: 'refused', message, next: { ...next, isPossible: outcome.kind === 'possible' } } }
 }
 
 async function goForward(taking: Taking, to: StageSetting, by: string): Promise<Changed> {
@@ -112,7 +122,7 @@ async function goForward(taking: Taking, to: StageSetting, by: string): Promise<
       'the configuration file does not have this partner, so the partner can only go back. Nothing has changed. Add the partner to the file.',
     )
   if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
-    return refused('a canary of 0 % serves no unit on V3. Nothing has changed. Set --percent or --always.')
+    return refuseFor(taking, 'a canary of 0 % serves no unit on V3. Nothing has changed.')
   const { reason, outcome } = await judgeForward(taking, to)
   const needsApproval = config.rollout.approval === 'two'
   const forward = {

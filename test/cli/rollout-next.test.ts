@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+
+import { makeFolder } from '../journal/open-sqlite.ts'
+import { serve } from '../rollout/store/open-stores.ts'
+import { answering, rolloutFile, rolloutWith } from './rollout-file.ts'
+
+it('rollout set names the next step, and whether it is possible, when it refuses to skip a stage', async () => {
+  const url = `sqlite:${await makeFolder()}/journal.db`
+  answering(await serve(url))
+  const rollout = rolloutWith(await rolloutFile(url))
+  const skip = ['set', 'acme', 'v3', '--reason', 'x'] as const
+  const possible = await rollout(...skip)
+  expect([possible.status, possible.stdout]).toEqual([1, ''])
+  expect(possible.stderr).toMatch(
+    /possible now: markbridge rollout set --config \S+ acme shadow --reason <text>\n$/,
+  )
+  expect(JSON.parse((await rollout(...skip, '--json')).stdout)).toMatchObject({
+    result: 'refused',
+    next: { stage: 'shadow', percent: 0, isPossible: true },
+  })
+  expect(await rollout('set', 'acme', 'shadow', '--reason', 'x')).toMatchObject({ status: 0 })
+  for (const step of [skip, ['set', 'acme', 'canary', '--reason', 'x'] as const]) {
+    expect(JSON.parse((await rollout(...step, '--json')).stdout)).toMatchObject({
+      result: 'refused',
+      next: { stage: 'canary', percent: 5, isPossible: false },
+    })
+    expect((await rollout(...step)).stderr).toMatch(/markbridge rollout advise --config \S+ acme says/)
+  }
+  // A refusal changes nothing, and neither does the search for the next step.
+  expect((await rollout('history', 'acme')).stdout.trim().split('\n')).toHaveLength(3)
+})
