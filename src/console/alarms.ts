@@ -1,3 +1,4 @@
+import { formatCounted } from '../compare/report/format.ts'
 import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
 import type { Overview, Trouble } from './data/port.ts'
 import type { PartnerFacts } from './ports.ts'
@@ -12,51 +13,48 @@ export interface Alarm {
   readonly href: string | undefined
 }
 
-const counted = (count: number, one: string): string =>
-  `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`
-
 const troubles: Readonly<
   Record<Trouble['kind'], (partner: string, count: number) => Omit<Alarm, 'sinceMs'>>
 > = {
   v3Fails: (_partner, count) => ({
     tone: 'bad',
-    text: `V3 fails: ${counted(count, 'call')} got no response or a server error.`,
+    text: `V3 fails: ${formatCounted(count, 'call')} got no response or a server error.`,
     remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.',
     href: '/batches?state=notApplied',
   }),
   denied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 rejected the credentials of ${counted(count, 'write')}.`,
+    text: `${partner}: V3 rejected the credentials of ${formatCounted(count, 'write')}.`,
     remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.',
     href: `/partners/${encodeURIComponent(partner)}`,
   }),
   ownDenied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 rejected the configured key or token in ${counted(count, 'call')}.`,
+    text: `${partner}: V3 rejected the configured key or token in ${formatCounted(count, 'call')}.`,
     remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.',
     href: `/partners/${encodeURIComponent(partner)}`,
   }),
   notApplied: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: V3 did not apply ${counted(count, 'record')}. The client was told to resend the batches.`,
+    text: `${partner}: V3 did not apply ${formatCounted(count, 'record')}. The client was told to resend the batches.`,
     remedy: 'The marks are missing until the client resends these batches. Once V3 accepts writes, check that the client has resent them.',
     href: `/batches?state=notApplied&partner=${encodeURIComponent(partner)}`,
   }),
   unknown: (partner, count) => ({
     tone: 'note',
-    text: `${partner}: the outcome of ${counted(count, 'record')} is unknown.`,
+    text: `${partner}: the outcome of ${formatCounted(count, 'record')} is unknown.`,
     remedy: 'Wait: the adapter reads the records back for a day. A record that stays unknown becomes a dead letter.',
     href: `/batches?state=unknown&partner=${encodeURIComponent(partner)}`,
   }),
   parked: (partner, count) => ({
     tone: 'note',
-    text: `${partner}: ${counted(count, 'record')} will be retried in the background.`,
+    text: `${partner}: ${formatCounted(count, 'record')} will be retried in the background.`,
     remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.',
     href: `/letters?kind=parked&partner=${encodeURIComponent(partner)}`,
   }),
   deadLetters: (partner, count) => ({
     tone: 'bad',
-    text: `${partner}: ${counted(count, 'dead letter')}.`,
+    text: `${partner}: ${formatCounted(count, 'dead letter')}.`,
     remedy: 'Follow the remedy of each dead letter, then clear it.',
     href: `/letters?partner=${encodeURIComponent(partner)}`,
   }),
@@ -101,7 +99,7 @@ export function alarmsOf(
   if (index.lostSteps > 0)
     alarms.push({
       tone: 'note',
-      text: `${counted(index.lostSteps, 'step')} of timelines could not be stored.`,
+      text: `${formatCounted(index.lostSteps, 'step')} of timelines could not be stored.`,
       sinceMs: undefined,
       remedy: 'Nothing needs to be done. The records are complete; only their timelines have gaps.',
       href: undefined,

@@ -18,7 +18,7 @@ import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
 import { forbidden, scopeOf, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'
 import { pages } from './pages/index.ts'
-import { type Notice, renderError, renderLogin, renderPage } from './pages/layout.tsx'
+import { type ActionResult, renderError, renderLogin, renderPage } from './pages/layout.tsx'
 import type { Shown } from './pages/page.ts'
 import type { ConsolePorts } from './ports.ts'
 import { readUpload } from './upload.ts'
@@ -253,11 +253,11 @@ class TooManyAttempts extends AdapterError {
   }
 }
 
-/** The maximum number of stored notices. Each person has at most one notice, which the next page shows. */
-const MAX_NOTICES = 500
+/** The maximum number of stored results. Each person has at most one result, which the next page shows. */
+const MAX_RESULTS = 500
 
 function addPages(app: Express, access: Access, ports: ConsolePorts): void {
-  const notices = new Map<string, Notice>()
+  const results = new Map<string, ActionResult>()
   const visitOf = (request: Request): Visit => {
     const signedIn = access.whoIs(request)
     if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', NO_TOKEN)
@@ -272,11 +272,11 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       'This form does not belong to your session. Nothing was done. Open the page again and repeat the action.',
     )
   }
-  const keepNotice = ({ csrf }: SignedIn, { isDone, text }: Notice): void => {
-    const [oldest] = notices.keys()
-    if (notices.size >= MAX_NOTICES && oldest !== undefined) notices.delete(oldest)
+  const keepResult = ({ csrf }: SignedIn, { isDone, text }: ActionResult): void => {
+    const [oldest] = results.keys()
+    if (results.size >= MAX_RESULTS && oldest !== undefined) results.delete(oldest)
     // A program that sends a token with each request does not request a next page.
-    if (text !== '' && csrf !== '') notices.set(csrf, { isDone, text })
+    if (text !== '' && csrf !== '') results.set(csrf, { isDone, text })
   }
   const send = (
     request: Request,
@@ -292,10 +292,10 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       response.set('X-Frame-Options', 'SAMEORIGIN')
       response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
     } else {
-      const notice = notices.get(signedIn.csrf)
-      notices.delete(signedIn.csrf)
+      const result = results.get(signedIn.csrf)
+      results.delete(signedIn.csrf)
       const hasSandbox = ports.sandbox !== undefined
-      response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, notice }))
+      response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, result }))
     }
   }
   app.post('/logout', (request, response) => {
@@ -318,7 +318,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       if ('body' in done) send(request, response, visit, done)
       else if (wantsJson(request)) response.status(done.isDone ? 200 : 409).json(done.json)
       else {
-        keepNotice(visit.signedIn, done)
+        keepResult(visit.signedIn, done)
         response.redirect(303, done.to)
       }
     })

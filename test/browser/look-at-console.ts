@@ -51,9 +51,13 @@ async function show(page: Page, [name, path, then]: Looked): Promise<void> {
 /** The widths of a phone, a laptop and a wide screen in pixels. */
 const WIDTHS = [360, 1_280, 2_560]
 
+/** True if a value of a table is not in a card, or has no heading beside it. */
+const HAS_ROWS = `[...document.querySelectorAll('.rows tbody :is(th, td):not(.missing)')].some((cell) =>
+  getComputedStyle(cell).display !== 'block' || !cell.dataset.label)`
+
 /**
- * Finds the faults of a page: violations of axe in both themes with all details open, a page that is wider than the window, and injected
- * markup that runs. Writes pictures to the folder `MARKBRIDGE_PICTURES`.
+ * Finds the faults of a page: violations of axe in both themes with all details open, a page that is wider than the window, a table that
+ * is not made of cards on a phone, and injected markup that runs. Writes pictures to the folder `MARKBRIDGE_PICTURES`.
  */
 export async function findFaults(page: Page, looked: Looked): Promise<readonly unknown[]> {
   const [name] = looked
@@ -66,6 +70,7 @@ export async function findFaults(page: Page, looked: Looked): Promise<readonly u
     const beyond = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
     if (beyond > 0) faults.push(`is ${beyond} px wider than a window of ${width} px`)
     await takePicture(page, `${name}-${width}`)
+    if (width < 768 && (await page.evaluate<boolean>(HAS_ROWS))) faults.push('shows a table without cards')
   }
   if (await page.evaluate<boolean>('document.title === "injected"')) faults.push('runs its markup')
   await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)

@@ -101,6 +101,16 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     await page.context().close()
   })
 
+  test.each([
+    ['Europe/Paris', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC .*\d\d:\d\d.*(?:CE|GMT)/],
+    ['UTC', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/],
+  ])('shows times in UTC, and in the zone of the browser if it differs: %s', async (timezoneId, expected) => {
+    const { page } = await open('olga', { timezoneId })
+    await page.goto('/batches')
+    expect(await page.locator('td time').first().textContent()).toMatch(expected)
+    await page.context().close()
+  })
+
   const enter = async ({ page, fill, submit }: Use, name: string, path: string): Promise<void> => {
     await page.context().clearCookies()
     await page.goto(path)

@@ -4,6 +4,10 @@ export function formatCount(count: number): string {
   return numbers.format(count)
 }
 
+/** Formats a count with its unit, such as `1 mark` or `1,200 marks`. */
+export const formatCounted = (count: number, one: string): string =>
+  `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
+
 /** Rounds a count to a multiple of 5, since a small count may point to a single child. Only 0 becomes 0. */
 export function roundCount(count: number): number {
   return count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5)

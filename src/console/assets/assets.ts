@@ -20,6 +20,18 @@ try {
   Object.defineProperty(navigator, 'language', { value: 'en' })
 }
 
+// Adds the local time to the times of a section if the zone of the browser is not UTC.
+function localize(root) {
+  for (const time of root.querySelectorAll('time')) {
+    const at = new Date(time.dateTime)
+    if (at.getTimezoneOffset() === 0) continue
+    const day = at.getDate() === at.getUTCDate() ? {} : { day: 'numeric', month: 'short' }
+    const local = document.createElement('small')
+    local.textContent = at.toLocaleString(navigator.language, { ...day, hour: '2-digit', minute: '2-digit', timeZoneName: 'short' })
+    time.append(' ', local)
+  }
+}
+
 async function draw(root) {
   const figures = [...root.querySelectorAll('[data-chart]')]
   if (figures.length === 0) return
@@ -51,6 +63,7 @@ async function refresh() {
   const reply = await fetch(location.href, { headers: { accept: 'text/html' } }).catch(() => undefined)
   if (reply === undefined || !reply.ok || reply.redirected) return
   const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
+  document.title = next.title
   for (const fresh of sections(next)) {
     const [name, html] = [nameOf(fresh), fresh.outerHTML]
     const old = sections(document).find((one) => nameOf(one) === name)
@@ -60,10 +73,12 @@ async function refresh() {
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
     old.replaceWith(fresh)
     ;[...fresh.querySelectorAll('details')].forEach((one, at) => { one.open = open[at] ?? false })
+    localize(fresh)
     await draw(fresh)
   }
 }
 
+localize(document)
 await draw(document)
 setInterval(refresh, 5_000)
 for (const all of document.querySelectorAll('[data-selects]'))
@@ -83,7 +98,7 @@ body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-appl
 h1,h2,h3,p,dl,dd,ul,ol,figure{margin:0;padding:0}
 ul{list-style:none}
 a{color:var(--link);text-underline-offset:.15em}
-a:focus-visible,button:focus-visible,input:focus-visible,select:focus-visible,textarea:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+a:focus-visible,button:focus-visible,input:focus-visible,select:focus-visible,textarea:focus-visible,summary:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 main:focus{outline:none}
 h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.015em;overflow-wrap:anywhere}
 h2{font-size:1.2rem;line-height:1.3}
@@ -105,25 +120,35 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 .columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}
 .soft,.empty,dt,figcaption,caption{color:var(--soft)}
 .empty{padding:.25rem 0}
-.notice,.alarms li{padding:.6rem .9rem;border-radius:8px;border-left:5px solid;overflow-wrap:anywhere;white-space:pre-line}
+.notice{display:grid;gap:.2rem;padding:.6rem .9rem;border-radius:8px;border-left:5px solid;overflow-wrap:anywhere;white-space:pre-line}
+.notice:is(.good,.bad,.note){color:var(--fg)}
+.notice.good{border-color:var(--good);background:var(--goodbg)}.notice.bad{border-color:var(--bad);background:var(--badbg)}.notice.note{border-color:var(--note);background:var(--notebg)}
+.what{font-weight:600}.good>.what{color:var(--good)}.bad>.what{color:var(--bad)}.note>.what{color:var(--note)}
 .alarms{display:grid;gap:.5rem}
 .good{color:var(--good)}.bad{color:var(--bad)}.note{color:var(--note)}.plain{color:var(--soft)}
-.notice.good,.alarms .good{background:var(--goodbg)}.notice.bad,.alarms .bad{background:var(--badbg)}.alarms .note,.notice.note{background:var(--notebg)}
 .badge{display:inline-block;border:1px solid;border-radius:1rem;padding:0 .6rem;font-size:.86rem;white-space:nowrap}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem 2.25rem}
 .facts dt{font-size:.86rem}.facts dd{overflow-wrap:anywhere}
 .tabs{display:flex;flex-wrap:wrap;gap:.25rem}
 .tabs a{padding:.3rem .7rem;border:1px solid var(--line);border-radius:6px;text-decoration:none}
 .tabs a[aria-current]{background:var(--link);color:var(--on);border-color:var(--link)}
-.scroll{overflow:auto;max-width:100%}
+.rows{container-type:inline-size}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 tbody th{font-weight:500}
-td,tbody th{overflow-wrap:break-word;min-width:4rem}
-td code:not(.json),th code{display:inline-block;max-width:26rem;overflow-wrap:break-word}
-thead th{color:var(--soft);white-space:nowrap}
-td time,th time{white-space:nowrap}
-.n{text-align:right;white-space:nowrap;min-width:0}
+thead th{color:var(--soft)}
+time{white-space:nowrap}time small{color:var(--soft)}
+.n{text-align:right;white-space:nowrap}
+@container (max-width:48rem){
+table,tbody,tr,tbody th,td{display:block}
+thead,.missing{display:none}
+tbody{display:grid;gap:.75rem}
+tr{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;padding:.75rem .9rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
+tbody th{flex-basis:100%;font-size:1rem;font-weight:600}
+tbody th,td{padding:0;border:0;max-width:100%;white-space:normal}
+.n{text-align:left}
+td::before,tbody th::before{content:attr(data-label);display:block;color:var(--soft);font-size:.86em;font-weight:400}
+}
 .chart{display:grid;gap:.5rem}
 .u-legend{color:var(--fg)}.u-legend.u-inline{text-align:left}
 details>summary{cursor:pointer;color:var(--link);width:fit-content}
@@ -132,14 +157,13 @@ details[open]>summary{margin-bottom:.5rem}
 .way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
 .trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}
-td .trend{min-width:14rem}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
 .report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
-.json{background:none;padding:0;display:inline-block;min-width:18rem}
+.json{background:none;padding:0;display:inline-block}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
 .switch{display:grid;gap:.2rem;justify-items:start}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}

@@ -29,7 +29,7 @@ export const audit: Page = {
 
 export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail has no entry.', [
   ['Entry', ({ entry }) => String(entry)],
-  ['Time (UTC)', ({ at }) => <Time at={at} />],
+  ['Time', ({ at }) => <Time at={at} />],
   ['By', ({ by }) => by],
   ['Partner', ({ partner }) => partner],
   ['Action', ({ action }) => action],

@@ -1,7 +1,8 @@
+import { formatCount } from '../../compare/report/format.ts'
 import { notFound, numberOf } from '../access/visit.ts'
 import type { BatchDetails, Step, StepKind } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { Facts, formatCount, Id, Pager, PartnerLink, Section, table, Tabs, Time } from './parts.tsx'
+import { Facts, Id, Pager, PartnerLink, Section, table, Tabs, Time } from './parts.tsx'
 import { countsOf, isState, Outcomes, recordColumns } from './records.tsx'
 
 const PAGE = 100
@@ -53,7 +54,7 @@ function BatchFacts({ details }: { readonly details: BatchDetails }) {
       <Facts
         of={[
           ['Partner', <PartnerLink id={details.partner} />],
-          ['Received (UTC)', <Time at={details.receivedMs} />],
+          ['Received', <Time at={details.receivedMs} />],
           ['Served by', details.servedBy.toUpperCase()],
           ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
           ['Request', details.hasRequest ? 'stored' : 'not stored'],
@@ -87,7 +88,7 @@ const stepTexts: Readonly<Record<StepKind, string>> = {
 }
 
 const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional step.', [
-  ['Time (UTC)', ({ atMs }) => <Time at={atMs} />],
+  ['Time', ({ atMs }) => <Time at={atMs} />],
   ['Step', ({ kind }) => stepTexts[kind]],
   ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],
   ['Reason', (step) => step.reason],

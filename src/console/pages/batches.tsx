@@ -120,7 +120,7 @@ function timeIn(text: string | undefined): number | undefined {
 
 const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was found.', [
   ['Batch', ({ batch }) => <BatchLink batch={batch} />],
-  ['Received (UTC)', ({ receivedMs }) => <Time at={receivedMs} />],
+  ['Received', ({ receivedMs }) => <Time at={receivedMs} />],
   ['Partner', ({ partner }) => partner],
   ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
   ['Records', ({ records }) => records],

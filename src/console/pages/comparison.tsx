@@ -1,4 +1,4 @@
-import { formatLongDay, formatShare } from '../../compare/report/format.ts'
+import { formatCount, formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
@@ -9,7 +9,7 @@ import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Facts, formatCount, Section, table, Time, Trend } from './parts.tsx'
+import { Badge, Facts, Section, table, Time, Trend } from './parts.tsx'
 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
@@ -85,8 +85,8 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   [
     ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
     ['Outcome', ({ report: { outcome } }) => <Outcome outcome={outcome} />],
-    ['Since (UTC)', ({ document }) => <Time at={document.startedAt} />],
-    ['Last (UTC)', ({ document }) => <Time at={document.endedAt} />],
+    ['Since', ({ document }) => <Time at={document.startedAt} />],
+    ['Last', ({ document }) => <Time at={document.endedAt} />],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
     ['Coverage', ({ report: { run: shown } }) => coverageOf(shown)],
     ['Largest difference', ({ report: own }) => largestOf(own).map(textOf)[0] ?? 'none'],
@@ -103,7 +103,7 @@ const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
     ({ summary, fault }) => (summary ? <Outcome outcome={summary.outcome} /> : `not a run: ${fault}`),
   ],
   ['Coverage', ({ summary }) => summary && coverageOf(summary)],
-  ['Ended (UTC)', ({ summary }) => <Time at={summary?.endedAt} />],
+  ['Ended', ({ summary }) => <Time at={summary?.endedAt} />],
 ])
 
 export const run: Page = {
@@ -131,8 +131,8 @@ export const run: Page = {
               of={[
                 ['Partner', shown.partner],
                 ['Records of', !isLive && daysOf(shown)],
-                ['Since (UTC)', <Time at={shown.startedAt} />],
-                [isLive ? 'Last (UTC)' : 'Ended (UTC)', <Time at={shown.endedAt} />],
+                ['Since', <Time at={shown.startedAt} />],
+                [isLive ? 'Last' : 'Ended', <Time at={shown.endedAt} />],
                 ['Compared', shown.compared],
                 ['Coverage', coverageOf(shown)],
                 ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),

@@ -5,9 +5,10 @@ import type { AdapterError } from '../../errors.ts'
 import type { SignedIn } from '../access/sessions.ts'
 import { assetPath } from '../assets/assets.ts'
 import type { Shown } from './page.ts'
+import { Notice } from './parts.tsx'
 
 /** The result of the last action, which the next page shows. */
-export interface Notice {
+export interface ActionResult {
   readonly isDone: boolean
   readonly text: string
 }
@@ -19,7 +20,7 @@ interface Place {
   readonly hasSandbox?: boolean
   /** True if the open page replaces sections that have changed. */
   readonly isLive?: boolean
-  readonly notice?: Notice | undefined
+  readonly result?: ActionResult | undefined
 }
 
 const places = [
@@ -33,7 +34,8 @@ const places = [
   ['/audit', 'Audit trail'],
 ] as const
 
-export const renderPage = ({ title, body }: Shown, place: Place): string => render(title, body, place)
+export const renderPage = ({ title, status, body }: Shown, place: Place): string =>
+  render(title, body, place, status)
 
 export function renderError({ status, code, message }: AdapterError, signedIn: SignedIn | undefined): string {
   const isInternal = code === 'ADP_INTERNAL'
@@ -76,7 +78,7 @@ export function renderLogin(to: string, error?: string): string {
       </p>
     </>
   )
-  return render('Sign in', body, { notice: error === undefined ? error : { isDone: false, text: error } })
+  return render('Sign in', body, { result: error === undefined ? error : { isDone: false, text: error } })
 }
 
 function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly signedIn: SignedIn }) {
@@ -113,13 +115,13 @@ function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly 
   )
 }
 
-function render(title: string, body: ComponentChildren, place: Place): string {
-  const { signedIn, isLive = false, notice } = place
+function render(title: string, body: ComponentChildren, place: Place, status = title): string {
+  const { signedIn, isLive = false, result } = place
   const page = (
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>{`${title} · Markbridge`}</title>
+        <title>{`${status} · Markbridge`}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <link rel="stylesheet" href={assetPath('uplot.css')} />
@@ -131,10 +133,12 @@ function render(title: string, body: ComponentChildren, place: Place): string {
         {signedIn && <Header {...place} signedIn={signedIn} />}
         <main id="main" aria-label={title} tabIndex={-1} data-live={isLive ? '' : undefined}>
           <h1>{title}</h1>
-          {notice && (
-            <p class={`notice ${notice.isDone ? 'good' : 'bad'}`} role={notice.isDone ? 'status' : 'alert'}>
-              {notice.text}
-            </p>
+          {result && (
+            <Notice
+              tone={result.isDone ? 'good' : 'bad'}
+              role={result.isDone ? 'status' : 'alert'}
+              what={result.text}
+            />
           )}
           {body}
         </main>

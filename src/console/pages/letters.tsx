@@ -1,9 +1,10 @@
+import { formatCounted } from '../../compare/report/format.ts'
 import { sees } from '../../rollout/operators.ts'
 import { expectOperator, paramsOf, reasonOf, usageError, type Visit } from '../access/visit.ts'
 import type { ConsoleData, RecordRow, WaitingFilter } from '../data/port.ts'
 import type { ConsolePorts } from '../ports.ts'
 import type { Page } from './page.ts'
-import { type Column, counted, Form, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
+import { type Column, Form, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
 import { recordColumns } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
@@ -18,7 +19,7 @@ const kinds = {
     noted: (parts: string) => `parts ${parts}`,
     change: (data: ConsoleData, batch: number, positions: readonly number[]) =>
       data.dismiss(batch, positions),
-    done: (count: number) => `${counted(count, 'dead letter')} cleared.`,
+    done: (count: number) => `${formatCounted(count, 'dead letter')} cleared.`,
   },
   parked: {
     title: 'Parked',
@@ -28,7 +29,8 @@ const kinds = {
     note: 'retry',
     noted: () => 'all waiting records',
     change: (data: ConsoleData, batch: number) => data.retry(batch),
-    done: (count: number) => `${counted(count, 'record')} due now. An instance retries them within seconds.`,
+    done: (count: number) =>
+      `${formatCounted(count, 'record')} due now. An instance retries them within seconds.`,
   },
 } as const satisfies Record<Kind, object>
 
@@ -46,7 +48,10 @@ export const letters: Page = {
     const causes = reasons.map((one) => [one.reason, `${one.reason || 'none'}: ${one.records}`] as const)
     const tabs = [[undefined, 'all reasons'] as const, ...causes]
     const all = { name: 'all', type: 'checkbox', more: { 'data-selects': '[name=record]' } }
-    const fields = [{ ...all, label: `All on this page (${counted(records.length, 'record')})` }, reasonField]
+    const fields = [
+      { ...all, label: `All on this page (${formatCounted(records.length, 'record')})` },
+      reasonField,
+    ]
     return {
       title,
       json: { filter, records, reasons, next },

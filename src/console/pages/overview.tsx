@@ -1,9 +1,21 @@
+import { formatCounted } from '../../compare/report/format.ts'
 import { recordStates } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type Alarm, alarmsOf } from '../alarms.ts'
 import type { Figures, Instance, PartnerBalance, Range, Traffic } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { Badge, type Column, Facts, PartnerLink, Section, table, Tabs, Time, type Tone } from './parts.tsx'
+import {
+  Badge,
+  type Column,
+  Facts,
+  Notice,
+  PartnerLink,
+  Section,
+  table,
+  Tabs,
+  Time,
+  type Tone,
+} from './parts.tsx'
 
 const ranges = { live: 'Live', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
   Range,
@@ -23,6 +35,7 @@ export const overview: Page = {
     const alarms = alarmsOf(found, partners)
     return {
       title: 'Overview',
+      status: alarms.length === 0 ? 'No alarms' : formatCounted(alarms.length, 'alarm'),
       json: { range, alarms, ...found },
       body: (
         <>
@@ -46,21 +59,18 @@ export const overview: Page = {
 }
 
 function Alarms({ alarms }: { readonly alarms: readonly Alarm[] }) {
-  if (alarms.length === 0) return <p class="notice good">There are no alarms.</p>
+  if (alarms.length === 0) return <Notice tone="good" what="There are no alarms." />
   return (
     <ul class="alarms">
       {alarms.map(({ tone, text, sinceMs, remedy, href }) => (
-        <li class={tone}>
-          <p>
-            {href === undefined ? text : <a href={href}>{text}</a>}
-            {sinceMs !== undefined && (
-              <>
-                {' '}
-                Since <Time at={sinceMs} /> UTC.
-              </>
-            )}
-          </p>
-          <p>{remedy}</p>
+        <li>
+          <Notice
+            tone={tone}
+            what={text}
+            since={sinceMs}
+            remedy={remedy}
+            link={href === undefined ? href : [href, 'Show']}
+          />
         </li>
       ))}
     </ul>
@@ -91,7 +101,7 @@ const balanceTable = table<PartnerBalance>('Balance of each partner', 'No record
   ['+ In flight', ({ open }) => open],
   ['Dead letters', ({ deadLetters }) => deadLetters],
   ['Balance', (balance) => <Holds balance={balance} />],
-  ['Checked (UTC)', ({ checkedMs }) => <Time at={checkedMs} />],
+  ['Checked', ({ checkedMs }) => <Time at={checkedMs} />],
 ])
 
 const states = [
@@ -170,7 +180,7 @@ const instanceTable = table<Instance>('Instances and their leases', 'No instance
   ['Host', ({ host }) => host],
   ['Process', ({ pid }) => String(pid)],
   ['State', ({ state }) => <Badge tone={instanceTones[state]}>{state}</Badge>],
-  ['Lease until (UTC)', ({ leaseUntilMs }) => <Time at={leaseUntilMs} />],
+  ['Lease until', ({ leaseUntilMs }) => <Time at={leaseUntilMs} />],
   ['Open batches', ({ openBatches }) => openBatches],
 ])
 
@@ -206,7 +216,7 @@ function Chart<Name>({ title, fromMs, stepMs, points, lines, valueOf }: ChartPro
   }))
   const columns = lines.map(([, label], at): Column<Point> => [label, ({ values }) => values[at] ?? 0])
   const figures = table(title, 'There are no figures in this time range.', [
-    ['from (UTC)', ({ ms }: Point) => <Time at={ms} />],
+    ['from', ({ ms }: Point) => <Time at={ms} />],
     ...columns,
   ])
   const shown = rows.filter(({ values }) => values.some((value) => value !== 0))

@@ -6,6 +6,8 @@ import type { ConsolePorts } from '../ports.ts'
 /** The content of a page, for a browser and for a program. */
 export interface Shown {
   readonly title: string
+  /** The state that the title of the window names, such as `2 alarms`. Default: `title`. */
+  readonly status?: string
   readonly body: ComponentChildren
   readonly json: unknown
   /** A whole HTML document that replaces `body`, with the Content-Security-Policy that it needs. */

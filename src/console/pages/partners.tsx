@@ -117,7 +117,7 @@ const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no
   ['Partner', ({ document }) => <PartnerLink id={document.partner} />],
   ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
   ['Share on V3', ({ document }) => `${document.percent} %`],
-  ['Since (UTC)', ({ document }) => <Time at={document.since} />],
+  ['Since', ({ document }) => <Time at={document.since} />],
   ['By', ({ document }) => document.by ?? 'configuration'],
   ['Next step', ({ document }) => <NextStep of={document} />],
   ['Differences', ({ trend }) => <Trend days={trend} />],
@@ -155,7 +155,7 @@ function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
       <Facts
         of={[
           ['Share on V3', `${percent} %`],
-          ['Since (UTC)', <Time at={since} />],
+          ['Since', <Time at={since} />],
           ['By', by ?? 'configuration'],
           ['Reason', reason],
           ['Revision', String(revision)],

@@ -1,42 +1,46 @@
 import type { ComponentChildren } from 'preact'
 
 import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
-import { formatLongDay, formatShare } from '../../compare/report/format.ts'
+import { formatCount, formatCounted, formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { MAX_REASON } from '../../rollout/stage.ts'
 import type { Visit } from '../access/visit.ts'
 
-/** Shows a time in UTC, to the second. `at` is in milliseconds since the epoch or a text in ISO 8601. */
+/**
+ * Shows a time in UTC, to the second. `at` is in milliseconds since the epoch or a text in ISO 8601. If the browser runs scripts and has
+ * another time zone, the script of the pages adds the local time.
+ */
 export function Time({ at }: { readonly at: number | string | null | undefined }) {
   if (at === null || at === undefined) return <>–</>
   const iso = new Date(at).toISOString()
-  return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)}`}</time>
+  return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`}</time>
 }
 
-export const formatCount = (count: number): string => count.toLocaleString('en')
-
-/** Formats a count such as `1 mark` or `1,200 marks`. */
-export const counted = (count: number, one: string): string =>
-  `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`
+const isMissing = (value: ComponentChildren): boolean => (value ?? '') === ''
 
 const shownAs = (value: ComponentChildren): ComponentChildren =>
-  typeof value === 'number' ? formatCount(value) : (value ?? '') === '' ? '–' : value
+  typeof value === 'number' ? formatCount(value) : isMissing(value) ? '–' : value
 
 export type Column<Row> = readonly [heading: string, cell: (row: Row) => ComponentChildren]
 
-/** Creates a component for tables. Wide tables scroll separately, also with the keyboard. `empty` is shown if there are no rows. */
+/**
+ * Creates a component for tables. In a narrow space each row becomes a card, in which each value has the heading of its column beside it
+ * and missing values are left out. `empty` is shown if there are no rows.
+ */
 export function table<Row>(caption: string, empty: string, columns: readonly Column<Row>[]) {
   return (rows: readonly Row[]) => {
     if (rows.length === 0) return <p class="empty">{empty}</p>
     const shown = rows.map((row) => columns.map(([, cell]) => cell(row)))
-    const classOf = (value: ComponentChildren) => (typeof value === 'number' ? 'n' : undefined)
+    const headings = columns.map(([heading], at) => {
+      return { heading, numeric: shown.some((cells) => typeof cells[at] === 'number') ? 'n' : undefined }
+    })
     return (
-      <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+      <div class="rows">
         <table>
           <caption class="hidden">{caption}</caption>
           <thead>
             <tr>
-              {columns.map(([heading], at) => (
-                <th scope="col" class={classOf(shown[0]?.[at])}>
+              {headings.map(({ heading, numeric }) => (
+                <th scope="col" class={numeric}>
                   {heading}
                 </th>
               ))}
@@ -45,9 +49,16 @@ export function table<Row>(caption: string, empty: string, columns: readonly Col
           <tbody>
             {shown.map(([name, ...values]) => (
               <tr>
-                <th scope="row">{shownAs(name)}</th>
-                {values.map((value) => (
-                  <td class={classOf(value)}>{shownAs(value)}</td>
+                <th scope="row" data-label={headings[0]?.heading}>
+                  {shownAs(name)}
+                </th>
+                {values.map((value, at) => (
+                  <td
+                    class={isMissing(value) ? 'missing' : headings[at + 1]?.numeric}
+                    data-label={headings[at + 1]?.heading}
+                  >
+                    {shownAs(value)}
+                  </td>
                 ))}
               </tr>
             ))}
@@ -150,6 +161,43 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 }
 
 export type Tone = 'good' | 'bad' | 'note' | 'plain'
+
+interface NoticeProps {
+  readonly tone: Tone
+  /** The problem or the result, as one or more sentences. */
+  readonly what: ComponentChildren
+  /** The link of the partner, or other text after `For`. */
+  readonly whom?: ComponentChildren
+  readonly since?: number | string | undefined
+  /** The next action, as one or more sentences, and the link to its place. */
+  readonly remedy?: ComponentChildren
+  readonly link?: readonly [href: string, text: string] | undefined
+  readonly role?: 'status' | 'alert' | undefined
+}
+
+/** Shows what is wrong, for whom, since when, and what to do. */
+export function Notice({ tone, what, whom, since, remedy, link, role }: NoticeProps) {
+  return (
+    <div class={`notice ${tone}`} role={role}>
+      <p class="what">{what}</p>
+      {(whom !== undefined || since !== undefined) && (
+        <p class="soft">
+          {whom !== undefined && <>For {whom}. </>}
+          {since !== undefined && (
+            <>
+              Since <Time at={since} />.
+            </>
+          )}
+        </p>
+      )}
+      {(remedy !== undefined || link !== undefined) && (
+        <p>
+          {remedy} {link && <a href={link[0]}>{link[1]}</a>}
+        </p>
+      )}
+    </div>
+  )
+}
 
 export interface FormProps {
   readonly visit: Visit
@@ -257,8 +305,8 @@ export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
         })}
       </svg>
       <span>
-        {shareOf([last])} of {counted(last.compared, 'record')} on {formatLongDay(last.day)}
-        {before.length > 0 && `; ${shareOf(before)} on ${counted(before.length, 'day')} before`}
+        {shareOf([last])} of {formatCounted(last.compared, 'record')} on {formatLongDay(last.day)}
+        {before.length > 0 && `; ${shareOf(before)} on ${formatCounted(before.length, 'day')} before`}
       </span>
     </span>
   )

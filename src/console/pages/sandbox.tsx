@@ -1,7 +1,8 @@
+import { formatCounted } from '../../compare/report/format.ts'
 import { expectOperator, notFound, usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, SandboxState } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Facts, Id, Section, table, Time, Token } from './parts.tsx'
+import { Badge, Facts, Id, Section, table, Time, Token } from './parts.tsx'
 
 /** A choice of faults for the sandbox. The first choice has no faults. */
 type Switch = readonly [name: string, label: string, effect: string, ...faults: object[]]
@@ -37,8 +38,8 @@ export const sandbox: Page = {
           <Switches visit={visit} set={faults} />
           <Section title="Accepted marks">
             <p class="soft">
-              The sandbox has accepted {counted(accepted.length, 'mark')}; the newest {SHOWN} are shown. Its
-              learners are not real.
+              The sandbox has accepted {formatCounted(accepted.length, 'mark')}; the newest {SHOWN} are shown.
+              Its learners are not real.
             </p>
             {effectTable(newest)}
           </Section>
@@ -47,8 +48,8 @@ export const sandbox: Page = {
               of={[
                 ['Learners', learners.length],
                 ['Events', events.length],
-                ['From (UTC)', <Time at={Date.parse(school.from)} />],
-                ['Before (UTC)', <Time at={Date.parse(school.to)} />],
+                ['From', <Time at={Date.parse(school.from)} />],
+                ['Before', <Time at={Date.parse(school.to)} />],
               ]}
             />
             {sampleTable(samples)}

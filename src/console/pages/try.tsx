@@ -1,8 +1,9 @@
+import { formatCounted, formatCount } from '../../compare/report/format.ts'
 import { sees } from '../../rollout/operators.ts'
 import { usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, counted, Form, formatCount, Id, List, Section, table } from './parts.tsx'
+import { Badge, Form, Id, List, Section, table } from './parts.tsx'
 
 /** The maximum size of a recording in bytes, since the recording is decoded while the page waits. */
 const MAX_BYTES = 4 * 1_048_576
@@ -85,7 +86,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
       <Section title="Outcome">
         <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
           {isSound
-            ? `${counted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
+            ? `${formatCounted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
             : 'The adapter would refuse the whole request and post no record.'}
         </p>
       </Section>
