@@ -120,13 +120,11 @@ const decodeValue = (raw: string, option: string): string =>
   })
 
 function decode(raw: string, fail: Fail): string {
-  const hash = raw.indexOf('#')
-  // A "#" that is not encoded would end the query and start the fragment (RFC 3986 3.5).
-  if (hash >= 0) fail('"#" is written %23 in a query', hash)
   const text = raw.replaceAll('+', ' ')
-  return isEncoding(text)
-    ? decodeURIComponent(text)
-    : fail('The percent-encoding is not valid UTF-8', strayEscape(text))
+  if (!isEncoding(text)) return fail('The percent-encoding is not valid UTF-8', strayEscape(text))
+  const hash = text.indexOf('#')
+  // A "#" that is not encoded would end the query and start the fragment (RFC 3986 3.5).
+  return hash >= 0 ? fail('"#" is written %23 in a query', hash) : decodeURIComponent(text)
 }
 
 function isEncoding(text: string): boolean {
