@@ -69,6 +69,8 @@ export const errorRules = {
   ADP_JOURNAL_DAMAGED: { class: 'internal', status: 503, retryable: true, exposed: true },
   // The journal failed while records were posted, so records may have been applied. A resend of the same bytes returns their result.
   ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
+  // The journal knows the batch but no longer its result, so a resend of the same bytes gets this code again.
+  ADP_RESULT_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
   // The stage of the partner cannot be read in time. Without the stage, Markbridge does not know whether V2 or V3 serves the request.
   ADP_STAGE_UNKNOWN: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },

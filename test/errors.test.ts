@@ -21,7 +21,7 @@ describe('errorRules', () => {
   })
 
   it('product 3: marks an unknown outcome as not retryable', () => {
-    for (const code of ['ADP_OUTCOME_UNKNOWN', 'ADP_JOURNAL_LOST'] as const)
+    for (const code of ['ADP_OUTCOME_UNKNOWN', 'ADP_JOURNAL_LOST', 'ADP_RESULT_LOST'] as const)
       expect(errorRules[code]).toMatchObject({ status: 504, retryable: false })
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
       'ADP_SLOW_CLIENT',

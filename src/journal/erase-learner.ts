@@ -28,7 +28,7 @@ export interface LearnerSearch {
 
 /**
  * Erases the content of the journal about one learner. A batch is stored as one sealed request with many learners, so its whole request and
- * all its replies are deleted. Its row, digests and outcomes stay: a resend of the batch is refused with `ADP_JOURNAL_LOST` and never
+ * all its replies are deleted. Its row, digests and outcomes stay: a resend of the batch is refused with `ADP_RESULT_LOST` and never
  * posted again. For a batch that V2 served, the journal stores and searches only V2's reply. Hashes of keys cannot be searched, so they are
  * erased from every settled batch without a stored request. Throws `ADP_CONFIGURATION` if the key of a request or reply is missing.
  */

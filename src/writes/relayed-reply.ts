@@ -186,7 +186,7 @@ export interface SentToV2 {
 /**
  * Waits until requests that send this batch to V2 have ended on all instances, then returns V2's last stored reply. Returns the state of
  * the batch if no reply is stored, or if a later request may have outdated the reply. Throws `ADP_OUTCOME_UNKNOWN` if the requests take
- * longer than the budget, `ADP_JOURNAL_LOST` if the stored reply was erased, and the errors of `checkToken` and of the journal.
+ * longer than the budget, `ADP_RESULT_LOST` if the stored reply was erased, and the errors of `checkToken` and of the journal.
  */
 export async function replayRelayed(
   context: WriteContext,
@@ -370,7 +370,7 @@ function recordIn(
 
 export const resultLost = (): AdapterError =>
   new AdapterError(
-    'ADP_JOURNAL_LOST',
+    'ADP_RESULT_LOST',
     'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',
   )
 

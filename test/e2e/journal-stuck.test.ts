@@ -49,7 +49,7 @@ it('the adapter posts no record of a resent batch if the stored reply has expire
   }))
   expect((await postBatch(adapter, batch)).status).toBe(200)
   const again = await postBatch(adapter, batch)
-  expect(codeOf(again)).toBe('504 ADP_JOURNAL_LOST')
+  expect(codeOf(again)).toBe('504 ADP_RESULT_LOST')
   expect(upstream.seen.length).toBe(3)
 })
 

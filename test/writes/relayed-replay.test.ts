@@ -51,7 +51,7 @@ async function replay(
 it.each([[3], [2], [undefined]])(
   'replayRelayed refuses a resent batch whose stored reply from V2 was erased (records of the batch in the journal: %s)',
   async (each) => {
-    await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+    await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_RESULT_LOST' })
   },
 )
 
@@ -91,5 +91,5 @@ it('replayRelayed ignores a stored reply if a later request may have been applie
 })
 
 it('replayRelayed refuses a batch whose reply was erased even if a later request was not sent', async () => {
-  await expect(replay([notSent, replied(200)], 3)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
+  await expect(replay([notSent, replied(200)], 3)).rejects.toMatchObject({ code: 'ADP_RESULT_LOST' })
 })

@@ -31,7 +31,7 @@ test.each([
   ['a request that was rejected with 400', whole(400), Array(4).fill({ kind: 'refused', status: 400 })],
   ['a batch whose outcome is currently unknown', whole(504, 'ADP_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
   ['a batch without an outcome from V2', whole(504, 'ADP_V2_OUTCOME_UNKNOWN'), Array(4).fill({ kind: 'noOutcome' })],
-  ['a batch whose stored outcome was lost', whole(504, 'ADP_JOURNAL_LOST'), Array(4).fill({ kind: 'unknown' })],
+  ['a batch whose stored outcome was lost', whole(504, 'ADP_RESULT_LOST'), Array(4).fill({ kind: 'unknown' })],
   ['a request that failed with an unexpected error', whole(500), Array(4).fill({ kind: 'unknown' })],
 ])('readAnswers reads %s', (_name, reply, answers) => {
   expect(readAnswers(reply, 4)).toEqual(answers)

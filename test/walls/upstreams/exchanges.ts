@@ -164,7 +164,7 @@ function claimsOf(drawn: Drawn, reply: Reply, find: (what: string, detail: strin
 }
 
 function claimOf(status: number, text: string): Claim {
-  if (status === 0 || status === 504 || /_UNKNOWN"|ADP_JOURNAL_LOST/.test(text)) return 'unknown'
+  if (status === 0 || status === 504 || /_UNKNOWN"|ADP_(?:JOURNAL|RESULT)_LOST/.test(text)) return 'unknown'
   return status >= 200 && status < 300 ? 'applied' : 'notApplied'
 }
 
