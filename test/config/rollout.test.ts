@@ -94,7 +94,7 @@ describe('the check of partners[].stage in the configuration', () => {
     ])
   })
 
-  it('warns before and at canary if no header names the school', () => {
+  it('warns at legacy, shadow and canary, but not at v3, if no header names the school', () => {
     const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header\. .*one unit per key/)]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)

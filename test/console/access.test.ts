@@ -638,6 +638,6 @@ test('the console logs an unexpected error, and its response contains no details
   await other.close()
 })
 
-test('the console had no unexpected error in the tests of this file', () => {
+test('the console logs no unexpected error while it answers the requests of all other tests in this file', () => {
   expect(running.errors).toEqual([])
 })

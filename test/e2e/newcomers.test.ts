@@ -121,7 +121,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('delay newer records of their learner and event for seconds only while V3 throttles them, and are not posted afterwards', async () => {
+  it('delay a newer record of the same learner and event for at most a few seconds while V3 throttles them, and are not posted afterwards', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)
@@ -140,7 +140,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delay newer records of their learner and event until V3 has answered them, if they were posted', async () => {
+  it('delay a newer record of the same learner and event until V3 has answered them, if they were posted', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -158,7 +158,7 @@ describe('a reload of the configuration', () => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it("lets a request end with the partner's settings from when the request began", async () => {
+  it('completes a request with the settings that were valid when the request began, although a reload has changed them', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })

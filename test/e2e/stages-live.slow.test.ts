@@ -160,7 +160,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     },
   )
 
-  it('serve stage legacy and refuse writes at stage v3 while the database is down, also after a start with the stored stages', async () => {
+  it('serve stage legacy while the database is down, even after a restart if a file has the stages, and refuse writes at stage v3', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()

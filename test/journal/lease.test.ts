@@ -57,7 +57,7 @@ describe('a lease', () => {
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('is replaced by a new lease when the next batch begins after its loss', async () => {
+  it('that the instance has lost is replaced by a new lease when the instance begins its next batch', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)

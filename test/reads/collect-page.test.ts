@@ -100,8 +100,8 @@ describe('collectPage', () => {
 
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
-describe('the rows that a client has already received', () => {
-  it('are recognised in any order, and no other row is recognised', () => {
+describe('the list of rows in a next link, which the client has already received', () => {
+  it('recognises these rows in any order, and no other row', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.uuid(), { maxLength: 60 }), fc.nat(60), (ids, at) => {
         const [given, left] = [ids.slice(0, at).map(mark), ids.slice(at).map(mark)]
@@ -113,7 +113,7 @@ describe('the rows that a client has already received', () => {
     )
   })
 
-  it('are distinguished even in pages so large that some rows have the same four bytes', () => {
+  it('recognises no other row of a page so large that hashes of four bytes collide', () => {
     const rows = Array.from({ length: 16_000 }, (_, index) => mark(guidOf(index)))
     for (const at of [1, 4_000, 8_000, 15_999]) {
       const text = writeGivenRows(rows.slice(0, at), rows.slice(at))
@@ -122,14 +122,14 @@ describe('the rows that a client has already received', () => {
     }
   })
 
-  it('are encoded in about 5 KB for a page of 1000 rows, and in an empty text for no rows', () => {
+  it('takes about 5 KB for a page of 1000 rows, and is an empty text for no rows', () => {
     const rows = Array.from({ length: 1_000 }, (_, index) => mark(guidOf(index)))
     expect(writeGivenRows(rows.slice(1), rows.slice(0, 1)).length).toBeLessThan(5_400)
     expect(writeGivenRows([], rows)).toBe('')
     expect(readGivenRows('')(mark(guidOf(1)))).toBe(false)
   })
 
-  it('include a row only once even if V3 shows it twice', () => {
+  it('recognises a received row even if V3 shows the row again later in the page', () => {
     const isGiven = readGivenRows(writeGivenRows([mark('a')], [mark('a'), mark('b')]))
     expect([mark('A'), mark('b')].map(isGiven)).toEqual([true, false])
   })

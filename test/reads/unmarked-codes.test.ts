@@ -55,8 +55,8 @@ function openSession() {
 
 const silent = { unmarkedCodesUnknown: () => undefined }
 
-describe('the ids of the codes that mean "no mark"', () => {
-  it('are looked up over all pages, cached for ten minutes per client, and not counted as pages of the answer', async () => {
+describe('createUnmarkedCodes', () => {
+  it('reads all pages of the code lookup, does not count them as pages of the answer, and caches the ids for ten minutes per client', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -76,7 +76,7 @@ describe('the ids of the codes that mean "no mark"', () => {
     expect(queries.length).toBe(8)
   })
 
-  it('are looked up once for concurrent requests, and again for the other requests if the first client disconnects', async () => {
+  it('sends one lookup for concurrent requests, and sends the lookup again if the client of the first request disconnects', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -96,7 +96,7 @@ describe('the ids of the codes that mean "no mark"', () => {
     expect(queries.length).toBe(4)
   })
 
-  it('need no call to V3 if the configuration names only ids', async () => {
+  it('does not call V3 if the configuration names only ids of codes', async () => {
     const { clock, session, queries } = openSession()
     const client = clientOf('one', [])
     expect((await createUnmarkedCodes(clock, silent).rulesFor(session, client)).unmarkedCodes).toEqual([

@@ -91,7 +91,7 @@ describe('advise', () => {
     expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([has('alarm')])
   })
 
-  it('blocks a step if the peak load needs more calls per second than V3 allows, and counts one call per group of records and only the percentage at canary', () => {
+  it('blocks a step if the peak load on V3 needs more calls per second than V3 allows', () => {
     const load = { peakRecordsPerSecond: 40, callsPerSecond: 5, recordsPerCall: 10 }
     expect(advise({ ...ready, load }).verdict).toBe('ready')
     const single = { ...load, recordsPerCall: 1 }
@@ -137,7 +137,7 @@ describe('advise', () => {
     ).toBe('ready')
   })
 
-  it('requires one school per schoolShare of the writes, and at most three', () => {
+  it('requires writes of 1 / schoolShare schools, and never of more than three', () => {
     const verdictOf = (schools: number, schoolShare: number): string => {
       const thresholds = { ...ready.thresholds, schoolShare }
       return advise({ ...ready, thresholds, seen: { v2: enough, v3: { ...enough, schools } } }).verdict
@@ -151,8 +151,10 @@ describe('advise', () => {
       'ready',
     ])
   })
+})
 
-  it('offers one step from each stage with nextStep()', () => {
+describe('nextStep', () => {
+  it('returns the stage after each stage, and undefined at complete', () => {
     const steps = (['legacy', 'shadow', 'canary', 'v3', 'complete'] as const).map(
       (stage) => nextStep({ stage })?.stage,
     )
@@ -237,8 +239,10 @@ describe('advise with comparison', () => {
     expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
     expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
   })
+})
 
-  it('is based on the reply check at shadow and on the check of read-backs at canary and v3', () => {
+describe('neededCheck', () => {
+  it('returns the comparison of replies at shadow, the comparison with marks read back at canary and v3, and undefined at the other stages', () => {
     expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

@@ -127,8 +127,8 @@ describe('rate slots that instances share', () => {
   })
 })
 
-describe('rate slots of an instance that is alone', () => {
-  it("are reserved once more after a whole rate window alone, and then replaced by the instance's own limit", async () => {
+describe('an instance that is the only live instance', () => {
+  it('reserves rate slots once more after a whole rate window as the only one, and then uses its own rate limit', async () => {
     const { clock, asked, alone, log, ask } = start(2, [[0], [0]])
     alone.sinceMs = 0
     await clock.pass(1_149)
@@ -146,7 +146,7 @@ describe('rate slots of an instance that is alone', () => {
     ]) // prettier-ignore
   })
 
-  it('wait for the pauses and calls of instances that have ended', async () => {
+  it('waits for the rate slots and pauses that instances reserved before they ended', async () => {
     const { clock, asked, alone, log, ask } = start(4, [[30_000]])
     alone.sinceMs = 0
     await clock.pass(2_000)
@@ -160,7 +160,7 @@ describe('rate slots of an instance that is alone', () => {
     expect(asked).toHaveLength(1)
   })
 
-  it('are shared again once another instance may be alive, and are replaced in each later period alone only after a last reservation', async () => {
+  it('reserves rate slots again once another instance may be alive, and once more before it next uses its own rate limit', async () => {
     const { clock, asked, alone, log, ask } = start(10, [[0], [700], [0], [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)
@@ -183,7 +183,7 @@ describe('rate slots of an instance that is alone', () => {
     expect(asked).toHaveLength(4)
   })
 
-  it('are reserved once more if the store could not be reached for the last reservation', async () => {
+  it('repeats its last reservation of rate slots if the store could not be reached', async () => {
     const { clock, asked, alone, ask } = start(10, [undefined, [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)

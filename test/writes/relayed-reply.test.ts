@@ -86,7 +86,7 @@ describe('outcomesOf, for a request to V2', () => {
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
     ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
   ])(
-    'reads a compressed reply with %s while other work continues',
+    'reads a compressed reply with %s in short steps, and never holds the event loop for 250 ms',
     async (_what, body, encoding, each, state) => {
       let [turns, longestMs] = [0, 0]
       const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)

@@ -92,7 +92,7 @@ describe('a run of records', () => {
     )
   })
 
-  it('reports no record as long as all outcomes are denials', async () => {
+  it('reports no record if V3 denies the first records, and reports the denials once V3 has accepted another record', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])

@@ -264,7 +264,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 2_000, countedPairs: 25, schools: 6 })
   })
 
-  it('counts exchanges that could not be stored as not compared, and reports a failing journal once', async () => {
+  it('counts an exchange as not compared if the journal could not store its result, and reports a failing journal once', async () => {
     const { live, clock, failures, kept, figures, break: broken } = await run()
     broken(true)
     for (let time = 0; time < 3; time += 1) {

@@ -87,7 +87,7 @@ describe('createLiveSeen', () => {
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 
-  it('restarts the counts at a new revision, but keeps the peak and the state of the credentials', async () => {
+  it('restarts the counts at a new revision of the stage, but keeps the peak load and whether V3 accepted the credentials', async () => {
     const { one, other, note, kept } = await start()
     one.recordWrite(write(0, 50))
     one.recordCredentials('acme', 'refused')

@@ -36,14 +36,14 @@ describe.each(days)('createRoster on %s', (date) => {
     },
   )
 
-  test('assigns the first 30 learners to class 4B at both scales', () => {
+  test('creates the same first 30 learners at both scales, all in class 4B', () => {
     expect(new Set(classPlan.entries.slice(0, 30).map((place) => classNameOn(place, today)))).toEqual(
       new Set(['4B']),
     )
     expect(school.entries.slice(0, 30)).toEqual(classPlan.entries.slice(0, 30))
   })
 
-  test('creates plausible enrolment dates', () => {
+  test('lets learners join on school days, leave at the end of a term, and be in no year above Year 6', () => {
     for (const place of school.entries) {
       const { admissionDay, leavingDay, entryYear } = place
       const start = dayNumber(`${entryYear}-09-01`)

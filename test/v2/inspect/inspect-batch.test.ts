@@ -31,7 +31,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
 }
 
 describe('inspectBatchInSteps', () => {
-  it('returns the batch, and reports no findings for a batch in the legacy form', () => {
+  it('returns the decoded batch without findings if the batch keeps every rule of the wire', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
   })
