@@ -68,7 +68,12 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
       const { skiptoken, ...others } = parseQuery(rawQuery)
       const [other] = Object.keys(others)
       if (skiptoken !== undefined && other !== undefined)
-        throw new QueryError('A next link allows no further options. Follow it unchanged', 0, `$${other}`)
+        throw new QueryError(
+          'A next link allows no further options',
+          0,
+          `$${other}`,
+          'Follow the link unchanged',
+        )
       return skiptoken
     },
     plan: (rawQuery, rules) => {
@@ -101,9 +106,13 @@ export function createReadPlanner(nowMs: () => number): ReadPlanner {
 }
 
 function missingFilter(): AdapterError {
-  return new AdapterError('ADP_QUERY', 'A read of attendance records needs a $filter.', {
-    at: { path: '$filter' },
-  })
+  return new AdapterError(
+    'ADP_QUERY',
+    'A read of attendance records needs a $filter. Nothing was read. Add a $filter.',
+    {
+      at: { path: '$filter' },
+    },
+  )
 }
 
 /** Returns the windows of a long range in the order of `$orderby`, or `undefined` if one read is enough or a bound is missing. */
@@ -114,7 +123,7 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   const count = Math.floor((toMs - fromMs) / stepMs) + 1
   if (count > MAX_WINDOWS) {
     const days = MAX_WINDOW_DAYS * MAX_WINDOWS
-    throw new QueryError(`The filter spans more than ${days} days. Read narrower ranges`, 0, '$filter')
+    throw new QueryError(`The filter spans more than ${days} days`, 0, '$filter', 'Read narrower ranges')
   }
   const windows = Array.from({ length: count }, (_, index) => ({
     fromMs: fromMs + index * stepMs,
@@ -127,6 +136,7 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
       `A range of more than ${MAX_WINDOW_DAYS} days can only be ordered by AttendableEventStart first`,
       first.expression.position,
       '$orderby',
+      'Put AttendableEventStart first in $orderby, or read narrower ranges',
     )
   return first.direction === 'desc' ? windows.toReversed() : windows
 }
@@ -347,5 +357,5 @@ function describe(kind: string): string {
 }
 
 function refuse(what: string, position: number): never {
-  throw new QueryError(`${what} has no counterpart in V3`, position)
+  throw new QueryError(`${what} has no counterpart in V3`, position, undefined, 'Omit this part of the query')
 }

@@ -6,7 +6,10 @@ export function faultOf(run: () => unknown): { readonly message: string; readonl
     run()
   } catch (error) {
     if (error instanceof QueryError)
-      return { message: error.message.replace(/ \([^()]*\)$/, ''), position: error.position }
+      return {
+        message: error.message.replace(/ \([^()]*character \d+\)\. .*$/, ''),
+        position: error.position,
+      }
     throw error
   }
   throw new TypeError('Expected a QueryError')

@@ -154,7 +154,7 @@ test.each(refused)(
     const { error } = JSON.parse(text) as { error: { code: string; message: string } }
     expect(error.code).toBe('InvalidQuery')
     expect(error.message).toContain(`(${place}`)
-    expect(error.message).toMatch(/character \d+\)$/)
+    expect(error.message).toMatch(/character \d+\)\. /)
     expect(text.length).toBeLessThan(1000)
   },
 )

@@ -66,9 +66,10 @@ export function refuseCollectionOptions(options: QueryOptions, ...more: ('select
   for (const name of [...ofCollections, ...more])
     if (options[name] !== undefined)
       throw new QueryError(
-        'The option applies to collections only, and the path names one entity or value. Omit the option, or read the collection',
+        'The option applies to collections only, and the path names one entity or value',
         0,
         `$${name}`,
+        'Omit the option, or read the collection',
       )
 }
 

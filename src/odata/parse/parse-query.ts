@@ -99,7 +99,7 @@ export function parseQuery(query: string): QueryOptions {
 export function parseJsonQuery(query: string): QueryOptions {
   const options = parseQuery(query)
   if (options.format !== undefined && !/^(?:json$|application\/json)/i.test(options.format))
-    throw new QueryError('Replies are available only as JSON. Omit $format', 0, '$format')
+    throw new QueryError('Replies are available only as JSON', 0, '$format', 'Omit $format')
   return options
 }
 

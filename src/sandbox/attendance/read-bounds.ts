@@ -119,4 +119,7 @@ const refusal = (code: string, message: string): Reply =>
   odataError(400, code, message, [{ code, message, target: '$filter' }])
 
 /** The reply to a read of attendance records without a filter (service.md 4). */
-export const filterRequired = refusal('FilterRequired', 'A read of attendance records needs a $filter.')
+export const filterRequired = refusal(
+  'FilterRequired',
+  'A read of attendance records needs a $filter. Nothing was read. Add a $filter.',
+)

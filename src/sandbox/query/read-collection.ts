@@ -57,7 +57,7 @@ export function readCollection(
   const query = compileQuery(options, typeName, queryContext, presentation.level)
   const { compare } = query
   if (compare !== undefined && collection.naturalOrderOnly === true)
-    throw new QueryError('Changes are always in the order of writing. Omit $orderby', 0, '$orderby')
+    throw new QueryError('Changes are always in the order of writing', 0, '$orderby', 'Omit $orderby')
   const refusal = collection.refuse?.(query.filter)
   if (refusal !== undefined) return refusal
   const size = pageSize(queryContext.pageSize, request, options)

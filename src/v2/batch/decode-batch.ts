@@ -260,7 +260,7 @@ function refused(fault: RecordFault): RecordResult {
 }
 
 function tooLong(part: number, bytes: number, limit: number): RecordFault {
-  const message = `The record of part ${part} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}. It was not posted.`
+  const message = `The record of part ${part} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)}. The record was not posted. Send a shorter record.`
   return { code: 'ADP_RECORD_LIMIT', message }
 }
 
