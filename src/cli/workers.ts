@@ -24,7 +24,10 @@ export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
-/** The time that a worker has to answer a reload before it is ended. A slow journal reports a failure earlier. */
+/**
+ * The time in milliseconds that a worker has to answer a reload before the worker is ended. A worker whose journal is slow answers earlier,
+ * with a failure.
+ */
 const RELOAD_MS = 30_000
 /** The time in milliseconds to wait for the metrics of a worker. After this time the last metrics of the worker count. */
 const METRICS_MS = 2_000

@@ -7,7 +7,7 @@ import { AdapterError } from '../errors.ts'
 /** The maximum size of a request head in bytes. Next links (64 KiB) and filters over a class exceed the default of Node.js (16 KiB). */
 export const MAX_HEADER_BYTES = 131_072
 
-/** The error codes of a wrong host, such as an address of another machine or a name without an address. Another port does not help. */
+/** The error codes for a host on which this machine cannot listen on any port, such as an address of another machine or an unknown name. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
 /** Starts to listen. Returns the port in use. Throws `ADP_CONFIGURATION`, which names `portOption` as the option for another port. */

@@ -72,7 +72,10 @@ export function createInstruments(registry: Registry) {
 }
 export type Instruments = ReturnType<typeof createInstruments>
 
-/** Selects the labels from fields that may have further members. The method `labels` of prom-client would create functions at each call. */
+/**
+ * Returns the values of the labels. `fields` may have other members too, which prom-client would reject as unknown labels. The method
+ * `labels` of prom-client would create functions at each call.
+ */
 function seriesOf(
   labelNames: readonly string[],
   fields: Readonly<Record<string, string>>,

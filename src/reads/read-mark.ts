@@ -22,7 +22,7 @@ export async function readMark(
   const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
   const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection({ select })}/$entity`
   const entity = createRowEncoder(select, metadata)(row)
-  // With full metadata, the type is added and the context stays (OData JSON 4.5.1).
+  // For full metadata the encoder has added the type. The context stands in minimal and full metadata (OData JSON 4.5.1).
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   return {
     body: [partner.dataEnvelope ? envelopRecord(body) : body],

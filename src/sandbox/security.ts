@@ -42,7 +42,7 @@ export function createSecurity(settings: SandboxSettings, actorId: string, now: 
       if (!accepted.has(subscriptionKey)) return { refusal: gatewayError(401, invalidKey) }
       const waitSeconds = countCall(subscriptionKey)
       if (waitSeconds !== undefined) return { refusal: rateLimitReply(waitSeconds) }
-      // The scheme is case-insensitive (RFC 9110 11.1). Service.md 4.2 writes the scheme in lower case.
+      // The scheme is case-insensitive (RFC 9110 11.1), and `service.md` 4.2 writes the scheme in lower case.
       const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
       if (token !== undefined && declared.has(token))
         return { principal: { actorId, domains: declared.get(token) } }

@@ -12,7 +12,10 @@ export type PaceRefusal = 'silence' | 'pace'
  * has answered 429 to a comparison or a client, comparisons send it no request for five minutes.
  */
 export interface Pace {
-  /** Resolves with `undefined` once a request may be sent, or with a refusal after at most `timeMs`. `clients` is the limit of clients. */
+  /**
+   * Resolves with `undefined` once a request may be sent, or with a refusal after at most `timeMs` milliseconds. `clients` is the rate limit
+   * for the calls of clients to the same side, or `undefined` if their calls have no limit.
+   */
   acquire(
     partner: Partner,
     side: Side,

@@ -95,7 +95,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
         return (await ask({ kind: 'commit', group })) as Committed
       } catch (error) {
         const storeError = toSqliteError(error)
-        // The thread stopped during the commit.
+        // Once the group has passed the gate, the thread may have failed during the commit, so the group may be stored or not.
         return { ok: false, error: hasPassed(group.gate) ? { ...storeError, kind: 'doubtful' } : storeError }
       } finally {
         unlock()
