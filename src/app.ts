@@ -4,7 +4,7 @@ import { toInternalError } from './app/background/calls.ts'
 import { createBackgroundWork } from './app/background/background-work.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { type OpenedConsoleData, openInstanceConsole } from './app/console/open-console-data.ts'
-import { addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
+import { addCertificateGauge, addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
 import {
   createEchoKeeper,
   createSharedStores,
@@ -18,11 +18,12 @@ import { createStageFile } from './app/stages.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
 import { backgroundClock, systemClock } from './clock.ts'
 import type { OnCompared } from './compare/live/exchange.ts'
-import type { Config } from './config/index.ts'
+import { certificateOf, type Config } from './config/index.ts'
 import { createAddressList } from './http/address.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createFailureScope } from './http/failure-scope.ts'
-import { startListening, stopServing } from './http/server.ts'
+import { replaceCertificate } from './http/secure-server.ts'
+import { startListening, stopServing, urlOf } from './http/server.ts'
 import { createSlicing } from './http/slices.ts'
 import { createSlowClients, usualPace } from './http/slow-clients.ts'
 import { type Journal, LEASE_MS, openJournalLater } from './journal/index.ts'
@@ -119,6 +120,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       onApplied: (next) => {
         parts.resize(next)
         background.reload(next)
+        started?.renewCertificate(next)
         started?.recovery.retryWaiting()
       },
     },
@@ -135,7 +137,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     listen: async () => {
       started = await (running ??= open(parts, overrides, () => ready))
       const { server, recovery, keeper, guards, console } = started
-      const { host, port: wanted } = config.listen
+      const { tls, host, port: wanted } = config.listen
       const port = await startListening(server, wanted, host).catch(async (cause: unknown) => {
         await close()
         throw cause
@@ -144,7 +146,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       for (const work of [keeper, guards, parts.evidence, parts.seen, console])
         parts.heartbeat.add(...(work?.duties ?? []))
       ready = true
-      const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+      const url = urlOf({ tls, host, port })
       events.started({ url })
       return { url, port }
     },
@@ -344,9 +346,16 @@ async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolea
   const descriptors = shareDescriptors(config)
   const warning = shortageOf(descriptors)
   if (warning !== undefined) events.configWarned({ warning })
-  const server = createListener(app, parts.pace.headersMs, events, isReady, descriptors?.clients)
+  const limits = { headersMs: parts.pace.headersMs, maxConnections: descriptors?.clients }
+  let { tls } = config.listen
+  const server = createListener(app, limits, events, isReady, tls)
+  addCertificateGauge(metrics, () => tls?.cert)
+  const renewCertificate = (next: Config): void => {
+    tls = next.listen.tls
+    replaceCertificate(server, certificateOf(tls))
+  }
   await stages?.start()
-  return { journal, server, recovery, keeper, stages, guards, console }
+  return { journal, server, renewCertificate, recovery, keeper, stages, guards, console }
 }
 
 /** Opens the data of the console. Returns `undefined` if no console or no journal is configured. */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 
 import { backgroundClock, systemClock } from '../clock.ts'
-import type { Config } from '../config/index.ts'
+import { certificateOf, type Config, type ListenerTls } from '../config/index.ts'
 import { createOrderedServer } from '../http/reply-order.ts'
 import { MAX_HEADER_BYTES } from '../http/server.ts'
 import type { Events } from '../observability/events.ts'
@@ -46,10 +46,10 @@ function reportCrowding({ connectionsCrowded }: Pick<Events, 'connectionsCrowded
 /** Creates the server for clients, which does not listen yet. While `isReady` returns false, a connection closes after its next reply. */
 export function createListener(
   { listener, messages, onCutOff }: ProxyApp,
-  headersMs: number,
-  events: Pick<Events, 'slowClient' | 'laterBytesRefused' | 'connectionsCrowded'>,
+  { headersMs, maxConnections }: { readonly headersMs: number; readonly maxConnections: number | undefined },
+  events: Pick<Events, 'slowClient' | 'handshakeFailed' | 'laterBytesRefused' | 'connectionsCrowded'>,
   isReady: () => boolean,
-  maxConnections: number | undefined,
+  tls: ListenerTls | undefined,
 ): Server {
   const server = createOrderedServer(
     {
@@ -66,6 +66,8 @@ export function createListener(
         if (owed > 0) events.laterBytesRefused({ status, owed })
       },
       onCutOff,
+      tls: certificateOf(tls),
+      onHandshakeFailure: events.handshakeFailed,
       maxConnections,
       onCrowded: reportCrowding(events, maxConnections ?? Infinity),
     },

@@ -1,4 +1,5 @@
 import { type Clock, inTime } from '../clock.ts'
+import { expiryOf, type Secret } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { type Balance, type Journal, recordStates } from '../journal/index.ts'
 import { droppedLogLines } from '../observability/logger.ts'
@@ -49,6 +50,19 @@ export function addGauges(
     'log_lines_dropped',
     'Log lines that were lost since the start because standard error was blocked.',
     droppedLogLines,
+  )
+}
+
+/** Adds the gauge of the certificate for clients. Without a certificate the gauge has no value. */
+export function addCertificateGauge({ addGauge }: Gauges, certificate: () => Secret | undefined): void {
+  addGauge(
+    'listener_certificate_expiry_timestamp_seconds',
+    'Time at which the certificate for clients expires.',
+    () => {
+      const own = certificate()
+      return own === undefined ? [] : expiryOf(own) / 1_000
+    },
+    { shared: true },
   )
 }
 

@@ -2,6 +2,7 @@ import { AdapterError } from '../errors.ts'
 import { journalUrlOf } from './journal-schema.ts'
 import type { Config, PartnerConfig } from './schema.ts'
 import { Secret } from './secret.ts'
+import type { ListenerTls } from './tls-schema.ts'
 
 /** Returns the paths, such as `listen.port`, at which two values of one schema differ. */
 export function changedPaths(before: unknown, after: unknown, path = ''): readonly string[] {
@@ -37,11 +38,11 @@ export interface ConfigChanges {
   readonly needsRestart: readonly string[]
 }
 
-/** The sections that a reload does not apply, except for the keys that `commandKeys` matches. */
+/** The sections that a reload does not apply, except for the keys that `appliedKeys` matches. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
-/** Matches keys of these sections that a reload applies. Only the console and the `rollout` commands use these keys. */
-const commandKeys = /^rollout\.operators\b/
+/** Matches keys of these sections that a reload applies. A listener can replace its certificate, but cannot begin or end to use TLS. */
+const appliedKeys = /^(?:rollout\.operators\b|(?:listen|console)\.tls\.)/
 
 /**
  * Returns the configuration that takes effect on a reload: the new configuration, but with the running values of the sections that need a
@@ -50,7 +51,7 @@ const commandKeys = /^rollout\.operators\b/
  */
 export function planReload(running: Config, next: Config): { config: Config; changes: ConfigChanges } {
   const needsRestart = restartSections.flatMap((section) =>
-    changedPaths(running[section], next[section], section).filter((path) => !commandKeys.test(path)),
+    changedPaths(running[section], next[section], section).filter((path) => !appliedKeys.test(path)),
   )
   const target = needsRestart.find((path) => path === 'upstreams.v3.baseUrl')
   if (target !== undefined)
@@ -59,12 +60,22 @@ export function planReload(running: Config, next: Config): { config: Config; cha
     ])
   const raised = raisedStages(running, next)
   if (raised.length > 0) throw refuseReload(raised)
-  const { listen, upstreams, journal, console, passThrough } = running
+  const { upstreams, journal, passThrough } = running
+  const listen = withCertificate(running.listen, next.listen)
+  const console = running.console && withCertificate(running.console, next.console)
   const rollout = { ...running.rollout, operators: next.rollout.operators }
   return {
     config: { ...next, listen, upstreams, journal, rollout, console, passThrough },
     changes: { ...comparePartners(running, next), needsRestart },
   }
+}
+
+/** Returns the running settings of a listener with its next certificate. */
+function withCertificate<Listener extends { readonly tls?: ListenerTls | undefined }>(
+  running: Listener,
+  next: { readonly tls?: ListenerTls | undefined } | undefined,
+): Listener {
+  return running.tls === undefined || next?.tls === undefined ? running : { ...running, tls: next.tls }
 }
 
 const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete']

@@ -4,6 +4,7 @@ import { parseAddressRange } from '../http/address.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { Secret } from './secret.ts'
+import { listenerTlsSchema } from './tls-schema.ts'
 import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
@@ -103,6 +104,10 @@ const consoleSchema = z.strictObject({
     'Address to listen on. An address other than loopback requires rollout.operators.',
     z.string().min(1).default('127.0.0.1'),
   ),
+  tls: key(
+    'Certificate for browsers. With it, the console accepts only https (TLS 1.2 or 1.3). A new certificate or key takes effect on a reload.',
+    listenerTlsSchema.optional(),
+  ),
   hosts: key(
     'Additional host names under which browsers reach the console, such as the name of a proxy. Requests for other host names are refused.',
     z.array(hostName).default([]),
@@ -165,10 +170,14 @@ const allowedPath = z.union(
 
 const listen = z.strictObject({
   host: key(
-    'Address to listen on. Use loopback or an internal network, because the adapter does not terminate TLS.',
+    'Address to listen on. Beyond loopback, set tls, or use an internal network behind a proxy that terminates TLS.',
     z.string().min(1).default('127.0.0.1'),
   ),
   port: key('TCP port to listen on. 0 selects a free port.', z.int().min(0).max(65_535).default(8080)),
+  tls: key(
+    'Certificate for clients. With it, the adapter accepts only https (TLS 1.2 or 1.3). A new certificate or key takes effect on a reload.',
+    listenerTlsSchema.optional(),
+  ),
   trustedProxies: key(
     'Addresses or ranges (10.0.0.0/8) of reverse proxies. The adapter trusts the headers X-Forwarded-Proto, X-Forwarded-Prefix and X-Forwarded-For of these proxies.',
     z
@@ -258,7 +267,7 @@ const limits = z.strictObject({
 /** The schema of the configuration file. Every key has a default except for the address of V3. */
 export const configSchema = z.strictObject({
   listen: key(
-    'The address that the adapter listens on, and how the adapter stops. A change takes effect after a restart.',
+    'The address that the adapter listens on, and how the adapter stops. A new certificate takes effect on a reload, any other change after a restart.',
     listen.prefault({}),
   ),
   upstreams: key('The services behind the adapter. A change takes effect after a restart.', upstreams),
@@ -282,7 +291,7 @@ export const configSchema = z.strictObject({
       .default(() => [partnerSchema.parse({ id: 'default', match: { any: true } })]),
   ),
   console: key(
-    'The web console for operators. Without this section there is no console. A change takes effect after a restart.',
+    'The web console for operators. Without this section there is no console. A new certificate takes effect on a reload, any other change after a restart.',
     consoleSchema.optional(),
   ),
   passThrough: key(

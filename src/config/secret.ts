@@ -6,9 +6,16 @@ import type { ErrorDetail } from '../errors.ts'
 /** A value that must never be shown. Printing, logging or serialising a `Secret` yields `[secret]`. */
 export class Secret {
   readonly #value: string
+  readonly #isRead: boolean
 
-  constructor(value: string) {
+  constructor(value: string, isRead = true) {
     this.#value = value
+    this.#isRead = isRead
+  }
+
+  /** False if the value was not read, or could not be read. A check of the value then has nothing to check. */
+  get isRead(): boolean {
+    return this.#isRead && this.#value !== ''
   }
 
   reveal(): string {
@@ -55,8 +62,8 @@ export async function resolveSecrets(
   const take = (text: string | undefined, missing: string, target: string): Secret => {
     const value = text?.trim() ?? ''
     if (value === '') faults.push({ code: 'secret', message: missing, target })
-    // The secret may be sent in a header field, which cannot carry control characters.
-    else if (/[\u0000-\u001f\u007f]/.test(value)) {
+    // The secret may be sent in a header field, which cannot carry control characters. A certificate or a key in PEM form has lines.
+    else if (/[\u0000-\u001f\u007f]/.test(value) && !value.startsWith('-----BEGIN ')) {
       faults.push({ code: 'secret', message: 'contains a line break or another control character', target })
     }
     return new Secret(value)
@@ -85,4 +92,5 @@ export async function resolveSecrets(
 }
 
 /** Returns a placeholder for a secret that is not read. Each placeholder is different and valid wherever a secret is allowed. */
-const placeholderOf = (path: string): Secret => new Secret(createHash('sha256').update(path).digest('hex'))
+const placeholderOf = (path: string): Secret =>
+  new Secret(createHash('sha256').update(path).digest('hex'), false)

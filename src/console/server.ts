@@ -1,7 +1,7 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import helmet from 'helmet'
 
-import type { ConsoleConfig } from '../config/index.ts'
+import { certificateOf, type ConsoleConfig } from '../config/index.ts'
 import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
 import { checkHost, createAddressList } from '../http/address.ts'
 import { createOrderedServer } from '../http/reply-order.ts'
@@ -49,6 +49,7 @@ export function createConsole(options: ConsoleOptions) {
   const { operators, systemUser, nowMs } = options
   const sessions = createSessions(operators, systemUser, nowMs)
   const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions), {
+    tls: certificateOf(options.settings.tls),
     // The process also serves clients, and connections to this port must not exhaust its descriptors.
     maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
   })
@@ -135,7 +136,7 @@ const secureHeaders = helmet({
   xFrameOptions: { action: 'deny' },
   // With no-referrer, browsers would send the forms of these pages with the origin null.
   referrerPolicy: { policy: 'same-origin' },
-  // TLS ends at a proxy in front of the console, so the operator of the proxy decides about this header.
+  // A proxy may terminate TLS in front of the console, and its host may have other ports, so the operator of the host decides about this header.
   strictTransportSecurity: false,
 })
 
@@ -195,7 +196,8 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
       response.status(401).send(renderLogin(to, error))
       return
     }
-    const secure = isFromProxy(request) && request.headers['x-forwarded-proto'] === 'https'
+    const secure =
+      request.secure || (isFromProxy(request) && request.headers['x-forwarded-proto'] === 'https')
     response.cookie(COOKIE, cookie, { ...cookieRules, secure }).redirect(303, to)
   }
   return {

@@ -1,5 +1,5 @@
 import {
-  createServer,
+  createServer as createHttpServer,
   type IncomingMessage,
   type RequestListener,
   type Server,
@@ -7,7 +7,10 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+
+import { createSecureServer, rawSocketOf, type ServerTls } from './secure-server.ts'
 
 /** A fault on a connection: the server received bytes that it cannot handle as a request. */
 export interface ConnectionFault {
@@ -17,6 +20,10 @@ export interface ConnectionFault {
 }
 
 interface ListenerOptions {
+  /** The certificate of the server, which then accepts only https. Default: plain HTTP. */
+  readonly tls?: ServerTls | undefined
+  /** Called when a TLS handshake failed. The connection is closed without an answer. */
+  readonly onHandshakeFailure?: (failure: HandshakeFailure) => void
   /** Maximum number of open connections. Default: no limit. */
   readonly maxConnections?: number | undefined
   /** Called when a connection is closed because too many are open: an `idle` connection, or the `new` one if no other is idle. */
@@ -24,6 +31,12 @@ interface ListenerOptions {
   readonly onFault?: (fault: ConnectionFault) => void
   /** Called for a fault in the middle of a request body, before the server answers the fault. May answer the request itself. */
   readonly onCutOff?: (request: IncomingMessage, response: ServerResponse) => void
+}
+
+/** A connection that was closed before its TLS handshake was complete, with the error code of Node.js or OpenSSL. */
+export interface HandshakeFailure {
+  readonly reason: 'plainHttp' | 'timeout' | 'other'
+  readonly code: string
 }
 
 interface Connection {
@@ -55,7 +68,7 @@ export function createOrderedServer(
     socket.once('close', () => setImmediate(closeForgotten, connection.replies))
     return connection
   }
-  const server = createServer(options, (request, response) => {
+  const onRequest: RequestListener = (request, response) => {
     const connection = connectionOf(request.socket)
     if (connection.isClosing) return
     const { replies } = connection
@@ -70,7 +83,12 @@ export function createOrderedServer(
       response.shouldKeepAlive = false
     }
     listener(request, response)
-  })
+  }
+  const { tls, maxConnections = Infinity, onCrowded, onHandshakeFailure } = hooks
+  const server =
+    tls === undefined
+      ? createHttpServer(options, onRequest)
+      : createSecureServer({ ...options, ...tls }, onRequest)
   const refuse = (socket: Duplex, status: number, message: string, headers?: readonly string[]): void => {
     const connection = connectionOf(socket)
     // The parser reports an error again for each further chunk.
@@ -92,22 +110,38 @@ export function createOrderedServer(
     }
     answer()
   }
-  const { maxConnections = Infinity, onCrowded } = hooks
-  let open = 0
+  const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
-    open += 1
+    sockets.add(socket)
     socket.once('close', () => {
-      open -= 1
+      sockets.delete(socket)
       idle.delete(socket)
     })
     idle.add(socket)
-    const [longest] = open > maxConnections ? idle : []
+    const [longest] = sockets.size > maxConnections ? idle : []
     if (longest === undefined) return
     // The longest idle connection is closed, so that idle connections and incomplete heads cannot keep out clients that have requests.
     idle.delete(longest)
     longest.destroy()
     onCrowded?.(longest === socket ? 'new' : 'idle')
   })
+  // Requests arrive on the encrypted socket, which replaces the raw socket once the handshake is complete.
+  server.on('secureConnection', (socket: Socket) => {
+    const raw = rawSocketOf(socket)
+    if (raw !== undefined) idle.delete(raw)
+    // As with plain HTTP, a client that closes its sending side still gets the reply. During the handshake, it would only keep a place.
+    socket.allowHalfOpen = true
+    idle.add(socket)
+    socket.once('close', () => idle.delete(socket))
+  })
+  // By default, the server would report a failed handshake as `clientError`, which is answered.
+  server
+    .removeAllListeners('tlsClientError')
+    .on('tlsClientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) => {
+      socket.destroy()
+      // Probes of load balancers close their connections without a handshake.
+      if (code !== 'ECONNRESET') onHandshakeFailure?.({ reason: handshakeReasons[code] ?? 'other', code })
+    })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
   })
@@ -120,7 +154,18 @@ export function createOrderedServer(
   // With this setting, a client that closes its sending side after its request (RFC 9293 3.6) still gets the reply. Otherwise Node.js would
   // close the connection before the reply. A client that has disconnected looks the same until a write resets the connection.
   // `Object.assign` is needed because the types of Node.js lack the member.
-  return Object.assign(server, { httpAllowHalfOpen: true })
+  return Object.assign(server, {
+    httpAllowHalfOpen: true,
+    // Node.js would leave connections open whose TLS handshake is not complete.
+    closeAllConnections: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+  })
+}
+
+const handshakeReasons: Readonly<Record<string, HandshakeFailure['reason']>> = {
+  ERR_SSL_HTTP_REQUEST: 'plainHttp',
+  ERR_TLS_HANDSHAKE_TIMEOUT: 'timeout',
 }
 
 const LATER_BYTES =

@@ -38,6 +38,19 @@ export function startListening(
   })
 }
 
+/** Returns the URL of a listener. */
+export function urlOf({
+  tls,
+  host,
+  port,
+}: {
+  readonly tls?: object | undefined
+  readonly host: string
+  readonly port: number
+}): string {
+  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 interface Stopping {
   readonly idle: () => Promise<void>
   /** The time that clients have to read their replies, in milliseconds. */

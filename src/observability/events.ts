@@ -209,6 +209,8 @@ export function createEvents(
     /** A client sent its headers or body too slowly, or read its reply too slowly. */
     slowClient: event('warn', 'slow client cut off', counter('slow_clients_total', 'Clients that were disconnected for being too slow.', { phase: ['headers', 'upload', 'reply'] })), // prettier-ignore
 
+    /** A client sent something else than TLS, offered nothing that the listener accepts, or did not complete the TLS handshake in time. */
+    handshakeFailed: event<{ readonly reason: 'plainHttp' | 'timeout' | 'other'; readonly code: string }>('warn', 'TLS handshake failed', counter('handshake_failures_total', 'Connections of clients that were closed before their TLS handshake was complete.', { reason: ['plainHttp', 'timeout', 'other'] })), // prettier-ignore
     /** The process reached its limit of open files. It closed `idle` connections without a request, and `refused` new connections. */
     connectionsCrowded: event<{ readonly limit: number; readonly idle: number; readonly refused: number }>('warn', 'connections at the limit of open files', (crowd) => crowded({}, crowd.idle + crowd.refused)), // prettier-ignore
     /** The bytes after a request were invalid. The adapter sent the `owed` replies, answered with `status` and closed the connection. */

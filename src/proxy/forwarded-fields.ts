@@ -95,16 +95,15 @@ export function replaceForwarding(
   const isTrusted = trusted.has(peer)
   const claimed = isTrusted ? itemsOf(headers['x-forwarded-prefix']).at(-1) : undefined
   const prefix = (publicUrl?.pathname ?? claimed ?? '').replace(/\/$/, '')
-  const scheme = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
-  const encrypted = 'encrypted' in socket && socket.encrypted === true
+  const heard = isTrusted ? itemsOf(headers['x-forwarded-proto']).at(-1)?.toLowerCase() : undefined
+  const scheme = heard ?? ('encrypted' in socket && socket.encrypted === true ? 'https' : 'http')
   const hops = isTrusted ? trustedHops(itemsOf(headers['x-forwarded-for']), trusted) : []
   for (const name of Object.keys(headers)) {
     if (REMOVED.test(plainName(name))) Reflect.deleteProperty(headers, name)
   }
   headers['x-forwarded-for'] =
     hops.length === 0 ? peer : [...hops, peer].filter((hop) => hop !== '').join(', ')
-  const isSecure = publicUrl === undefined ? scheme === 'https' || encrypted : publicUrl.protocol === 'https:'
-  headers['x-forwarded-proto'] = isSecure ? 'https' : 'http'
+  headers['x-forwarded-proto'] = (publicUrl?.protocol ?? `${scheme}:`) === 'https:' ? 'https' : 'http'
   headers['x-forwarded-host'] = publicUrl?.host ?? headers.host ?? ''
   if (prefix !== '' && (publicUrl !== undefined || PREFIX.test(prefix)))
     headers['x-forwarded-prefix'] = prefix

@@ -8,6 +8,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
+import { createSelfSigned } from '../../src/cli/self-signed.ts'
 import { loadConfig } from '../../src/config/index.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
@@ -341,4 +342,25 @@ test('a command finds the configuration by MARKBRIDGE_CONFIG, and lists the plac
     stderr:
       'markbridge: No configuration was found. Name a file with --config or MARKBRIDGE_CONFIG, or create ./markbridge.yaml with markbridge init.\n',
   })
+})
+
+test('doctor warns 30 days before the certificate of a listener expires, and fails once it has expired', async () => {
+  const folder = await makeFolder()
+  const DAY_MS = 86_400_000
+  const write = async (name: string, daysLeft: number): Promise<object> => {
+    const { cert, key } = createSelfSigned(Date.now() - (90 - daysLeft) * DAY_MS + 3_600_000)
+    const [certFile, keyFile] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)]
+    await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key)])
+    return { port: 0, tls: { cert: { file: certFile }, key: { file: keyFile } } }
+  }
+  const resultsWith = async (listen: number, console: number) => {
+    const { checks } = await doctor({
+      upstreams: { v3: { baseUrl: v3 } },
+      listen: await write('listen', listen),
+      console: await write('console', console),
+    })
+    return checks.filter(({ check }) => check.startsWith('certificate in')).map(({ result }) => result)
+  }
+  expect(await resultsWith(29, 31)).toEqual(['warning', 'ok'])
+  expect(await resultsWith(89, -1)).toEqual(['ok', 'fails'])
 })

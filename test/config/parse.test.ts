@@ -66,7 +66,7 @@ describe('parseConfig', () => {
     [{ upstreams: { ...upstreams, V2: {} } }, 'upstreams.V2: is not a key of the configuration; did you mean v2?'],
     [{ upstreams, partners: [{ ...acme, v3: { budgetMS: 1 } }] }, 'partners[0].v3.budgetMS: is not a key of the configuration; did you mean budgetMs?'],
     [{ upstreams, partners: [{ ...acme, v3: { auth: { mod: 1 } } }] }, 'partners[0].v3.auth.mod: is not a key of the configuration; did you mean mode?'],
-    [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port, trustedProxies, publicUrl, metrics, drainMs'],
+    [{ upstreams, listen: { address: 'x' } }, 'listen.address: is not a key of the configuration; known keys: host, port, tls, trustedProxies, publicUrl, metrics, drainMs'],
     [{ upstreams, dashboard: {} }, 'dashboard: is not a key of the configuration; known keys: listen, upstreams, limits, journal, rollout, partners, console, passThrough'],
     [{}, 'upstreams: is required'],
     [{ upstreams: { v3: {} } }, 'upstreams.v3.baseUrl: is required'],

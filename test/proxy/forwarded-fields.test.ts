@@ -53,9 +53,10 @@ it.each(rows)(
   },
 )
 
-it('replaceForwarding sets x-forwarded-proto to https for an encrypted connection', () => {
+it('replaceForwarding sets x-forwarded-proto to https for an encrypted connection, unless a trusted proxy names the scheme', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
+  expect(replaced('127.0.0.1', { 'x-forwarded-proto': 'http' }, true)['x-forwarded-proto']).toBe('http')
 })
 
 it.each([

@@ -1,15 +1,19 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { connect as connectSecurely, type ConnectionOptions } from 'node:tls'
 
 import { onTestFinished } from 'vitest'
 
 /** A raw connection, which sends exactly the bytes of the test and keeps every byte that arrives. */
 export class RawClient {
+  /** The socket, which is encrypted if the client was opened with `tls`. */
   readonly socket: Socket
+  private readonly raw: Socket
   private received = ''
   private readonly closing: Promise<void>
 
-  private constructor(socket: Socket) {
+  private constructor(raw: Socket, socket: Socket) {
+    this.raw = raw
     this.socket = socket
     socket.on('data', (chunk: Buffer) => (this.received += chunk.toString('latin1')))
     socket.on('error', () => undefined) // A reset counts as a close. The test checks the bytes before it.
@@ -20,14 +24,17 @@ export class RawClient {
     })
   }
 
-  /** Opens a connection that is destroyed at the end of the test. `first` is sent at once. */
-  static async open(port: number, first?: string | Buffer): Promise<RawClient> {
-    const socket = connect(port, '127.0.0.1')
-    await once(socket, 'connect')
+  /** Opens a connection that is destroyed at the end of the test. `first` is sent at once, with `tls` once the handshake is complete. */
+  static async open(port: number, first?: string | Buffer, tls?: ConnectionOptions): Promise<RawClient> {
+    const raw = connect(port, '127.0.0.1')
+    await once(raw, 'connect')
     onTestFinished(() => {
-      socket.destroy()
+      raw.destroy()
     })
-    const client = new RawClient(socket)
+    const socket = tls === undefined ? raw : connectSecurely({ ...tls, socket: raw })
+    const client = new RawClient(raw, socket)
+    if (socket !== raw)
+      await Promise.race([once(socket, 'secureConnect').catch(() => undefined), client.closing])
     if (first !== undefined) client.send(first)
     return client
   }
@@ -35,6 +42,11 @@ export class RawClient {
   /** Everything that has arrived so far, one character per byte. */
   get text(): string {
     return this.received
+  }
+
+  /** Resets the connection, as the system of a client does whose program has crashed. */
+  reset(): void {
+    this.raw.resetAndDestroy()
   }
 
   send(text: string | Buffer): void {

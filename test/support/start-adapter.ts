@@ -74,7 +74,8 @@ export async function startAdapter(
   // At a low priority, background work would starve while other tests run, and the test would time out.
   const app = createApp(config, { logger, backgroundNice: 0, ...overrides })
   const { url, port } = await app.listen()
-  const pool = new Pool(url, { connections: 8 })
+  const ca = config.listen.tls?.cert.reveal()
+  const pool = new Pool(url, { connections: 8, ...(ca !== undefined && { connect: { ca } }) })
   onEnd(async () => {
     await pool.destroy()
     await app.close()

@@ -9,13 +9,14 @@ import { request } from 'undici'
 import * as z from 'zod'
 
 import { createApp } from '../../app.ts'
-import { parseConfig, type PartnerConfig, readEnvironment } from '../../config/index.ts'
+import { parseConfig, type PartnerConfig, readEnvironment, Secret } from '../../config/index.ts'
 import { AdapterError, errorCodeOf } from '../../errors.ts'
 import { stages } from '../../rollout/stage.ts'
 import { createSandbox } from '../../sandbox/index.ts'
 import { createLogger, openTextLines } from '../../observability/logger.ts'
 import { openConsole } from '../console/open-console.ts'
 import { keepServing } from '../last-handlers.ts'
+import { createSelfSigned } from '../self-signed.ts'
 import { runUntilStopped } from '../signals.ts'
 import { ownCommand } from '../text.ts'
 import { readPercent, readPort } from '../options.ts'
@@ -26,6 +27,7 @@ Examples:
   markbridge demo
   markbridge demo --port 0 --sandbox-port 0 --console 0
   markbridge demo --journal none
+  markbridge demo --tls
   markbridge demo --stage canary --percent 20
 
 With --stage the sandbox serves V2 on a separate port, the adapter forwards to
@@ -48,6 +50,7 @@ export function addDemo(command: Command): void {
     .option('--sandbox-port <n>', 'port of the sandbox', readPort, 4010)
     .option('--console <port>', 'port of the web console (default: 8081)', readPort)
     .option('--journal <url>', 'sqlite:<file>, postgres://…, or none (default: a temporary file)')
+    .option('--tls', 'serve https with a certificate for localhost that the demo signs itself', false)
     .addOption(
       new Option('--stage <stage>', 'put V2 behind the adapter too, with the partner at this stage').choices(
         stages,
@@ -65,6 +68,7 @@ interface DemoOptions {
   readonly sandboxPort: number
   readonly console?: number
   readonly journal?: string
+  readonly tls: boolean
   readonly stage?: Stage
   readonly percent?: number
 }
@@ -117,7 +121,9 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
     ...(stage === undefined ? { upstreams: { v3: { baseUrl: url } } } : staged),
     ...(consolePort === undefined ? {} : { console: { port: consolePort } }),
   }
-  const config = parseConfig(values)
+  const certificate = options.tls ? join(folder, 'certificate.pem') : undefined
+  const tls = certificate && (await writeCertificate(certificate))
+  const config = parseConfig({ ...values, listen: { ...values.listen, tls } })
   // The `rollout` commands read this file. JSON is valid YAML.
   const file = join(folder, 'markbridge.yaml')
   if (stage !== undefined) await writeFile(file, JSON.stringify(values, null, 2))
@@ -136,8 +142,8 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   if (stage !== undefined) console.log(`\n${describeStage(stage, percent)}`)
   const [what, line] =
     stage === 'canary'
-      ? [`the register of a class for ${SCHOOLS} schools`, await schoolsLine(adapter.url)]
-      : ['a class register of 30 marks', await curlLine(adapter.url)]
+      ? [`the register of a class for ${SCHOOLS} schools`, await schoolsLine(adapter.url, certificate)]
+      : ['a class register of 30 marks', await curlLine(adapter.url, certificate)]
   console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
   if (stage !== undefined && options.journal !== 'none')
     console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
@@ -154,6 +160,13 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   })
 }
 
+/** Creates a certificate for this machine, and writes it to `path` for the clients of the demo. The key stays in memory. */
+async function writeCertificate(path: string): Promise<{ readonly cert: Secret; readonly key: Secret }> {
+  const { cert, key } = createSelfSigned(Date.now())
+  await writeFile(path, cert)
+  return { cert: new Secret(cert), key: new Secret(key) }
+}
+
 function describeStage(stage: Stage, percent: number): string {
   const isV2 = stage === 'legacy' || stage === 'shadow'
   const serves =
@@ -163,23 +176,26 @@ function describeStage(stage: Stage, percent: number): string {
   return `The partner is at stage ${stage}: ${serves}.`
 }
 
+const curlOf = (certificate: string | undefined): string =>
+  certificate === undefined ? 'curl -sS' : `curl -sS --cacert '${certificate}'`
+
 /** Returns a curl line that works in any folder: it has the absolute path of the fixture, and the boundary of the fixture. */
-async function curlLine(adapter: string): Promise<string> {
+async function curlLine(adapter: string, certificate: string | undefined): Promise<string> {
   return [
-    `curl -sS '${adapter}${PATH}' ${CREDENTIALS}`,
+    `${curlOf(certificate)} '${adapter}${PATH}' ${CREDENTIALS}`,
     `-H 'Content-Type: multipart/mixed; boundary=${await readBoundary()}'`,
     `--data-binary '@${FIXTURE}'`,
   ].join(' ')
 }
 
 /** Returns a shell loop that posts a batch for each school, each with its own id, since an equal id would mark a resend. */
-async function schoolsLine(adapter: string): Promise<string> {
+async function schoolsLine(adapter: string, certificate: string | undefined): Promise<string> {
   const boundary = await readBoundary()
   const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
   return [
     `for school in $(seq 3001 ${3000 + SCHOOLS}); do id=$(date +%d%H%M%S)-$school;`,
     `sed "s/${id}/$id/" '${FIXTURE}' |`,
-    `curl -sS -o /dev/null -w "school $school: %{http_code}\\n" '${adapter}${PATH}' ${CREDENTIALS}`,
+    `${curlOf(certificate)} -o /dev/null -w "school $school: %{http_code}\\n" '${adapter}${PATH}' ${CREDENTIALS}`,
     `-H "${SCHOOL_HEADER}: $school" -H "Content-Type: multipart/mixed; boundary=${prefix}$id${rest}"`,
     '--data-binary @-; done',
   ].join(' ')

@@ -10,10 +10,12 @@ import { systemClock } from '../../clock.ts'
 import {
   acceptsPlaintext,
   type Config,
+  expiryOf,
   journalKeysOf,
   journalUrlOf,
   loadConfig,
   readEnvironment,
+  type Secret,
   warningsOf,
 } from '../../config/index.ts'
 import { writeMarkQuery } from '../../compare/run/queries.ts'
@@ -90,6 +92,7 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   const checks: readonly (readonly [string, readonly Finding[] | Promise<readonly Finding[]>])[] = [
     ['configuration', valid],
     ...addressesOf(config).map(([name, url]) => [name, examineAddress(url)] as const),
+    ...listenersOf(config).map(([name, cert]) => [name, [examineOwnCertificate(cert)]] as const),
     ['journal', examineJournal(config)],
     ['permissions', examineFiles(path, config)],
     ...partners.flatMap((partner) => {
@@ -141,13 +144,34 @@ async function examineAddress(url: URL): Promise<readonly Finding[]> {
   }
 }
 
+/** The number of days before its end from which a certificate should be renewed. */
+const RENEWAL_DAYS = 30
+
 function examineCertificate(endMs: number): Finding {
-  const days = Math.floor((endMs - systemClock.wallMs()) / DAY_MS)
+  const days = daysUntil(endMs)
   const message = `its certificate is trusted and expires in ${days} days`
-  return days < 14
+  return days < RENEWAL_DAYS
     ? ['warning', message, 'Ask the operator of the service to renew the certificate.']
     : ['ok', message]
 }
+
+function listenersOf({ listen, console }: Config): readonly (readonly [string, Secret])[] {
+  const all = [
+    ['certificate in listen.tls', listen.tls],
+    ['certificate in console.tls', console?.tls],
+  ] as const
+  return all.flatMap(([name, tls]) => (tls === undefined ? [] : [[name, tls.cert] as const]))
+}
+
+function examineOwnCertificate(cert: Secret): Finding {
+  const days = daysUntil(expiryOf(cert))
+  const remedy = 'Renew the certificate. A running adapter uses the new certificate after a reload (SIGHUP).'
+  if (days < 0) return ['fails', 'it has expired, so clients refuse the connection', remedy]
+  const message = `it expires in ${days} days`
+  return days < RENEWAL_DAYS ? ['warning', message, remedy] : ['ok', message]
+}
+
+const daysUntil = (endMs: number): number => Math.floor((endMs - systemClock.wallMs()) / DAY_MS)
 
 function examineClock(aheadMs: number | undefined): Finding {
   if (aheadMs === undefined)

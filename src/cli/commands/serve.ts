@@ -114,13 +114,17 @@ async function runServe(
   const reload = (): void =>
     void ready
       .then((adapter) => adapter.reload(load))
-      .then(() => (current = next ?? current))
+      .then(() => {
+        current = next ?? current
+        renewConsole?.()
+      })
       .catch(() => undefined)
   // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a configuration file there is
   // nothing to reload, so SIGHUP ends the program, as when its terminal closes.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   let current = config
+  let renewConsole: (() => void) | undefined
   if (workers > 1) checkJournal(config, workers)
   const start =
     workers > 1
@@ -142,6 +146,7 @@ async function runServe(
     const { openConsole } = await import('../console/open-console.ts')
     const opened = await openConsole(config.console, () => current, logger, adapter.consoleData)
     onClose(opened.close)
+    renewConsole = opened.renewCertificate
     console.log(`console ready ${opened.url}`)
     if (opened.link !== undefined) console.log(`console link, for one use: ${opened.link}`)
   })

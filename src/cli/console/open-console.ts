@@ -8,6 +8,7 @@ import { markFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
 import { openRuns } from '../../compare/run/read-runs.ts'
 import {
+  certificateOf,
   type Config,
   type ConsoleConfig,
   journalKeysOf,
@@ -18,7 +19,8 @@ import type { ConsoleData } from '../../console/data/port.ts'
 import type { ComparisonDesk, ConsolePorts, TriedBatch, TriedReply } from '../../console/ports.ts'
 import { createConsole } from '../../console/server.ts'
 import { AdapterError, errorRules } from '../../errors.ts'
-import { startListening } from '../../http/server.ts'
+import { replaceCertificate } from '../../http/secure-server.ts'
+import { startListening, urlOf } from '../../http/server.ts'
 import { createEvents, framesOf } from '../../observability/events.ts'
 import type { Logger } from '../../observability/logger.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
@@ -41,6 +43,8 @@ interface OpenedConsole {
   readonly url: string
   /** A URL that signs in the user of the operating system once, or `undefined` if the configuration names operators. */
   readonly link: string | undefined
+  /** Uses the certificate in the configuration of the latest reload. */
+  readonly renewCertificate: () => void
   readonly close: () => Promise<void>
 }
 
@@ -91,11 +95,12 @@ export async function openConsole(
     },
   })
   const port = await startListening(server, settings.port, settings.host, '--console')
-  const url = `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`
+  const url = urlOf({ ...settings, port })
   const link = createLink()
   return {
     url,
     link: link === undefined ? undefined : `${url}${link}`,
+    renewCertificate: () => replaceCertificate(server, certificateOf(current().console?.tls)),
     close: async () => {
       stopping.abort()
       server.closeAllConnections()
