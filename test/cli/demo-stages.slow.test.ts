@@ -94,3 +94,16 @@ test('demo refuses --percent without --stage canary', async () => {
   const { status, stderr } = await runCommand(['demo', '--percent', '20'])
   expect([status, stderr]).toEqual([2, expect.stringContaining('--stage canary')])
 })
+
+test('demo stops within a rehearsal, and refuses --speed without a rehearsal and a rehearsal that cannot run', async () => {
+  const demo = startCli(['demo', '--rehearse', '--stage', 'shadow', '--port', '0', '--sandbox-port', '0'])
+  expect(await demo.until(/V3 gets a defect/)).not.toContain('Stage legacy')
+  expect(await demo.stop('SIGINT')).toBe(0)
+  for (const flags of [
+    ['--speed', '9'],
+    ['--rehearse', '--stage', 'v3'],
+    ['--rehearse', '--journal', 'none'],
+    ['--rehearse', '--speed', '0'],
+  ])
+    expect([flags, (await runCommand(['demo', ...flags])).status]).toEqual([flags, 2])
+})

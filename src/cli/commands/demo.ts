@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { type Command, Option } from 'commander'
-import { request } from 'undici'
 import * as z from 'zod'
 
 import { createApp } from '../../app.ts'
@@ -19,7 +18,9 @@ import { keepServing } from '../last-handlers.ts'
 import { createSelfSigned } from '../self-signed.ts'
 import { runUntilStopped } from '../signals.ts'
 import { ownCommand } from '../text.ts'
-import { readPercent, readPort } from '../options.ts'
+import { readPercent, readPort, readWhole } from '../options.ts'
+import { rehearse } from '../rehearsal/rehearse.ts'
+import { countServed, type ServedMarks } from '../rehearsal/served-marks.ts'
 import { openConfiguredTracing } from '../tracing.ts'
 
 const examples = `
@@ -29,9 +30,13 @@ Examples:
   markbridge demo --journal none
   markbridge demo --tls
   markbridge demo --stage canary --percent 20
+  markbridge demo --rehearse
 
 With --stage the sandbox serves V2 on a separate port, the adapter forwards to
 V2 and V3, and each line "served: …" counts the marks that V2 and V3 accepted.
+With --rehearse it also posts registers of many schools, and takes the partner
+from legacy to complete in about ten minutes: V3 shows wrong marks for a time,
+an operator goes back, V3 fails and a guard acts. Each line says what happens.
 The data of the sandbox and the journal are removed at the end. A journal that
 --journal names is kept.`
 
@@ -40,6 +45,16 @@ const PATH = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: bearer sandbox'"
 
 const SCHOOL_HEADER = 'X-School'
+const PARTNER = 'demo'
+
+/** The evidence of a small partner: 74 learners and days without a difference, and no minimum number of days. */
+const rehearsalEvidence = { limit: 0.04, days: 0 }
+/** Every write is compared, and the 503 of V3 is answered soon. */
+const rehearsalPartner = {
+  compare: { percent: 100, settleMs: 100 },
+  check: { v2: 100 },
+  v3: { budgetMs: 3_000 },
+}
 
 /** The number of schools. A share of 20 % selects some of them. */
 const SCHOOLS = 20
@@ -57,9 +72,20 @@ export function addDemo(command: Command): void {
       ),
     )
     .option('--percent <n>', 'share of the schools that V3 serves at canary (default: 20)', readPercent)
+    .option(
+      '--rehearse',
+      'take the partner from legacy, or from --stage shadow, to complete with own traffic',
+    )
+    .option(
+      '--speed <n>',
+      'registers of ten marks that the rehearsal posts per second (default: 8)',
+      readSpeed,
+    )
     .addHelpText('after', examples)
     .action(runDemo)
 }
+
+const readSpeed = readWhole(1, 100, 'The speed must be a whole number from 1 to 100.')
 
 type Stage = PartnerConfig['stage']
 
@@ -71,9 +97,13 @@ interface DemoOptions {
   readonly tls: boolean
   readonly stage?: Stage
   readonly percent?: number
+  readonly rehearse?: boolean
+  readonly speed?: number
 }
 
-async function runDemo(options: DemoOptions): Promise<void> {
+async function runDemo(given: DemoOptions): Promise<void> {
+  const options = given.rehearse === true ? ({ stage: 'legacy', ...given } as const) : given
+  expectRehearsal(options)
   if (options.percent !== undefined && options.stage !== 'canary')
     throw new AdapterError('ADP_USAGE', '--percent applies to stage canary only. Add --stage canary.')
   await runUntilStopped((onClose) =>
@@ -81,6 +111,17 @@ async function runDemo(options: DemoOptions): Promise<void> {
       throw withFreePorts(error)
     }),
   )
+}
+
+/** Throws `ADP_USAGE` for options that do not fit a rehearsal. */
+function expectRehearsal({ rehearse, speed, stage, journal }: DemoOptions): void {
+  const message =
+    rehearse !== true
+      ? speed !== undefined && '--speed applies to a rehearsal only. Add --rehearse.'
+      : stage !== 'legacy' && stage !== 'shadow'
+        ? 'A rehearsal begins at legacy or shadow. Name one of these stages, or leave --stage out.'
+        : journal === 'none' && 'A rehearsal needs a journal. Leave --journal out.'
+  if (message !== false) throw new AdapterError('ADP_USAGE', message)
 }
 
 /** Returns the error with a command that works, if the cause is a port in use. */
@@ -100,11 +141,15 @@ const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefi
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
 
 async function startDemo(options: DemoOptions, onClose: (close: () => Promise<void>) => void): Promise<void> {
-  const { stage, percent = 20 } = options
+  const { stage, percent = 20, rehearse: isRehearsal = false } = options
   const consolePort = consolePortOf(options)
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-demo-'))
   onClose(() => rm(folder, { recursive: true }))
-  const sandbox = createSandbox({ port: options.sandboxPort, ...(stage === undefined ? {} : { v2Port: 0 }) })
+  const sandbox = createSandbox({
+    port: options.sandboxPort,
+    ...(stage === undefined ? {} : { v2Port: 0 }),
+    ...(isRehearsal ? { scale: 'school' } : {}),
+  })
   onClose(() => sandbox.close())
   const { url, v2Url } = await sandbox.listen()
   console.log(`sandbox ready ${url}`)
@@ -112,8 +157,13 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   const staged = {
     upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } },
     // No client of the demo resends a batch after a step, so a step need not wait for resends.
-    rollout: { resendWindowMs: 1_000 },
-    partners: [{ id: 'demo', match: { any: true }, stage, canary: { percent, header: SCHOOL_HEADER } }],
+    rollout: { resendWindowMs: 1_000, ...(isRehearsal ? { evidence: rehearsalEvidence } : {}) },
+    partners: [
+      {
+        ...{ id: PARTNER, match: { any: true }, stage, canary: { percent, header: SCHOOL_HEADER } },
+        ...(isRehearsal ? rehearsalPartner : {}),
+      },
+    ],
   }
   const values = {
     listen: { port: options.port },
@@ -146,17 +196,42 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
       : ['a class register of 30 marks', await curlLine(adapter.url, certificate)]
   console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
   if (stage !== undefined && options.journal !== 'none')
-    console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine('back demo', file)}`)
+    console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine(`back ${PARTNER}`, file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
   if (opened?.link !== undefined)
     console.log(`\nWatch the batch in the console. This link works once:\n\n${opened.link}`)
   console.log(`\nThe marks that ${reached}: curl -s ${url}/_sandbox/effects\nStop with Ctrl+C.`)
   if (stage === undefined) return
   const stopping = new AbortController()
-  const watching = watchSplit(url, stopping.signal)
+  const { signal } = stopping
+  const served = countServed(url)
+  const running = isRehearsal
+    ? reportFailure(
+        rehearse({
+          ...{
+            adapter: adapter.url,
+            sandbox: url,
+            config: file,
+            partner: PARTNER,
+            schoolHeader: SCHOOL_HEADER,
+          },
+          ...{ stage, registersPerSecond: options.speed ?? 8, served, signal },
+        }),
+        signal,
+      )
+    : watchSplit(served, signal)
   onClose(() => {
     stopping.abort()
-    return watching
+    return running
+  })
+}
+
+/** Prints why a rehearsal ended early. The demo goes on, so that the console shows the state. */
+async function reportFailure(running: Promise<void>, signal: AbortSignal): Promise<void> {
+  await running.catch((cause: unknown) => {
+    if (signal.aborted) return
+    process.exitCode = 1
+    console.error(`markbridge: ${cause instanceof Error ? cause.message : ''}`)
   })
 }
 
@@ -213,19 +288,14 @@ async function readBoundary(): Promise<string> {
 
 const POLL_MS = 500
 
-const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V3']) }))
-
-/** Prints a line whenever V2 or V3 of the sandbox has accepted marks. The numbers come from the sandbox and not from the adapter. */
-async function watchSplit(sandbox: string, signal: AbortSignal): Promise<void> {
-  const served = { V2: 0, V3: 0 }
-  let seq = 0
+/** Prints a line whenever V2 or V3 of the sandbox has accepted marks. */
+async function watchSplit(served: ServedMarks, signal: AbortSignal): Promise<void> {
+  let last = 0
   while (!signal.aborted) {
     // While the sandbox does not respond, there are no new marks to count.
-    const reply = await request(`${sandbox}/_sandbox/effects?since=${seq}`).catch(() => undefined)
-    const effects = reply === undefined ? [] : effectsSchema.parse(await reply.body.json())
-    for (const { face } of effects) served[face] += 1
-    if (effects.length > 0) console.log(`served: V2 ${served.V2} marks · V3 ${served.V3} marks`)
-    seq = effects.at(-1)?.seq ?? seq
+    const { V2, V3 } = await served.read().catch(() => served.last())
+    if (V2 + V3 > last) console.log(`served: V2 ${V2} marks · V3 ${V3} marks`)
+    last = V2 + V3
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
