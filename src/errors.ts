@@ -106,7 +106,10 @@ interface AdapterErrorOptions {
   readonly details?: readonly ErrorDetail[]
 }
 
-/** The only error class that Markbridge throws. The message says what is wrong and what to do, and never contains a value of a record. */
+/**
+ * The base class of the errors that Markbridge reports to clients and operators. The message says what is wrong and what to do, and never
+ * contains a value of a record.
+ */
 export class AdapterError extends Error {
   override readonly name = 'AdapterError'
   readonly code: ErrorCode

@@ -2,7 +2,7 @@ interface ProgressOptions {
   /** The total number of units, or `undefined` if the total is not known. */
   readonly total: number | undefined
   readonly unit: string
-  /** The time in milliseconds without a printed line after which a progress line is printed. */
+  /** A progress line is printed when this many milliseconds have passed since the last printed line. */
   readonly everyMs: number
 }
 

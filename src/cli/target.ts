@@ -59,8 +59,8 @@ export interface ResolvedSides {
 }
 
 /**
- * Finds the addresses, the partner and the credentials. Flags override the configuration. The key and the token of the partner override the
- * environment. Throws `ADP_USAGE` with the flag or variable that sets a missing value.
+ * Finds the addresses, the partner and the credentials. Flags override the configuration. The partner's own key and tokens for V3 override
+ * the environment. Throws `ADP_USAGE` if a value is missing. The message names the flag or the variable that sets the value.
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)

@@ -37,7 +37,7 @@ const form = z
     /** The first and the last day that the run covers. */
     from: day,
     to: day,
-    /** False if the run stopped before it had read everything. */
+    /** False if the run stopped early, or if a part of the range could not be read. */
     complete: z.boolean(),
     offered: count,
     compared: count,

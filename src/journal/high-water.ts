@@ -64,7 +64,7 @@ export interface HighWater {
   /**
    * Checks that the database is the journal that was opened, and that it contains all commits of the instance. `before` must contain the
    * commits that this process made under its earlier instance number. No other process may have used that number; a database that forgot an
-   * instance assigns the number again. Throws `ADP_JOURNAL_DAMAGED`.
+   * instance assigns the number again. Throws `ADP_JOURNAL_DAMAGED` if the check fails.
    */
   check(found: FoundCommits, instance: number): void
   /** Records that the transaction that read `commits` is durable. */

@@ -22,7 +22,7 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
   const target = openNonBlocking(fd)
   let waiting: string[] = []
   let waitingChars = 0
-  /** The bytes of the write in progress, or empty if there is no such write. */
+  /** The bytes that are being written, or that wait to be written again after a failure. Empty if there are none. */
   let block: Uint8Array = new Uint8Array()
   let isWriting = false
   let dropped = 0

@@ -29,9 +29,12 @@ export interface Tracing {
   }): void
   /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
   readonly addEvent: (message: string, fields: object) => void
-  /** Begins the span of an upstream call, or returns `undefined` outside a request. `name` must be from a fixed list. */
+  /**
+   * Begins the span of an upstream call, or returns `undefined` if neither a request nor traced background work is current. `name` must be
+   * from a fixed list.
+   */
   call(name: string): CallSpan | undefined
-  /** Commits within a span if there is a current request, otherwise without a span. */
+  /** Commits within a span if a request or traced background work is current, otherwise without a span. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
   /** Does background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
   readonly work: TraceWork

@@ -60,9 +60,9 @@ export function createRegistry(first: readonly Partner[]) {
 }
 
 /**
- * Returns the time in milliseconds for which a lost write of a partner is read back, or the longest time of all partners if the partner is
- * not known. `missing` is the number of records that may have been sent together (default 0). `together` is the maximum number of records
- * in one `$batch` (default: the partner's current maximum).
+ * Returns the time in milliseconds during which a lost write of a partner may still be applied, or the longest time of all partners if the
+ * partner is not known. `missing` is the number of records with a lost outcome that may have been sent in one `$batch` (default 0).
+ * `together` is the maximum number of records in a `$batch` when the records were sent (default: the current maximum of the partner).
  */
 export function longestReadBackMs(
   registry: Pick<PartnerRegistry, 'of' | 'partners'>,
@@ -90,7 +90,7 @@ function findFirst(
     if ('subscriptionKeySha256' in match)
       return match.subscriptionKeySha256.includes((keyHash ??= hash('sha256', subscriptionKey)))
     if ('header' in match) return request.headers[match.header.name.toLowerCase()] === match.header.value
-    // Compares whole path segments, in any case as the routes do, so that `/acme` is not a prefix of `/acme-two/V2`.
+    // Compares whole path segments, so that `/acme` is not a prefix of `/acme-two/V2`, and ignores letter case as the routes do.
     path ??= `${pathOf(request).toLowerCase()}/`
     return path.startsWith(`${match.pathPrefix.replace(/\/+$/, '').toLowerCase()}/`)
   })

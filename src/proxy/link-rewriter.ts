@@ -90,7 +90,10 @@ export class LinkRewriter {
   }
 }
 
-/** Returns the adapter's address for a header field such as `Location`, or `undefined` for another host. A path belongs to the upstream. */
+/**
+ * Returns the adapter's address for the value of a header field such as `Location`, or `undefined` if the value is not below the upstream's
+ * base address. A value that is only a path is resolved against the upstream's host.
+ */
 export function rewriteField(links: ReplyLinks, value: string): string | undefined {
   const isPath = value.startsWith('/') && !value.startsWith('//')
   const absolute = isPath ? new URL(links.requested).origin + value : value

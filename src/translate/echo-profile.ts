@@ -66,7 +66,10 @@ function learnShown(profile: EchoProfile, { shown: { Qualifier } }: Echo): EchoP
   return isShown && !profile.qualifierShown ? { ...profile, qualifierShown: true } : profile
 }
 
-/** Learns the clock difference. A shown time that no rounding of the posted time explains is the service's own or in another zone. */
+/**
+ * Learns the clock difference. If rounding the posted time cannot give the shown time, the service either stored a time of its own clock or
+ * moved the posted time to another time zone.
+ */
 function learnTime(profile: EchoProfile, { postedOn, shown, nowMs }: Echo): EchoProfile {
   if (shown.RecordedOn === postedOn) return profile
   const shownMs = parseTime(shown.RecordedOn)

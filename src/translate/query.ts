@@ -46,11 +46,14 @@ export interface ReadPlan {
 export interface ReadPlanner {
   /** Returns the token in the query of a next link of the adapter, or `undefined` for any other query. */
   tokenOf(rawQuery: string): string | undefined
-  /** Plans a read of the collection. Throws `QueryError` (`ADP_QUERY`, 400) with the option and the character position. */
+  /**
+   * Plans a read of the collection. Throws a `QueryError` (`ADP_QUERY`, 400) with the option and the character position if the query is
+   * malformed or cannot be translated.
+   */
   plan(rawQuery: string, rules: ReadRules): ReadPlan
-  /** Returns the `$select` of a read by key, which does not allow options of collections. Throws `QueryError`. */
+  /** Returns the `$select` of a read by key. Throws a `QueryError` if the query is invalid or has an option that only collections allow. */
   selectOf(rawQuery: string): Selection | undefined
-  /** Checks the options of a read of one field. Throws `QueryError`. */
+  /** Checks the options of a read of one field. Throws a `QueryError` if the query is malformed or has an option that such a read does not allow. */
   checkValue(rawQuery: string): void
   formatOf(rawQuery: string): string | undefined
 }

@@ -13,7 +13,10 @@ export function newRunName(wallMs: number): string {
   return `run-${day}-${time}-${randomBytes(2).toString('hex')}`
 }
 
-/** Writes the document of a run, and the folder if it is missing. Returns the path `<run>.json`. Throws `ADP_CONFIGURATION`. */
+/**
+ * Writes the document of a run, and creates the folder if it is missing. Returns the path of `<run>.json`. Throws `ADP_CONFIGURATION` if the
+ * folder or the file cannot be written.
+ */
 export async function writeRun(folder: string, run: string, text: string): Promise<string> {
   const path = join(folder, `${run}.json`)
   try {

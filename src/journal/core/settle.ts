@@ -20,7 +20,7 @@ export interface SettledRecord extends RecordRef {
   readonly reason: string | null
   readonly key: string
   readonly hasOlder: number | boolean
-  /** True if V2 may have received a newer record of the same key, which will not be read back again. */
+  /** True if V2 may have received a newer record of the same key. The adapter never reads that newer record back. */
   readonly isSuperseded: number | boolean
 }
 

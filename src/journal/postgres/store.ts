@@ -80,7 +80,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
   }
 }
 
-/** Opens the mark file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION`. */
+/** Opens the mark file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION` if the file cannot be opened. */
 function openStateFile(path: string, mark: HighWaterMark): MarkFile {
   try {
     mkdirSync(dirname(path), { recursive: true })

@@ -37,7 +37,7 @@ export function recordedRow(school: School, learner: Pupil, session: Session, ma
   }
 }
 
-/** Returns the row of a mark, or `undefined` if its session is outside the calendar. */
+/** Returns the row of a mark, or `undefined` if its learner is not in the roster or its session is outside the calendar. */
 export function rowOf(school: School, mark: Mark): Row | undefined {
   const learner = school.roster.byNumber(mark.learner)
   const session = school.calendar.byNumber(mark.session)

@@ -127,7 +127,10 @@ function* nextDashes(bytes: Buffer, bodyStart: number, from: number, limit: numb
   return found === -1 ? -1 : found + 1
 }
 
-/** Yields the lines that begin with two dashes and start before `limit`, and the work of the search as numbers. Throws `ADP_LIMIT`. */
+/**
+ * Yields the lines that begin with two dashes and start before `limit`, and the work of the search as numbers. Throws `ADP_LIMIT` if there
+ * are more than `maxLines` such lines.
+ */
 export function* dashLines(
   bytes: Buffer,
   from: number,

@@ -188,7 +188,7 @@ export class NearDelimiters {
  * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4).
  *
  * The search is native and done in steps, and reads each byte a bounded number of times. `near` limits the number of lines that resemble a
- * delimiter; without `near` there is no limit. Throws `ADP_LIMIT`.
+ * delimiter; without `near` there is no limit. The search throws `ADP_LIMIT` if there are more such lines.
  */
 export function createDelimiterFinder(
   bytes: Buffer,
