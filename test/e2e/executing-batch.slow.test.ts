@@ -64,7 +64,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     expect(statusesOf(reply)).toEqual(created)
   })
 
-  it('posts the batch again if V3 never began it, once V3 can no longer apply the first copy', async () => {
+  it('posts a batch that V3 never began again after the time in which V3 may still apply the first copy', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', { kind: 'reset', apply: false, path: '$batch', count: 1 })

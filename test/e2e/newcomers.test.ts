@@ -121,7 +121,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('delay a newer record of the same learner and event for at most a few seconds while V3 throttles them, and are not posted afterwards', async () => {
+  it('delay a newer record of the same learner and event by fewer than twelve calls while V3 throttles them, and are not posted after it', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)

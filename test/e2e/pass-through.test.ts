@@ -161,7 +161,7 @@ describe('the reply to a passed-through request', () => {
 })
 
 describe('a passed-through request to V3', () => {
-  it("has the partner's key, the forwarding headers of this hop and its own Host", async () => {
+  it("has the partner's key, only the adapter's own forwarding headers, and the host of V3 in Host", async () => {
     const upstream = await startUpstream(replyWith(200))
     const adapter = await startAdapter(
       `${upstream.url}/base`,

@@ -132,7 +132,7 @@ describe.each([0, 90 * SECOND_MS])(
   },
 )
 
-it('the adapter posts a newer mark beside a lost older mark that has a later time, if the service keeps all marks', async () => {
+it('the adapter still posts a newer mark if V3 shows an older mark, whose reply was lost, with a later time', async () => {
   const { faces, clock, serviceAt, start } = await startClocks({}, { onExisting: 'duplicate' })
   faces.served.side = 'v3'
   await faces.change('values', { clock: 'server' })

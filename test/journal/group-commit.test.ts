@@ -174,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('retries a batch with an unknown outcome without storing it anew once its caller has given up', async () => {
+  it('never stores a new batch in a retry after its caller has given up, and still looks up the unanswered commit', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -194,7 +194,7 @@ describe('group commit', () => {
     ['before idle() is called', 'doubtful'],
     ['after idle() is called', 'transient'],
   ] as const)(
-    'becomes idle although the store stays unreachable when the caller of an unanswered commit gives up %s',
+    'stops retrying and becomes idle if the store stays unreachable and the caller of an unanswered commit gives up %s',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])

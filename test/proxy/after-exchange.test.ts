@@ -149,42 +149,42 @@ describe('openExchange for the advice', () => {
 })
 
 describe('openExchange for the guards', () => {
-  it.each<[string, Partial<typeof tally>, Partial<typeof answer>, string]>([
-    ['that was accepted', { accepted: 3 }, {}, 'good'],
-    ['with a refused record', { accepted: 2, refused: 1 }, {}, 'refused'],
-    ['with a record that was not applied', { accepted: 2, notApplied: 1 }, {}, 'serverError'],
-    ['with an unknown outcome', { accepted: 2, unknown: 1 }, {}, 'unknown'],
-    ['that was answered from the journal', { unknown: 3 }, { askedV3: false }, 'not counted'],
-    ['whose client does not see the outcomes', { refused: 3 }, { outcomesShown: false }, 'not counted'],
-  ])('classifies a write to V3 %s', async (_, counts, given, bad) => {
+  it.each<[string, string, Partial<typeof tally>, Partial<typeof answer>]>([
+    ['that was accepted', 'good', { accepted: 3 }, {}],
+    ['with a refused record', 'refused', { accepted: 2, refused: 1 }, {}],
+    ['with a record that was not applied', 'serverError', { accepted: 2, notApplied: 1 }, {}],
+    ['with an unknown outcome', 'unknown', { accepted: 2, unknown: 1 }, {}],
+    ['that was answered from the journal', 'not counted', { unknown: 3 }, { askedV3: false }],
+    ['whose client does not see the outcomes', 'not counted', { refused: 3 }, { outcomesShown: false }],
+  ])('classifies a write to V3 %s as %s', async (_, bad, counts, given) => {
     const one = { ...answer, ...given, tally: { ...tally, ...counts } }
     expect(await outcomeOf('batch', endedOnV3(one))).toBe(bad)
   })
 
-  it.each<[string, ForwardOutcome, string]>([
-    ['that was accepted', answered(200, parts(201, 201)), 'good'],
-    ['with a refused record', answered(200, parts(201, 400)), 'refused'],
-    ['with a record that was not applied', answered(200, parts(503, 201)), 'serverError'],
-    ['with a failed record', answered(200, parts(500, 400)), 'unknown'],
-    ['with a compressed reply', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip'), 'refused'],
+  it.each<[string, string, ForwardOutcome]>([
+    ['that was accepted', 'good', answered(200, parts(201, 201))],
+    ['with a refused record', 'refused', answered(200, parts(201, 400))],
+    ['with a record that was not applied', 'serverError', answered(200, parts(503, 201))],
+    ['with a failed record', 'unknown', answered(200, parts(500, 400))],
+    ['with a compressed reply', 'refused', answered(200, gzipSync(parts(400)), 'content-encoding', 'gzip')],
     [
       'with a reply in an unknown content encoding',
-      answered(200, parts(400), 'Content-Encoding', 'zstd'),
       'not counted',
+      answered(200, parts(400), 'Content-Encoding', 'zstd'),
     ],
-    ['with a reply without parts', answered(200, Buffer.from('--b--\r\n')), 'not counted'],
-    ['with a reply that is too large to be copied', answered(200, undefined), 'not counted'],
-    ['that was refused', answered(401), 'refused'],
-    ['that was refused for its rate', answered(429), 'serverError'],
-    ['that failed', answered(500), 'unknown'],
-    ['whose reply was lost', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }, 'unknown'],
+    ['with a reply without parts', 'not counted', answered(200, Buffer.from('--b--\r\n'))],
+    ['with a reply that is too large to be copied', 'not counted', answered(200, undefined)],
+    ['that was refused', 'refused', answered(401)],
+    ['that was refused for its rate', 'serverError', answered(429)],
+    ['that failed', 'unknown', answered(500)],
+    ['whose reply was lost', 'unknown', { kind: 'lost', error: error('ADP_OUTCOME_UNKNOWN') }],
     [
       'whose reply was broken off',
-      { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') },
       'unknown',
+      { kind: 'brokenReply', status: 200, error: error('ADP_UPSTREAM_PROTOCOL') },
     ],
-    ['that was never sent', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }, 'serverError'],
-  ])('classifies a write to V2 %s', async (_, outcome, bad) => {
+    ['that was never sent', 'serverError', { kind: 'notSent', error: error('ADP_UPSTREAM_UNAVAILABLE') }],
+  ])('classifies a write to V2 %s as %s', async (_, bad, outcome) => {
     expect(await outcomeOf('batch', endedOnV2(outcome), { side: 'v2' })).toBe(bad)
   })
 
@@ -204,7 +204,7 @@ describe('openExchange for the guards', () => {
     ['ADP_SLOW_CLIENT', 'not counted'],
     ['ADP_JOURNAL_UNAVAILABLE', 'not counted'],
     ['ADP_OVERLOADED', 'not counted'],
-  ])('classifies a write that failed as a whole with %s', async (code, bad) => {
+  ])('classifies a write that failed as a whole with %s as %s', async (code, bad) => {
     expect(await outcomeOf('record', { cause: error(code) })).toBe(bad)
   })
 

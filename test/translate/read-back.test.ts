@@ -221,7 +221,7 @@ describe('decideReadBack, when a read returns several marks', () => {
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
   ])(
-    'says whether a mark with the posted values is certain without a later read, for a mark %s',
+    'says whether one read is enough to call a record applied, if V3 shows its values in a mark %s',
     (_what, mark, own, certain) => {
       expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
     },

@@ -128,7 +128,7 @@ describe('rate slots that instances share', () => {
 })
 
 describe('an instance that is the only live instance', () => {
-  it('reserves rate slots once more after a whole rate window as the only one, and then uses its own rate limit', async () => {
+  it('makes one last reservation after a whole rate window without other instances, and then uses its own rate limit', async () => {
     const { clock, asked, alone, log, ask } = start(2, [[0], [0]])
     alone.sinceMs = 0
     await clock.pass(1_149)
@@ -160,7 +160,7 @@ describe('an instance that is the only live instance', () => {
     expect(asked).toHaveLength(1)
   })
 
-  it('reserves rate slots again once another instance may be alive, and once more before it next uses its own rate limit', async () => {
+  it('reserves rate slots again while another instance may be alive, and makes one last reservation when it is the only one again', async () => {
     const { clock, asked, alone, log, ask } = start(10, [[0], [700], [0], [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)

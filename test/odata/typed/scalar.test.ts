@@ -26,7 +26,7 @@ describe('parseInstant', () => {
     ['2026-03-02T00:59:59.999999999999+01:00', Date.UTC(2026, 2, 2) - 1, 9999],
     ['2026-03-02T00:00:00.0000001Z', Date.UTC(2026, 2, 2), 1],
     ['2026-03-02T00:00:00.00000001Z', Date.UTC(2026, 2, 2), undefined],
-  ])('keeps the steps of 100 ns of the instant %s', (text, ms, ticks) => {
+  ])('cuts the fraction of the instant %s to whole steps of 100 ns', (text, ms, ticks) => {
     expect(parseInstant(text)).toMatchObject({ ms })
     expect(parseInstant(text)?.ticks).toBe(ticks)
   })

@@ -243,8 +243,8 @@ function windowOf(random: () => number, badOnV3: number, badOnV2: number): numbe
   return factors.map((factor) => logOddsEvidence(counts, factor * 2, 2))
 }
 
-describe('advanced', () => {
-  it('uses prior weights that add up to at most 1 over all windows', () => {
+describe('the evidence of the sequential test', () => {
+  it('gives its windows prior weights whose sum is at most 1', () => {
     let sum = 0
     for (let nth = 1; nth <= 1_000_000; nth++) sum += Math.exp(logPrior(nth))
     // The sum of the remaining weights is about 1 / (2.11 ln n).

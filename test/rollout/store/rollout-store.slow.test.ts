@@ -155,7 +155,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.verify()).toMatchObject({ head: { entries: 3 }, broken: undefined })
   })
 
-  test('either commits or withdraws a change if two commands do so concurrently', async (url) => {
+  test('takes either the commit or the step back, never both, when two commands run at once', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
