@@ -97,7 +97,7 @@ function findLentCredentials({ match, clients, v3 }: Members, path: string): Err
   const isOpen = way['any'] === true || way['pathPrefix'] !== undefined
   if (!lends || !isOpen || clients === 'open') return []
   const message =
-    'must be subscriptionKeySha256 or header. With any or pathPrefix, every caller of the address writes with the key or token of this partner. Set clients: open to allow these writes'
+    'must be "subscriptionKeySha256" or "header". With "any" or "pathPrefix", every caller of the address writes with the key or token of this partner. Match by a key or a header, or allow these writes with "clients: open"'
   return [fault(`${path}.match`, message)]
 }
 

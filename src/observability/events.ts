@@ -245,7 +245,7 @@ export function createEvents(
     }),
     /** The stages were last read too long ago. Writes that V3 serves are refused until the stages are read again. */
     stagesStale: plain('error', 'stages cannot be read'),
-    stagesFresh: plain('info', 'stages are read again'),
+    stagesFresh: plain('info', 'stages can be read again'),
     /** The audit trail of stages was altered, or is older than this instance knows. No partner can move forward. */
     trailDamaged: plain('error', 'audit trail of stages damaged'),
     /** The stages cannot be written to their file. This instance then acknowledges no change of a stage, so no step forward commits. */

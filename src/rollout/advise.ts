@@ -8,10 +8,10 @@ import { describeFault, type Verified } from './store/audit-trail.ts'
 export type NeededCheck = 'reply' | 'readBack'
 
 export interface EvidenceThresholds {
-  /** The upper bound of the share of differing pairs (learner and day) must stay under this limit. */
+  /** The upper bound of the share of differing learner-days must stay under this limit. */
   readonly limit: number
   readonly confidence: number
-  /** The largest share of the counted pairs that one school may make up. */
+  /** The largest share of the counted learner-days that one school may make up. */
   readonly schoolShare: number
   /** The minimum number of days at the stage, and of days with comparisons. */
   readonly days: number
@@ -38,14 +38,14 @@ export interface ComparisonFigures {
   /** The number of requests chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
   readonly sampled: number
   readonly comparedShare: number
-  /** The number of distinct pairs (learner and day) in the needed check. `countedPairs` has at most a limited number from each school. */
+  /** The number of distinct learner-days in the needed check. `countedPairs` has at most a limited number from each school. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
-  /** The number of distinct pairs that differ in any check, plus the number of differing records without a learner and day. */
+  /** The number of distinct learner-days that differ in any check, plus the number of differing records without a learner or day. */
   readonly differing: number
   readonly bound: number
-  /** The number of counted pairs that would be enough for the number of differing pairs. */
+  /** The number of counted learner-days that would be enough for the number of differing learner-days. */
   readonly neededPairs: number
   /** The number of days on which the needed check was made, by the clock of the database. */
   readonly days: number
@@ -57,7 +57,7 @@ export interface ComparisonFigures {
   readonly traits: readonly string[]
   /** The number of records that V2 refused. Only a POST would show whether V3 refuses them too. */
   readonly unchecked: number
-  /** True if the storage for pairs is full. */
+  /** True if the storage for learner-days is full. */
   readonly full: boolean
   readonly damaged: boolean
 }
@@ -252,11 +252,11 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const differs: Condition = [
     'not yet',
     differing > 0 && isLarge,
-    `${differing} learners and days differ, of ${countedPairs} that count. Up to ${percent(bound)} of all learners and days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${neededPairs} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
+    `${differing} learner-days differ, of ${countedPairs} that count. Up to ${percent(bound)} of all learner-days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${neededPairs} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
-    const none = `0 of ${neededPairs} learners and days, 0 of ${neededDays} days`
+    const none = `0 of ${neededPairs} learner-days, 0 of ${neededDays} days`
     return [
       damaged,
       check === 'readBack'
@@ -288,17 +288,17 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     [
       'inconclusive',
       differing === 0 && isLarge,
-      `${countedPairs} of ${neededPairs} learners and days were ${how}.`,
+      `${countedPairs} of ${neededPairs} learner-days were ${how}.`,
     ],
     [
       'inconclusive',
       isLarge && countedPairs < pairs,
-      `${pairs} learners and days were ${how} in ${inSchools}, but only ${countedPairs} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
+      `${pairs} learner-days were ${how} in ${inSchools}, but only ${countedPairs} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
     ],
     [
       'not yet',
       isLarge && figures.full,
-      `No more learners and days can be stored at this stage and percentage. ${restart} restarts the evidence.`,
+      `The evidence for this stage and percentage is full: it has the maximum number of learner-days. ${restart} restarts the evidence.`,
     ],
     [
       'inconclusive',
@@ -366,7 +366,7 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
 const restartOf = ({ partner, setting }: AdviceInput): string =>
   `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 
-/** Returns the minimum number of schools if one school may make up this share of the counted pairs. */
+/** Returns the minimum number of schools if one school may make up this share of the counted learner-days. */
 function schoolsFor(schoolShare: number): number {
   return Math.ceil(1 / schoolShare - 1e-9)
 }

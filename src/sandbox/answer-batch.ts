@@ -93,8 +93,8 @@ const split = { maxPadding: defaultBatchLimits.maxBoundaryPadding, at: {} }
 const REQUEST_LINE = /^([A-Z]{1,16}) (\S{1,32768}) HTTP\/1\.[01]$/
 
 /**
- * Parses a multipart batch request (OData protocol 11.7.7) with individual requests and atomic changesets. Throws an `AdapterError` of
- * class `request` with the byte offset before anything is applied.
+ * Parses a multipart batch request (OData protocol 11.7.7) with individual requests and atomic changesets. Throws an `AdapterError` with
+ * the byte offset if the batch is malformed, before anything is applied.
  */
 function readMultipart(bytes: Buffer, contentType: string | undefined): Operation[] {
   const operations: Operation[] = []
@@ -116,7 +116,7 @@ function readMultipart(bytes: Buffer, contentType: string | undefined): Operatio
   if (operations.length > defaultBatchLimits.maxParts)
     throw new AdapterError(
       'ADP_TOO_LARGE',
-      `The batch has more than ${defaultBatchLimits.maxParts} requests.`,
+      `The batch has more than ${defaultBatchLimits.maxParts} requests. Nothing was applied. Send smaller batches.`,
     )
   return operations
 }
@@ -125,16 +125,28 @@ function readOperation(bytes: Buffer, range: PartRange, group: string | undefine
   const at: ErrorLocation = { offset: range.start }
   const mime = readHeaders(bytes, range.start, range.end, defaultBatchLimits, at)
   if (!/^application\/http\b/i.test(valuesOf(mime.lines, 'content-type')[0] ?? ''))
-    throw new AdapterError('ADP_PART_TYPE', 'The Content-Type of a part must be application/http.', { at })
+    throw new AdapterError(
+      'ADP_PART_TYPE',
+      'The Content-Type of a part is not application/http. Nothing was applied. Send each request in a part of this type.',
+      { at },
+    )
   const line = lineEnd(bytes, mime.end, range.end)
   const [, method, url] = REQUEST_LINE.exec(bytes.toString('latin1', mime.end, line.text)) ?? []
   if (method === undefined || url === undefined)
-    throw new AdapterError('ADP_REQUEST_LINE', 'A part has no request line.', { at: { offset: mime.end } })
+    throw new AdapterError(
+      'ADP_REQUEST_LINE',
+      'A part has no request line. Nothing was applied. Begin the part with a line such as: POST AttendanceRecords HTTP/1.1.',
+      { at: { offset: mime.end } },
+    )
   const http = readHeaders(bytes, line.next, range.end, defaultBatchLimits, at)
   const id = valuesOf(mime.lines, 'content-id')[0] ?? valuesOf(http.lines, 'content-id')[0]
   // Every request of a changeset needs a Content-ID (OData protocol 11.7.7.1).
   if (group !== undefined && id === undefined)
-    throw new AdapterError('ADP_CONTENT_ID', 'A request of a changeset has no Content-ID.', { at })
+    throw new AdapterError(
+      'ADP_CONTENT_ID',
+      'A request of a changeset has no Content-ID. Nothing was applied. Give each request of a changeset a Content-ID.',
+      { at },
+    )
   const body = bytes.subarray(http.end, range.end)
   return { id, group, dependsOn: [], method, url, headers: new Map(http.lines), body }
 }

@@ -144,12 +144,12 @@ describe('the command rollout advise', () => {
     })
     expect(advice.missing).toContainEqual(
       expect.stringMatching(
-        /^1 learners and days differ.* 4\.66 % .*947 .* markbridge rollout set acme shadow --restart-evidence/,
+        /^1 learner-days differ.* 4\.66 % .*947 .* markbridge rollout set acme shadow --restart-evidence/,
       ),
     )
     expect(advice.missing).toContain('Replies were compared with V2 on 1 of 5 days.')
     expect((await rollout('advise', 'acme')).stdout).toContain(
-      'compared: 100 % of a sample of 10 requests, on 1 day, with 1 attendance code\nlearners and days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
+      'compared: 100 % of a sample of 10 requests, on 1 day, with 1 attendance code\nlearner-days: 100, of which 100 count (947 needed); 1 differ, so at most 4.66 % of all do',
     )
   })
 })
@@ -265,7 +265,7 @@ describe('the commands rollout certify and rollout verify', () => {
     const { status, stdout } = await runCommand(['rollout', 'verify', changed, '--config', config])
     expect([status, stdout]).toEqual([
       1,
-      expect.stringContaining('the trail ends after row 0, but had 2 rows'),
+      expect.stringContaining('the trail ends after entry 0, but this machine has seen 2 entries'),
     ])
   })
 

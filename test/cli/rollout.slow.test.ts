@@ -294,19 +294,19 @@ describe('the command rollout', () => {
     await rollout('back', 'acme')
     const { db } = journal.database
     await run(db, `update rollout_audit set content = replace(content, 'slow', 'fast') where entry = 1`)
-    const stderr = 'markbridge: the audit trail of stages is broken at entry 1: row 1 was altered.\n'
+    const stderr = 'markbridge: the audit trail of stages is broken at entry 1: entry 1 was altered.\n'
     expect(await rollout('ls')).toMatchObject({ status: 0, stderr })
     expect(await rollout('show', 'acme')).toMatchObject({ status: 0, stderr })
     expect(json(await rollout('advise', 'acme', '--json'))).toMatchObject({
       verdict: 'not yet',
-      missing: expect.arrayContaining([expect.stringContaining('broken at entry 1: row 1 was altered')]) as unknown, // prettier-ignore
+      missing: expect.arrayContaining([expect.stringContaining('broken at entry 1: entry 1 was altered')]) as unknown, // prettier-ignore
     })
     const forward = await rollout('set', 'acme', 'shadow', '--reason', 'x')
     expect([forward.status, forward.stderr]).toEqual([1, expect.stringContaining('broken at entry 1')])
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
     expect(await rollout('verify')).toEqual({
       status: 1,
-      stdout: expect.stringContaining('broken at entry 1: row 1 was altered') as unknown,
+      stdout: expect.stringContaining('broken at entry 1: entry 1 was altered') as unknown,
       stderr: '',
     })
     expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
@@ -382,7 +382,7 @@ describe('the command rollout', () => {
     const view = { partners: new Map(), begins: new Map(), trail, isTrailContinued: true }
     const kept = { ...view, asked: undefined, instance: undefined }
     await writeFile(`${url.slice('sqlite:'.length)}.stages`, encodeKnown({ ...nothingKnown, view: kept }))
-    const fault = 'broken at entry 3: the trail ends after row 2, but had 9 rows.'
+    const fault = 'broken at entry 3: the trail ends after entry 2, but this machine has seen 9 entries.'
     const verified = await rollout('verify')
     expect([verified.status, verified.stdout]).toEqual([1, expect.stringContaining(fault)])
     expect((await rollout('ls')).stderr).toContain(fault)

@@ -224,7 +224,7 @@ describe('the position of a fault in the configuration file', () => {
       'journal.keys[1].id (line 5, column 9): is already the id of journal.keys[0]',
       'journal.keys[1].key (line 5, column 17): must be { env: NAME } or { file: path }, never the key itself',
       expect.stringMatching(
-        /^partners\[0\]\.match \(line 8, column 5\): must be subscriptionKeySha256 or header/,
+        /^partners\[0\]\.match \(line 8, column 5\): must be "subscriptionKeySha256" or "header"/,
       ),
       'partners[0].v3.budgetMS (line 10, column 7): is not a key of the configuration',
       'partners[0].v3.subscriptionKey (line 11, column 7): the environment variable UNSET_KEY is not set',

@@ -12,7 +12,7 @@ const client = {
   scope: 'x',
 }
 const lent =
-  'must be subscriptionKeySha256 or header. With any or pathPrefix, every caller of the address writes with the key or token of this partner. Set clients: open to allow these writes'
+  'must be "subscriptionKeySha256" or "header". With "any" or "pathPrefix", every caller of the address writes with the key or token of this partner. Match by a key or a header, or allow these writes with "clients: open"'
 const acme = { id: 'acme', match: { any: true } }
 
 describe('parseConfig', () => {

@@ -53,7 +53,7 @@ const all: readonly Alarm[] = [
     [
       partnerAt({ by: 'guard', stage: 'shadow' }),
       partnerAt({ pending }, 'V3 does worse than V2.'),
-      partnerAt({}, undefined, 'broken at entry 2: row 2 was altered.'),
+      partnerAt({}, undefined, 'broken at entry 2: entry 2 was altered.'),
     ],
   ),
 ] // prettier-ignore
@@ -75,7 +75,7 @@ describe('the alarms of the console', () => {
     ['a guard only warns', partnerAt({}, 'V3 does worse.'), { tone: 'bad' }],
     [
       'the audit trail is broken',
-      partnerAt({}, undefined, 'broken at entry 2: row 2 was altered.'),
+      partnerAt({}, undefined, 'broken at entry 2: entry 2 was altered.'),
       { tone: 'bad', href: '/audit' },
     ],
     ['a step waits for approval', partnerAt({ pending }), { tone: 'note' }],

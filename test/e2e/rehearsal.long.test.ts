@@ -25,7 +25,7 @@ test(
       demo.untilErrors(/The rehearsal stopped/),
     ])
     expect(ended).toContain('none is lost, and none is there twice')
-    expect(ended).toMatch(/The difference is found, so the step is refused: \d+ learners and days differ/)
+    expect(ended).toMatch(/The difference is found, so the step is refused: \d+ learner-days differ/)
     expect(ended.match(/Advice: ready\./g)).toHaveLength(5)
     const config = /--config '([^']+)'/.exec(ended)?.[1] ?? ''
     const { stdout } = await runCommand(['rollout', 'history', 'demo', '--json', '--config', config])

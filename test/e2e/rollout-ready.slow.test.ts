@@ -12,7 +12,7 @@ const SCHOOLS = 7
 const LEARNERS = 10
 const SESSIONS = 16
 
-/** The evidence that a small partner needs: 74 learners and days without a difference. */
+/** The evidence that a small partner needs: 74 learner-days without a difference. */
 const rollout = { resendWindowMs: 1_000, evidence: { limit: 0.04, days: 0 } }
 const compare = { percent: 100, settleMs: 100 }
 
@@ -81,7 +81,7 @@ it('rollout advises each step from shadow to v3, and v3 only after marks were re
   ).toEqual([
     expect.stringMatching(/^\d+ of 1000 distinct records were seen on V2\.$/),
     '8 of 100 batches were seen on V2.',
-    '70 of 74 learners and days were compared with V2.',
+    '70 of 74 learner-days were compared with V2.',
   ])
 
   const others = Array.from({ length: SESSIONS - 1 }, (_, at) => at + 1)
@@ -112,7 +112,7 @@ it('rollout advises each step from shadow to v3, and v3 only after marks were re
   const sessions = [0, ...others]
   await takeRegisters(sessions, 0, {})
   expect((await advise()).missing).toEqual([
-    'Nothing that V3 served has been read back on V2 (0 of 74 learners and days, 0 of 0 days). partners[].check.v2 sets the percentage that is read back.',
+    'Nothing that V3 served has been read back on V2 (0 of 74 learner-days, 0 of 0 days). partners[].check.v2 sets the percentage that is read back.',
   ])
   await takeRegisters(sessions, 1, { check: { v2: 100 } })
   const last = await advise()

@@ -213,10 +213,10 @@ describe('advise with comparison', () => {
   })
 
   it.each<[string, Partial<ComparisonFigures>, unknown[]]>([
-    ['no comparisons', nothing, ['inconclusive', has('0 of 598 learners and days, 0 of 5 days')]],
+    ['no comparisons', nothing, ['inconclusive', has('0 of 598 learner-days, 0 of 5 days')]],
     ['no comparisons of marks that were read back', { ...nothing, check: 'readBack' }, ['not yet', has('partners[].check.v2')]],
     ['a sample that was compared in part', { comparedShare: 0.89994 }, ['not yet', has('89.99 %')]],
-    ['too few pairs of learner and day', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', has('100 of 598')]],
+    ['too few learner-days', { countedPairs: 100, pairs: 100, bound: 0.0295 }, ['inconclusive', has('100 of 598')]],
     ['one school with most of the pairs', { countedPairs: 25, bound: 0.113 }, ['inconclusive', has('25 of 598'), has('25 count')]],
     ['pairs of two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 0.5')]],
     ['pairs of one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 1')]],
@@ -229,7 +229,7 @@ describe('advise with comparison', () => {
     ['records that were not checked because V2 refused them', { unchecked: 12 }, ['ready']],
     ['an attendance code whose records V2 always refused', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
     ['damaged evidence', { damaged: true }, ['not yet', has('damaged')]],
-    ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learners and days differ'), has('1500 count'), has('--restart-evidence')]],
+    ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learner-days differ'), has('1500 count'), has('--restart-evidence')]],
   ])('returns the verdict with the unmet conditions for %s', (_, given, expected) => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore

@@ -47,7 +47,7 @@ const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: 
 const SCHOOL_HEADER = 'X-School'
 const PARTNER = 'demo'
 
-/** The evidence of a small partner: 74 learners and days without a difference, and no minimum number of days. */
+/** The evidence of a small partner: 74 learner-days without a difference, and no minimum number of days. */
 const rehearsalEvidence = { limit: 0.04, days: 0 }
 /** Every write is compared, and the 503 of V3 is answered soon. */
 const rehearsalPartner = {

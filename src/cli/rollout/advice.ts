@@ -119,7 +119,7 @@ export interface CoolDown {
   readonly finding: string
 }
 
-/** The number of newest rows of the audit trail in which an act of a guard is searched. */
+/** The number of newest entries of the audit trail in which an act of a guard is searched. */
 const ROWS = 200
 /** The time after an act of a guard in which a step forward needs `--despite-hold`, in milliseconds. */
 const COOL_DOWN_MS = 3_600_000
@@ -185,7 +185,7 @@ function linesOfComparison(figures: ComparisonFigures): readonly string[] {
   } = figures
   return [
     `compared: ${percent(comparedShare)} of a sample of ${formatCounted(sampled, 'request')}, on ${formatCounted(days, 'day')}, with ${formatCounted(codes.length, 'attendance code')}`,
-    `learners and days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
+    `learner-days: ${pairs}, of which ${countedPairs} count (${neededPairs} needed); ${differing} differ, so at most ${percent(bound)} of all do`,
     ...(unchecked === 0
       ? []
       : [

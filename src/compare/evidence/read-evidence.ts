@@ -19,7 +19,7 @@ export function toFigures(
   // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most this share of the total.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
   // Differences are not capped per school, since a difference of one school may affect all schools. A difference that belongs to no pair of
-  // learner and day is added separately, so that it is not lost.
+  // learner or day is added separately, so that it is not lost.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),
@@ -109,7 +109,7 @@ export function neededTrials(differing: number, limit: number, confidence: numbe
 }
 
 /**
- * Returns the number of pairs (learner and day) that count if no school may contribute more than `share` of the total: the largest N that
+ * Returns the number of learner-days that count if no school may contribute more than `share` of the total: the largest N that
  * equals the sum over all schools of min(pairs, share × N). With fewer than 1 / `share` schools the result is 0.
  */
 export function cappedSum(pairs: readonly number[], share: number): number {

@@ -29,7 +29,7 @@ export function createEvidenceStore(database: JournalDatabase) {
 
 export type EvidenceStore = ReturnType<typeof createEvidenceStore>
 
-/** A learner and day that was compared, or a record that was written. */
+/** A learner-day that was compared, or a record that was written. */
 export interface HashedPair {
   readonly hash: Uint8Array
   readonly school: Uint8Array

@@ -7,16 +7,16 @@ import type { JournalDatabase } from '../../journal/index.ts'
 import { parseStored, settingSchema } from '../stage.ts'
 import { type Db, type KeptStage, rowsOf } from './stage-rows.ts'
 
-/** A row of the audit trail. Rows are added and never changed. */
+/** The row of one entry of the audit trail. Entries are added and never changed. */
 interface AuditRow {
-  /** The number of the row: 1, 2, 3 and so on, without gaps. */
+  /** The number of the entry: 1, 2, 3 and so on, without gaps. */
   readonly entry: number
-  /** Empty for a row that concerns no stage. */
+  /** Empty for an entry that concerns no partner. */
   readonly partner: string
   readonly action: string
   /** The other members of an `AuditEntry` as JSON. Its member `kept` is the `KeptStage` of the partner after the entry. */
   readonly content: string
-  /** The hash over the hash of the previous row and all other columns of this row. */
+  /** The hash over the hash of the previous entry and all other columns of this entry. */
   readonly hash: string
 }
 
@@ -30,7 +30,7 @@ export interface Head {
 /** An action in the console that changes no stage: retrying records, clearing dead letters, revealing values, or switching the sandbox. */
 export type NotedAction = 'retry' | 'clear' | 'reveal' | 'sandbox'
 
-/** The action that a row of the audit trail records. `dismiss`: an operator declared that a lost instance is off. */
+/** The action that an entry of the audit trail records. `dismiss`: an operator declared that a lost instance is off. */
 export type AuditAction = 'set' | 'back' | 'guard' | 'propose' | 'approve' | 'commit' | 'withdraw' | 'expire' | 'dismiss' | NotedAction // prettier-ignore
 
 const contentSchema = z.object({
@@ -47,7 +47,7 @@ export interface AuditEntry
   readonly action: AuditAction
 }
 
-/** The content that is shown for a row that another program changed. */
+/** The content that is shown for an entry that another program changed. */
 const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
 
 function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry {
@@ -56,13 +56,13 @@ function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry
   return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
 
-/** Returns the hash of a row. The hash also covers the hash of the previous row. */
+/** Returns the hash of an entry. The hash also covers the hash of the previous entry. */
 export const hashOfRow = (
   previous: string,
   { entry, partner, action, content }: Omit<AuditRow, 'hash'>,
 ): string => hash('sha256', previous + JSON.stringify([entry, partner, action, content]))
 
-/** Adds a row to the trail and returns the new head. The caller must hold the lock of `lockTrail`. */
+/** Adds an entry to the trail and returns the new head. The caller must hold the lock of `lockTrail`. */
 export async function addEntry(
   db: Db,
   head: Head,
@@ -90,13 +90,13 @@ export async function readHead(db: Db): Promise<Head> {
   return head ?? { entries: 0, hash: '' }
 }
 
-/** Selects rows of the trail. An absent member does not filter. */
+/** Selects entries of the trail. An absent member does not filter. */
 export interface HistoryFilter {
   readonly partner?: string | undefined
   readonly limit?: number | undefined
 }
 
-/** Reads rows of the trail, oldest first. With a limit, reads the newest rows. */
+/** Reads entries of the trail, oldest first. With a limit, reads the newest entries. */
 export async function readHistory(db: Db, { partner, limit }: HistoryFilter): Promise<readonly AuditEntry[]> {
   const where = partner === undefined ? sql`` : sql`where partner = ${partner}`
   const some = limit === undefined ? sql`` : sql`limit ${limit}`
@@ -128,15 +128,15 @@ export async function verifyTrail(db: Db, known: Head | undefined): Promise<Veri
 
 function faultOfRow(row: AuditRow, { entries, hash: previous }: Head): Verified['broken'] {
   const expected = entries + 1
-  if (row.entry !== expected) return { entry: expected, what: `row ${expected} is missing` }
+  if (row.entry !== expected) return { entry: expected, what: `entry ${expected} is missing` }
   if (row.hash === hashOfRow(previous, row)) return undefined
-  return { entry: row.entry, what: `row ${row.entry} was altered` }
+  return { entry: row.entry, what: `entry ${row.entry} was altered` }
 }
 
 function faultOfKnown(known: Head, head: Head, found: string | undefined): Verified['broken'] {
   const { entries } = known
   if (entries > head.entries)
-    return { entry: head.entries + 1, what: `the trail ends after row ${head.entries}, but had ${entries} rows` } // prettier-ignore
+    return { entry: head.entries + 1, what: `the trail ends after entry ${head.entries}, but this machine has seen ${entries} entries` } // prettier-ignore
   if (entries === 0 || found === known.hash) return undefined
-  return { entry: entries, what: `row ${entries} differs from the row that was known before` }
+  return { entry: entries, what: `entry ${entries} differs from the entry that this machine has seen` }
 }

@@ -204,7 +204,7 @@ export function createStageChanges(database: JournalDatabase) {
         await add({ ...aboutNoStage, action: 'dismiss', by, reason: text })
         return { kind: 'dismissed' as const, ...lost }
       }),
-    /** Adds an operator's action that changes no stage to the trail. The row names no partner, because the rows of a partner define its stage. */
+    /** Adds an operator's action that changes no stage to the trail. The entry names no partner, because the entries of a partner define its stage. */
     recordAction: (action: NotedAction, by: string, what: string) =>
       change(({ add }) => add({ ...aboutNoStage, action, by, reason: what })),
   }

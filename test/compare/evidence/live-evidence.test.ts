@@ -170,7 +170,7 @@ describe('the evidence of live comparison', () => {
     expect(codeFingerprint('00000000-0000-0000-0000-000000000000')).toBeUndefined()
   })
 
-  it('counts the pair of a learner and a day once even if a client repeats the record ten thousand times', async () => {
+  it('counts a learner-day once even if a client repeats the record ten thousand times', async () => {
     const { live, clock, figures } = await run()
     for (let batch = 0; batch < 50; batch += 1)
       live.compared(
@@ -242,7 +242,7 @@ describe('the evidence of live comparison', () => {
     expect(toTrend(counted)).toEqual([{ day: '2026-11-02', compared: 5, differing: 0 }])
   })
 
-  it('does not count the codes and pairs of a batch whose reply shows no outcomes', async () => {
+  it('does not count the codes and learner-days of a batch whose reply shows no outcomes', async () => {
     const { live, figures } = await run()
     const equivalences = [{ rule: 'no-outcome-shown', path: 'part' }]
     const hidden = recordOf('ann', { verdict: 'equivalent', equivalences, traits: ['late'], day: undefined })
@@ -251,7 +251,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
-  it('counts at most a fifth of the pairs from one school', async () => {
+  it('counts at most a fifth of the learner-days from one school', async () => {
     const { live, figures } = await run()
     const school = (unit: string, learners: number): ComparedExchange =>
       exchangeOf(

@@ -281,7 +281,7 @@ describe('explain', () => {
 
 describe('the report of live comparison', () => {
   const alike: RunDocument = { ...liveRun(), verdicts: { ...liveRun().verdicts, differs: 0, onlyV2: 0, onlyV3: 0 } }
-  const few = { verdict: 'inconclusive', missing: ['12 of 598 learners and days were compared with V2.'] }
+  const few = { verdict: 'inconclusive', missing: ['12 of 598 learner-days were compared with V2.'] }
   const outcomeWith = (document: RunDocument, advice?: ReportOptions['advice']): string =>
     createReport(document, { exact: true, advice }).outcome
 

@@ -45,7 +45,7 @@ export const sampleComparison: ComparisonDesk = {
       .map((partner) => ({
         partner,
         document: { ...liveRun(), run: `live-${partner}-shadow-7`, partner },
-        advice: { verdict: 'inconclusive', missing: ['12 of 598 learners and days were compared with V2.'] },
+        advice: { verdict: 'inconclusive', missing: ['12 of 598 learner-days were compared with V2.'] },
         trend: trendOf(partner),
       })),
 }

@@ -46,7 +46,7 @@ const partnerOf = (partner: string): PartnerFacts => ({
     ...(partner === 'acme' ? { pending } : {}),
     advice: {
       verdict: 'inconclusive',
-      missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learners and days.'],
+      missing: ['Seen on 3 of 5 days.', 'No difference was seen in 402 of 598 learner-days.'],
     },
   },
   notes: partner === 'acme' ? ['v3 waits for the approval of another operator until 2026-11-27'] : [],

@@ -20,7 +20,7 @@ const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
 type KeyRow = { readonly hash_key: Uint8Array }
 
 describe.each(databases)('the evidence store in %s', (_name, { test }) => {
-  test('counts each pair of learner and day once, by school and by check', async (url) => {
+  test('counts each learner-day once, by school and by check', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])

@@ -64,38 +64,42 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     [
       'a changed reason',
       `update rollout_audit set content = replace(content, 'a test', 'x') where entry = 2`,
-      { entry: 2, what: 'row 2 was altered' },
+      { entry: 2, what: 'entry 2 was altered' },
     ],
     [
       'a changed operator of the last entry',
       `update rollout_audit set content = replace(content, 'eve', 'ada') where entry = 5`,
-      { entry: 5, what: 'row 5 was altered' },
+      { entry: 5, what: 'entry 5 was altered' },
     ],
     [
       'a changed stage',
       `update rollout_audit set content = replace(content, 'shadow', 'v3') where entry = 2`,
-      { entry: 2, what: 'row 2 was altered' },
+      { entry: 2, what: 'entry 2 was altered' },
     ],
     [
       'a changed hash',
       `update rollout_audit set hash = '' where entry = 3`,
-      { entry: 3, what: 'row 3 was altered' },
+      { entry: 3, what: 'entry 3 was altered' },
     ],
-    ['a deleted entry', `delete from rollout_audit where entry = 3`, { entry: 3, what: 'row 3 is missing' }],
+    [
+      'a deleted entry',
+      `delete from rollout_audit where entry = 3`,
+      { entry: 3, what: 'entry 3 is missing' },
+    ],
     [
       'a deleted first entry',
       `delete from rollout_audit where entry = 1`,
-      { entry: 1, what: 'row 1 is missing' },
+      { entry: 1, what: 'entry 1 is missing' },
     ],
     [
       'two swapped entries',
       `update rollout_audit set entry = case entry when 1 then -2 else -1 end where entry < 3; update rollout_audit set entry = -entry where entry < 0`,
-      { entry: 1, what: 'row 1 was altered' },
+      { entry: 1, what: 'entry 1 was altered' },
     ],
     [
       'an added entry',
       `insert into rollout_audit select 6, '', action, content, hash from rollout_audit where entry = 5`,
-      { entry: 6, what: 'row 6 was altered' },
+      { entry: 6, what: 'entry 6 was altered' },
     ],
   ] as const) {
     // prettier-ignore
@@ -130,13 +134,13 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     const { head: known } = await one.store.verify()
     await run(one.journal.database.db, 'delete from rollout_audit where entry > 3')
     expect((await one.store.verify()).broken).toBeUndefined()
-    const broken = { entry: 4, what: 'the trail ends after row 3, but had 5 rows' }
+    const broken = { entry: 4, what: 'the trail ends after entry 3, but this machine has seen 5 entries' }
     expect((await one.store.verify(known)).broken).toEqual(broken)
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
     expect((await one.store.snapshot()).trail).toMatchObject({ entries: 3 })
     // The deletion stays visible when there are more entries.
     for (let more = 0; more < 3; more += 1) await one.store.recordAction('retry', 'ada', 'more')
-    const differs = { entry: 5, what: 'row 5 differs from the row that was known before' }
+    const differs = { entry: 5, what: 'entry 5 differs from the entry that this machine has seen' }
     expect((await one.store.verify(known)).broken).toEqual(differs)
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
   })
