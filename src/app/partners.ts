@@ -11,6 +11,7 @@ import {
 import { isLoopback } from '../http/address.ts'
 import type { Journal } from '../journal/index.ts'
 import { isGuid } from '../odata/index.ts'
+import { identify } from '../partners/owner.ts'
 import type { Partner } from '../partners/partner.ts'
 import type { PartnerRegistry } from '../partners/registry.ts'
 import type { StageSetting } from '../rollout/stage.ts'
@@ -88,6 +89,15 @@ export function toPartner(
     subscriptionKey: subscriptionKey === undefined ? undefined : () => subscriptionKey.reveal(),
     tokens,
   }
+}
+
+/** Returns the owner of the batches of a client with these credentials, without the secrets of its partner. */
+export function ownerOfClient(
+  { id, match, identity, canary, v3 }: PartnerConfig,
+  credentials: Parameters<typeof identify>[1],
+): string {
+  const tokens = v3.auth.mode === 'clientCredentials' ? true : undefined
+  return identify({ id, match, identityClaims: identity.claims, unit: canary, tokens }, credentials).owner
 }
 
 /** Returns the stage at which a partner begins. With two approvals it is `legacy`, so that the file alone cannot move a partner forward. */

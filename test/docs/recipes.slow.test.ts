@@ -9,7 +9,7 @@ import { startFaultProxy } from '../faults/proxy/fault-proxy.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { replyWithBytes, startRawUpstream } from '../support/raw-upstream.ts'
 import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
-import { isMissing, recipes, type Settings, useRecipe } from './recipes.ts'
+import { isMissing, onV3, recipes, type Settings, useRecipe } from './recipes.ts'
 
 const settingsOf = (root: string): Settings => ({ V2_URL: root, V2_KEY: 'sandbox', V2_TOKEN: 'sandbox' })
 
@@ -212,5 +212,46 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       expect([code, out]).toEqual([2, ''])
       expect(err).toMatch(/\nusage: V2_URL=… V2_KEY=… V2_TOKEN=… .*FILE/)
     })
+  })
+})
+
+describe.each(recipes.map(onV3))('docs/recipes/$name', (recipe) => {
+  const missing = isMissing(recipe)
+  const test = it.skipIf(missing)
+  const run = useRecipe(recipe, missing)
+  const settingsOn = ({ sandbox }: Service): Settings => ({
+    V3_URL: `${sandbox.url}/Attendance/V3`,
+    V3_KEY: 'sandbox',
+    V3_TOKEN: 'sandbox',
+  })
+
+  test('posts the register of a V2 recipe to V3 with the same result, and repeats a record only after 429 and 503', async () => {
+    const service = await startService()
+    const lines = service.expected.map(({ status, codes = [] }, index) =>
+      [index + 1, status, ...codes].join(' '),
+    )
+    await service.sandbox.put('faults', [
+      { kind: 'rateLimit', retryAfterSeconds: 0, method: 'POST', count: 1 },
+      { kind: 'status', status: 503, method: 'POST', skip: 1, count: 1 },
+    ])
+    const { code, out, err } = await run(settingsOn(service), await fileOfMarks(service.register))
+    expect([code, out, err]).toEqual([1, `${lines.join('\n')}\n`, ''])
+    expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
+    const good = await fileOfMarks(marksOf(service.expected))
+    expect((await run(settingsOn(service), good)).code).toBe(0)
+  })
+
+  test('does not repeat a record whose response was lost, and reports a 500 as unknown and a wrong token', async () => {
+    const service = await startService()
+    const [mark] = marksOf(service.expected)
+    const file = await fileOfMarks(mark === undefined ? [] : [mark])
+    await service.sandbox.put('faults', { kind: 'reset', apply: true, method: 'POST', count: 1 })
+    expect(await run(settingsOn(service), file)).toMatchObject({ code: 1, out: '1 unknown\n' })
+    expect(await service.acceptedMarks()).toHaveLength(1)
+    await service.sandbox.put('faults', { kind: 'status', status: 500, method: 'POST', count: 1 })
+    expect(await run(settingsOn(service), file)).toMatchObject({ code: 1, out: '1 unknown\n' })
+    const denied = await run({ ...settingsOn(service), V3_TOKEN: 'nobody' }, file)
+    expect([denied.code, denied.out]).toEqual([1, expect.stringMatching(/^1 401\b/)])
+    expect((await run({ V3_KEY: 'sandbox' }, file)).code).toBe(2)
   })
 })

@@ -23,8 +23,23 @@ export interface Recipe {
   readonly start: (source: string, folder: string) => Command
 }
 
+/** Returns the recipe of V3 in the language of a recipe of V2. */
+export function onV3(recipe: Recipe): Recipe {
+  const { name, packages } = recipe
+  const jq = name.endsWith('.sh')
+  return {
+    ...recipe,
+    name: name.replace('post-register', 'v3-register'),
+    packages: jq ? `${packages} jq` : packages,
+    ...(jq ? { probe: ['sh', '-c', 'curl --version && jq --version'] } : {}),
+  }
+}
+
 /** The settings that a recipe reads from its environment. */
 export interface Settings {
+  readonly V3_URL?: string
+  readonly V3_KEY?: string
+  readonly V3_TOKEN?: string
   readonly V2_URL?: string
   readonly V2_KEY?: string
   readonly V2_TOKEN?: string
@@ -46,8 +61,8 @@ export const recipes: readonly Recipe[] = [
     language: 'C# (Mono)',
     packages: 'mono-mcs mono-runtime libmono-system-net-http4.0-cil',
     probe: ['sh', '-c', 'mcs --version && mono --version'],
-    compile: (source, folder) => ['mcs', '-r:System.Net.Http.dll', `-out:${folder}/PostRegister.exe`, source],
-    start: (_source, folder) => ['mono', `${folder}/PostRegister.exe`],
+    compile: (source, folder) => ['mcs', '-r:System.Net.Http.dll', `-out:${folder}/Register.exe`, source],
+    start: (_source, folder) => ['mono', `${folder}/Register.exe`],
   },
   {
     name: 'post-register.java',
@@ -56,7 +71,7 @@ export const recipes: readonly Recipe[] = [
     probe: ['sh', '-c', `javac -version && ls ${jars.replace(':', ' ')}`],
     compile: (source, folder) => ['javac', '-cp', jars, '-d', folder, source],
     // The recipe runs for a second, and the optimising compiler would take longer than that.
-    start: (_source, folder) => ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', `${jars}:${folder}`, 'PostRegister'], // prettier-ignore
+    start: (source, folder) => ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', `${jars}:${folder}`, source.includes('v3-') ? 'V3Register' : 'PostRegister'], // prettier-ignore
   },
   {
     name: 'post-register.py',
@@ -77,8 +92,8 @@ export const recipes: readonly Recipe[] = [
     language: 'Go',
     packages: 'golang-go',
     probe: ['go', 'version'],
-    compile: (source, folder) => ['go', 'build', '-o', `${folder}/post-register`, source],
-    start: (_source, folder) => [`${folder}/post-register`],
+    compile: (source, folder) => ['go', 'build', '-o', `${folder}/register`, source],
+    start: (_source, folder) => [`${folder}/register`],
   },
   {
     name: 'post-register.rb',
@@ -120,7 +135,14 @@ export function useRecipe(
   return (settings, ...args) => {
     const [program, ...own] = start(source, folder)
     // Settings of the machine, such as a proxy, must not affect calls to a service on this machine.
-    const env = { PATH: process.env['PATH'], HOME: folder, LANG: 'C.UTF-8', V2_PAUSE: '0', ...settings }
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      LANG: 'C.UTF-8',
+      V2_PAUSE: '0',
+      V3_PAUSE: '0',
+      ...settings,
+    }
     const child = spawn(program, [...own, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const out: Buffer[] = []
     const err: Buffer[] = []

@@ -9,6 +9,7 @@ import {
   type VerifyOptions,
 } from '../rollout/certificate.ts'
 import { change, dismissInstance, setStage } from '../rollout/change.ts'
+import { listClients } from '../rollout/leave.ts'
 import { adviseStep, listStages, readHistory, showStage, verifyTrail } from '../rollout/show.ts'
 import { MAX_REASON, parseUnits, stages, type StepOptions, unitRule } from '../../rollout/stage.ts'
 import { readAs, readCount, readPercent, type Target, withTarget } from '../options.ts'
@@ -120,6 +121,12 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .description('say whether the next step forward is advised, and what is missing')
     .addHelpText('after', examplesOf('advise acme', 'advise acme --json'))
     .action(answer(adviseStep))
+  target(rollout.command('leave').argument('<partner>', 'id of the partner'))
+    .description('list the clients that still write through V2, each with its latest request')
+    .option('--subscription-key <source>', "a client's key, to find the client: env:NAME or file:path")
+    .option('--token <source>', "a client's token: env:NAME or file:path")
+    .addHelpText('after', examplesOf('leave acme', 'leave acme --json'))
+    .action(answer(listClients))
   target(rollout.command('certify').argument('<partner>', 'id of the partner'))
     .description(
       'sign the stage, the advice, the evidence of every stage, the history and the end of the audit trail',

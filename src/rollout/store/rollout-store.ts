@@ -6,6 +6,7 @@ import {
   openJournalDatabase,
   ownIdentity,
   readLostInstances,
+  readV2Clients,
 } from '../../journal/index.ts'
 import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
@@ -49,6 +50,8 @@ export function createRolloutStore(database: JournalDatabase) {
     /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without the journal's knowledge. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
+    /** Returns the clients of a partner that wrote through V2, as far back as the journal stores batches. */
+    clients: (partner: string) => ask((db) => readV2Clients(db, partner)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
     /** Returns entries of the audit trail, oldest first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),

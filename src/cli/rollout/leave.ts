@@ -1,0 +1,71 @@
+import { ownerOfClient } from '../../app/partners.ts'
+import { AdapterError } from '../../errors.ts'
+import { readKeySource } from '../files.ts'
+import type { Target } from '../options.ts'
+import { loadTarget } from '../target.ts'
+import { type Answer, formatTable, formatTime } from '../text.ts'
+import { readStore } from './open-store.ts'
+import { viewKnown } from './stage-view.ts'
+
+interface LeaveOptions extends Target {
+  /** The sources of the credentials of a client, to find the client in the list. */
+  readonly subscriptionKey?: string
+  readonly token?: string
+}
+
+const DAY_MS = 86_400_000
+/** The number of characters of a client's hash in the table. The JSON document has the whole hash. */
+const SHOWN = 12
+
+/** Lists the clients of a partner that still write through V2, from the batches of the journal. */
+export async function listClients(partner: string, options: LeaveOptions): Promise<Answer> {
+  const config = await loadTarget(options)
+  const [view, found] = await readStore(config, async (store) => [
+    viewKnown(partner, config, await store.snapshot()),
+    await store.clients(partner),
+  ])
+  const { stage } = view.setting
+  const clients = found.map(({ owner, requests, firstMs, lastMs, lastOnV2Ms }) => ({
+    client: owner,
+    requests,
+    first: formatTime(firstMs),
+    last: formatTime(lastMs),
+    lastServedBy: lastOnV2Ms === lastMs ? 'V2' : 'V3',
+  }))
+  const client = await ownerOfGiven(view.file?.own, options)
+  const keptDays = Math.floor(config.journal.keepRecordsMs / DAY_MS)
+  return {
+    document: { partner, stage, keptForMs: config.journal.keepRecordsMs, clients, client: client ?? null },
+    text: () =>
+      [
+        `${partner}: ${stage}`,
+        clients.length === 0
+          ? 'The journal has no write of a V2 client.'
+          : formatTable(clients, [
+              ['client', (one) => one.client.slice(0, SHOWN)],
+              ['requests', ({ requests }) => requests],
+              ['first', ({ first }) => first],
+              ['last', ({ last }) => last],
+              ['last served by', ({ lastServedBy }) => lastServedBy],
+            ]),
+        `Writes are stored for ${keptDays} days (journal.keepRecordsMs). Reads and writes at legacy are not stored: markbridge_requests_total counts reads.`,
+        ...(client === undefined ? [] : [`The credentials belong to the client ${client.slice(0, SHOWN)}.`]),
+      ].join('\n'),
+  }
+}
+
+async function ownerOfGiven(
+  own: Parameters<typeof ownerOfClient>[0] | undefined,
+  { subscriptionKey, token }: LeaveOptions,
+): Promise<string | undefined> {
+  if (subscriptionKey === undefined && token === undefined) return undefined
+  if (subscriptionKey === undefined || token === undefined || own === undefined)
+    throw new AdapterError(
+      'ADP_USAGE',
+      'A client has a key and a token, and its partner is in the configuration file. Nothing was read. Give both --subscription-key and --token.',
+    )
+  return ownerOfClient(own, {
+    subscriptionKey: await readKeySource(subscriptionKey, '--subscription-key'),
+    authorization: `Bearer ${await readKeySource(token, '--token')}`,
+  })
+}
