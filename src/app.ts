@@ -41,6 +41,7 @@ import { authoriseWithout, createAuthorise, createRecogniseClient } from './part
 import { createRegistry, longestReadBackMs } from './partners/registry.ts'
 import { createByteBudget } from './proxy/byte-budget.ts'
 import { createInFlight, type ProxyContext } from './proxy/context.ts'
+import type { InstanceHealth } from './console/ports.ts'
 import type { Readiness } from './proxy/operations.ts'
 import { createProxyApp } from './proxy/router.ts'
 import { createUnmarkedCodes } from './reads/unmarked-codes.ts'
@@ -101,7 +102,7 @@ export interface App {
   readonly onUnhandled: (cause: unknown) => void
   metrics(): Promise<MetricsSnapshot>
   /** Returns the data of the console, or `undefined` before `listen` or if no console or no journal is configured. */
-  consoleData(): OpenedConsoleData | undefined
+  consoleData(): (OpenedConsoleData & { readonly health: () => InstanceHealth }) | undefined
 }
 
 /** Creates the adapter from a validated configuration. Does not open the journal or a port before `listen`. */
@@ -157,7 +158,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       parts.exchange.failures.fail(cause)
     },
     metrics: metrics.snapshot,
-    consoleData: () => started?.console?.data,
+    consoleData: () => started?.console && { ...started.console.data, health: () => healthOf(started) },
   }
 }
 
@@ -420,6 +421,15 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
   await own?.journal.close()
   await exchange.tracing?.close()
   events.stopped()
+}
+
+function healthOf(started: Running | undefined): InstanceHealth {
+  const { journal, stages } = started ?? {}
+  const failed = journal?.isDamaged() === true ? 'damaged' : 'unavailable'
+  return {
+    journal: journal?.isAvailable() === true ? 'available' : failed,
+    stagesAgeMs: stages === undefined ? 0 : stages.viewAgeMs(),
+  }
 }
 
 function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {

@@ -1,126 +1,155 @@
 import { formatCounted } from '../compare/report/format.ts'
 import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
 import type { Overview, Trouble } from './data/port.ts'
-import type { PartnerFacts } from './ports.ts'
+import type { InstanceHealth, PartnerFacts } from './ports.ts'
 
 export interface Alarm {
+  readonly kind: AlarmKind
   /** `bad`: marks may be missing, or clients get errors now. `note`: the alarm can wait until later the same day. */
   readonly tone: 'bad' | 'note'
   readonly text: string
+  /** The partner, or `undefined` if the alarm concerns all partners. */
+  readonly partner: string | undefined
   /** The beginning of the trouble, or `undefined` if the beginning is not known. */
   readonly sinceMs: number | undefined
   readonly remedy: string
-  readonly href: string | undefined
+  /** The address and the name of the page on which to act, or `undefined` if the remedy is outside the console. */
+  readonly link: readonly [href: string, text: string] | undefined
 }
 
-const troubles: Readonly<
-  Record<Trouble['kind'], (partner: string, count: number) => Omit<Alarm, 'sinceMs'>>
-> = {
-  v3Fails: (_partner, count) => ({
-    tone: 'bad',
-    text: `V3 fails: ${formatCounted(count, 'call')} got no response or a server error.`,
-    remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.',
-    href: '/batches?state=notApplied',
-  }),
-  denied: (partner, count) => ({
-    tone: 'bad',
-    text: `${partner}: V3 rejected the credentials of ${formatCounted(count, 'write')}.`,
-    remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.',
-    href: `/partners/${encodeURIComponent(partner)}`,
-  }),
-  ownDenied: (partner, count) => ({
-    tone: 'bad',
-    text: `${partner}: V3 rejected the configured key or token in ${formatCounted(count, 'call')}.`,
-    remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.',
-    href: `/partners/${encodeURIComponent(partner)}`,
-  }),
-  notApplied: (partner, count) => ({
-    tone: 'bad',
-    text: `${partner}: V3 did not apply ${formatCounted(count, 'record')}. The client was told to resend the batches.`,
-    remedy: 'The marks are missing until the client resends these batches. Once V3 accepts writes, check that the client has resent them.',
-    href: `/batches?state=notApplied&partner=${encodeURIComponent(partner)}`,
-  }),
-  unknown: (partner, count) => ({
-    tone: 'note',
-    text: `${partner}: the outcome of ${formatCounted(count, 'record')} is unknown.`,
-    remedy: 'Wait: the adapter reads the records back for a day. A record that stays unknown becomes a dead letter.',
-    href: `/batches?state=unknown&partner=${encodeURIComponent(partner)}`,
-  }),
-  parked: (partner, count) => ({
-    tone: 'note',
-    text: `${partner}: ${formatCounted(count, 'record')} will be retried in the background.`,
-    remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.',
-    href: `/letters?kind=parked&partner=${encodeURIComponent(partner)}`,
-  }),
-  deadLetters: (partner, count) => ({
-    tone: 'bad',
-    text: `${partner}: ${formatCounted(count, 'dead letter')}.`,
-    remedy: 'Follow the remedy of each dead letter, then clear it.',
-    href: `/letters?partner=${encodeURIComponent(partner)}`,
-  }),
-} // prettier-ignore
+export interface Checked {
+  /** The active alarms, the worst first. */
+  readonly alarms: readonly Alarm[]
+  /** What could not be checked, as ends of the sentence `Not checked: …`. */
+  readonly unchecked: readonly string[]
+}
 
-/** Returns the active alarms, the worst first. */
-export function alarmsOf(
-  { balances, instances, index, trouble }: Pick<Overview, 'balances' | 'instances' | 'index' | 'trouble'>,
-  partners: readonly AlarmingPartner[],
-): readonly Alarm[] {
-  const alarms: Alarm[] = trouble.map(({ kind, partner = '', count, sinceMs }) => ({
-    ...troubles[kind](partner, count),
-    sinceMs,
-  }))
-  const trailFault = partners.find((one) => one.trailFault !== undefined)?.trailFault
-  if (trailFault !== undefined)
-    alarms.push({
-      tone: 'bad',
-      text: `The audit trail of stages is ${trailFault}`,
-      sinceMs: undefined,
-      remedy:
-        'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.',
-      href: '/audit',
-    })
-  for (const { partner, holds, checkedMs } of balances)
-    if (holds === false)
-      alarms.push({
-        tone: 'bad',
-        text: `The balance of ${partner} does not hold: the journal is damaged.`,
-        sinceMs: checkedMs,
-        remedy:
-          'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.',
-        href: undefined,
-      })
-  for (const one of partners) alarms.push(...alarmsOfStage(one))
-  for (const { instance, host, state, leaseUntilMs } of instances) {
-    if (state === 'live') continue
-    const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
-    const remedy = `Check that the instance runs and reaches the journal. If the instance is off for good, run markbridge rollout dismiss ${instance} --reason "it is off".`
-    alarms.push({ tone: 'bad', text: `Instance ${instance} on ${host} ${end}.`, sinceMs: leaseUntilMs, remedy, href: undefined }) // prettier-ignore
-  }
-  if (index.lostSteps > 0)
-    alarms.push({
-      tone: 'note',
-      text: `${formatCounted(index.lostSteps, 'step')} of timelines could not be stored.`,
-      sinceMs: undefined,
-      remedy: 'Nothing needs to be done. The records are complete; only their timelines have gaps.',
-      href: undefined,
-    })
-  return alarms.toSorted((one, other) => one.tone.localeCompare(other.tone))
+interface Evidence {
+  readonly nowMs: number
+  /** `undefined` if the journal cannot be read. */
+  readonly found: Pick<Overview, 'balances' | 'instances' | 'trouble' | 'reportedMs'> | undefined
+  /** `undefined` if the stages cannot be read. */
+  readonly partners: readonly AlarmingPartner[] | undefined
+  /** `undefined` if the instances run in other processes. Their leases then show whether they reach the journal. */
+  readonly health: InstanceHealth | undefined
 }
 
 type AlarmingPartner = Pick<PartnerFacts, 'document' | 'guardAlarm' | 'trailFault'>
 
-function alarmsOfStage({ document, guardAlarm }: AlarmingPartner): readonly Alarm[] {
-  const { partner, stage, by, reason, since, pending } = document
-  const href = `/partners/${encodeURIComponent(partner)}`
+type Rule = Readonly<{ tone: Alarm['tone']; remedy: string; link?: (partner: string) => Alarm['link'] }>
+
+const toPartner = (partner: string) => [`/partners/${partner}`, 'Open the partner'] as const
+const toRecords = (state: string) => (partner: string) =>
+  [`/batches?state=${state}&partner=${partner}`, 'Show the batches'] as const
+const toLetters = (partner: string) => [`/letters?partner=${partner}`, 'Show the dead letters'] as const
+const toParked = (partner: string) => [`/letters?kind=parked&partner=${partner}`, 'Show the records'] as const
+
+/** The kinds of alarms, the gravest first. */
+const rules = {
+  journalUnavailable: { tone: 'bad', remedy: 'Check whether the database is down or the disk is full.' },
+  journalDamaged: { tone: 'bad', remedy: 'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.' },
+  v3Fails: { tone: 'bad', remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.', link: () => ['/batches?state=notApplied', 'Show the batches that V3 did not apply'] },
+  v2Fails: { tone: 'bad', remedy: 'Ask the operator of V2. markbridge doctor checks its address and certificate from this machine.', link: () => ['/partners', 'Show the partners that V2 serves'] },
+  ownDenied: { tone: 'bad', remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.', link: toPartner },
+  guardActed: { tone: 'bad', remedy: 'Find the cause in V3 before the next step forward.', link: toPartner },
+  guardWarns: { tone: 'bad', remedy: 'Take the partner back to let V2 serve it.', link: toPartner },
+  notApplied: { tone: 'bad', remedy: 'The marks are missing until the clients resend these batches. Ask the clients that have not resent them once V3 accepts writes.', link: toRecords('notApplied') },
+  deadLetters: { tone: 'bad', remedy: 'Follow the remedy of each dead letter, then clear it.', link: toLetters },
+  denied: { tone: 'bad', remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.', link: toPartner },
+  trailBroken: { tone: 'bad', remedy: 'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.', link: () => ['/audit', 'Show the audit trail'] },
+  instanceGone: { tone: 'bad', remedy: 'Check that the instance runs and reaches the journal.' },
+  stagesStale: { tone: 'bad', remedy: 'Check that the database answers in time.', link: () => ['/partners', 'Show the stages'] },
+  unknown: { tone: 'note', remedy: 'Wait: the adapter reads the records back for a day. A record that stays unknown becomes a dead letter.', link: toRecords('unknown') },
+  parked: { tone: 'note', remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.', link: toParked },
+  v3Throttles: { tone: 'note', remedy: 'Find the other program that uses the same subscription key, or lower v3.callsPerSecond.', link: () => ['/partners', 'Show the partners'] },
+  stepWaits: { tone: 'note', remedy: 'Approve the step, or take the partner back.', link: toPartner },
+} as const satisfies Readonly<Record<string, Rule>> // prettier-ignore
+
+type AlarmKind = keyof typeof rules
+
+const texts: Readonly<Record<Trouble['kind'], (count: number) => string>> = {
+  v3Fails: (count) => `V3 fails: ${formatCounted(count, 'call')} got no response or a server error.`,
+  v2Fails: (count) => `V2 fails: ${formatCounted(count, 'call')} got no response or a server error.`,
+  v3Throttles: (count) => `V3 limits the rate of calls: it answered 429 to ${formatCounted(count, 'call')}.`,
+  denied: (count) => `V3 rejected the credentials of clients in ${formatCounted(count, 'write')}.`,
+  ownDenied: (count) => `V3 rejected the configured key or token in ${formatCounted(count, 'call')}.`,
+  notApplied: (count) =>
+    `V3 did not apply ${formatCounted(count, 'record')}. The clients were told to resend the batches and have not.`,
+  unknown: (count) => `The outcome of ${formatCounted(count, 'record')} is unknown.`,
+  parked: (count) => `${formatCounted(count, 'record')} will be retried in the background.`,
+  deadLetters: (count) => `${formatCounted(count, 'dead letter')}.`,
+}
+
+/** The age in milliseconds at which records that the adapter reads back or retries become an alarm of the tone `bad`. */
+const OLD_MS = 3_600_000
+/** The ages in milliseconds at which reports of calls, checks of balances and stages count as missing. */
+const [REPORT_MS, CHECK_MS, STAGES_MS] = [60_000, 300_000, 5_000]
+
+/** Checks every condition for an alarm. */
+export function checkAlarms({ nowMs, found, partners, health }: Evidence): Checked {
   const alarms: Alarm[] = []
-  const add = (tone: Alarm['tone'], text: string, since: number | undefined, remedy: string): void => {
-    alarms.push({ tone, text, sinceMs: since, remedy, href })
+  const add = (kind: AlarmKind, text: string, more: Partial<Alarm> = {}): void => {
+    const { tone, remedy, link }: Rule = rules[kind]
+    const { partner } = more
+    const to = link?.(encodeURIComponent(partner ?? ''))
+    alarms.push({ ...{ kind, tone, text, partner, sinceMs: undefined, remedy, link: to }, ...more })
   }
-  if (by === GUARD_NAME)
-    add('bad', `A guard took ${partner} back to ${stage}. ${reason ?? ''}`, since === null ? undefined : Date.parse(since), 'Find the cause in V3 before the next step forward.')
-  else if (guardAlarm !== undefined)
-    add('bad', `V3 does worse than V2 for ${partner}: ${guardAlarm}`, undefined, `Run markbridge rollout back ${partner} to let V2 serve the partner.`)
-  if (pending?.needsApproval === true)
-    add('note', `${partner}: a step by ${pending.by} waits for an approval.`, undefined, 'Approve the step, or take the partner back.')
-  return alarms
-} // prettier-ignore
+  if (found === undefined || health?.journal === 'unavailable')
+    add('journalUnavailable', 'The journal is unavailable. Writes get 503, and nothing is posted.')
+  if (health?.journal === 'damaged')
+    add('journalDamaged', 'The journal is damaged. Writes get 503, and nothing is posted.')
+  if (health !== undefined && (health.stagesAgeMs ?? Infinity) > STAGES_MS)
+    add('stagesStale', 'The adapter cannot read the stages, so it does not see a step back.')
+  for (const { kind, partner, count, sinceMs } of found?.trouble ?? []) {
+    const isOld = (kind === 'unknown' || kind === 'parked') && nowMs - sinceMs > OLD_MS
+    add(kind, texts[kind](count), { partner, sinceMs, ...(isOld && { tone: 'bad' }) })
+  }
+  for (const { partner, holds, checkedMs } of found?.balances ?? [])
+    if (holds === false)
+      add('journalDamaged', 'The balance does not hold: the journal is damaged.', {
+        partner,
+        sinceMs: checkedMs,
+      })
+  for (const { instance, host, state, leaseUntilMs: sinceMs } of found?.instances ?? []) {
+    if (state === 'live') continue
+    const end = state === 'lost' ? 'was lost' : 'does not renew its lease'
+    const remedy = `${rules.instanceGone.remedy} If the instance is off for good, run markbridge rollout dismiss ${instance} --reason "it is off".`
+    add('instanceGone', `Instance ${instance} on ${host} ${end}.`, { sinceMs, remedy })
+  }
+  const trailFault = partners?.find((one) => one.trailFault !== undefined)?.trailFault
+  if (trailFault !== undefined) add('trailBroken', `The audit trail of stages is ${trailFault}`)
+  for (const { document, guardAlarm } of partners ?? []) {
+    const { partner, stage, by, reason, since, pending } = document
+    if (by === GUARD_NAME) {
+      const sinceMs = since === null ? undefined : Date.parse(since)
+      add('guardActed', `A guard took the partner back to ${stage}. ${reason ?? ''}`, { partner, sinceMs })
+    } else if (guardAlarm !== undefined)
+      add('guardWarns', `V3 does worse than V2: ${guardAlarm}`, { partner })
+    if (pending?.needsApproval === true)
+      add('stepWaits', `A step by ${pending.by} waits for an approval.`, { partner })
+  }
+  const order = Object.keys(rules)
+  return {
+    alarms: alarms.toSorted(
+      (one, other) =>
+        one.tone.localeCompare(other.tone) || order.indexOf(one.kind) - order.indexOf(other.kind),
+    ),
+    unchecked: findUnchecked(nowMs, found, partners),
+  }
+}
+
+function findUnchecked(
+  nowMs: number,
+  found: Evidence['found'],
+  partners: Evidence['partners'],
+): readonly string[] {
+  const unchecked: string[] = []
+  if (found === undefined) unchecked.push('the records and the balances, since the journal cannot be read')
+  else if (found.reportedMs === undefined || nowMs - found.reportedMs > REPORT_MS)
+    unchecked.push('calls and credentials, since no instance has reported in the last minute')
+  const late = (found?.balances ?? []).filter(({ checkedMs = 0 }) => nowMs - checkedMs > CHECK_MS)
+  if (late.length > 0)
+    unchecked.push(`the balance of ${late.map(({ partner }) => partner).join(', ')} in the last 5 minutes`)
+  if (partners === undefined) unchecked.push('stages and guards, since the stages cannot be read')
+  return unchecked
+}

@@ -9,6 +9,8 @@ import type { ConsoleData } from './data/port.ts'
 
 export interface ConsolePorts {
   readonly data: ConsoleData
+  /** Returns the state of the adapter, or `undefined` if the adapter runs in other processes. */
+  readonly health: (() => InstanceHealth | undefined) | undefined
   readonly stages: StageDesk
   readonly comparison: ComparisonDesk
   /** Decodes, translates and answers a recorded batch of a partner as the adapter would, with the code of `markbridge check`. */
@@ -18,6 +20,13 @@ export interface ConsolePorts {
   /** The sandbox beside the adapter, or `undefined` if no sandbox runs. `setFaults` replaces all faults of the sandbox. */
   readonly sandbox:
     { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
+}
+
+/** The state of the adapter in this process. */
+export interface InstanceHealth {
+  readonly journal: 'available' | 'unavailable' | 'damaged'
+  /** The time in milliseconds since the adapter read the stages, or `undefined` if it never read them. */
+  readonly stagesAgeMs: number | undefined
 }
 
 export interface ComparisonDesk {

@@ -92,34 +92,38 @@ export function openConsoleData({
 }
 
 const STEPS_EVERY_MS = 1_000
-const FIGURES_EVERY_MS = 60_000
+const FIGURES_EVERY_MS = 10_000
 
 /** Opens the data of the console in an instance, which also stores the steps of records and the figures of each minute. */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
-  metrics: Pick<Metrics, 'snapshot'>,
+  metrics: Pick<Metrics, 'read'>,
   nowMs: () => number,
 ) {
   const data = openConsoleData(options)
   if (data === undefined) return undefined
   const queue = createStepQueue(nowMs)
-  const deltas = createFigureDeltas()
+  const readGrowth = createFigureDeltas(metrics)
   const keepSteps = async (): Promise<void> => {
     const { steps, lost } = queue.take()
     if (steps.length === 0 && lost === 0) return
     await data.keepSteps(steps, lost).catch(() => queue.lose(steps.length + lost))
   }
   const keepFigures = async (): Promise<void> => {
-    const counts = deltas(await metrics.snapshot())
-    const middleMs = nowMs() - FIGURES_EVERY_MS / 2
-    if (counts.length > 0) await data.keepFigures(counts, middleMs)
+    await data.keepFigures(await readGrowth(), nowMs() - FIGURES_EVERY_MS / 2)
   }
   return {
     data,
     observe: (journal: Journal): Journal => observeJournal(journal, queue),
     duties: [
       { name: 'steps of the console', everyMs: STEPS_EVERY_MS, atStop: true, act: keepSteps },
-      { name: 'figures of the console', everyMs: FIGURES_EVERY_MS, atStop: true, act: keepFigures },
+      {
+        name: 'figures of the console',
+        everyMs: FIGURES_EVERY_MS,
+        firstMs: STEPS_EVERY_MS,
+        atStop: true,
+        act: keepFigures,
+      },
     ] satisfies Duty[],
   }
 }

@@ -37,7 +37,7 @@ import { findPartner } from '../target.ts'
 import { explainRecord } from './explain.ts'
 import { createStageDesk } from './stage-desk.ts'
 
-type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'>
+type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'> & Partial<Pick<ConsolePorts, 'health'>>
 
 interface OpenedConsole {
   readonly url: string
@@ -88,6 +88,7 @@ export async function openConsole(
       stages: createStageDesk(current, store.open, stopping.signal),
       comparison: createComparisonDesk(settings.runs, current, store.open),
       data,
+      health: given?.health,
       sandbox: sandbox === undefined ? undefined : createSandboxControl(sandbox),
       tryBatch: (partner, file) => tryBatch(current(), partner, file),
       explain: (batch, position, isRevealed) =>

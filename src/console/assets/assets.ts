@@ -32,24 +32,45 @@ function localize(root) {
   }
 }
 
+const zoned = (at) => at.toISOString().slice(0, 16).replace('T', ' ') + ' UTC' + (at.getTimezoneOffset() === 0 ? '' : ' · ' + at.toLocaleTimeString(navigator.language, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' }))
+
+// Draws the charts of a section with the same time axis and one cursor. The legend shows the values at the cursor, or the totals.
 async function draw(root) {
   const figures = [...root.querySelectorAll('[data-chart]')]
   if (figures.length === 0) return
   uplot ??= (await import(document.querySelector('link[rel=modulepreload]').href)).default
   for (const figure of figures) {
-    const { x, series } = JSON.parse(figure.dataset.chart)
+    const { fromMs, stepMs, points, series } = JSON.parse(figure.dataset.chart)
+    const events = JSON.parse(figure.parentElement.dataset.events)
+    const [room, at] = figure.querySelectorAll('.plot, .at')
+    const values = [...figure.querySelectorAll('.legend b')]
+    const totals = values.map((one) => one.textContent)
+    const x = Array.from({ length: points }, (_, index) => (fromMs + index * stepMs) / 1_000)
     const axis = { stroke: style('--soft'), grid: { stroke: style('--line'), width: 1 }, ticks: { stroke: style('--line'), width: 1 } }
     const paths = uplot.paths.stepped({ align: 1 })
-    const room = figure.querySelector('.plot')
     const size = () => ({ width: Math.max(240, room.clientWidth), height: 220 })
-    const plot = new uplot({
+    const annotate = ({ ctx, bbox, valToPos }) => {
+      for (const { fromMs: from, untilMs } of events) {
+        const [left, right] = [from, untilMs ?? from].map((ms) => Math.max(bbox.left, valToPos(ms / 1_000, 'x', true)))
+        ctx.fillStyle = style(untilMs === undefined ? '--link' : '--badbg')
+        ctx.fillRect(left, bbox.top, Math.max(2, Math.min(right, bbox.left + bbox.width) - left), bbox.height)
+      }
+    }
+    const point = ({ cursor: { idx } }) => {
+      values.forEach((one, line) => { one.textContent = idx == null ? totals[line] : series[line].values[idx].toLocaleString('en') })
+      at.textContent = idx == null ? 'In total' : zoned(new Date(fromMs + idx * stepMs))
+    }
+    figure.plot = new uplot({
       ...size(),
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+      legend: { show: false },
+      cursor: { y: false, sync: { key: 'time' }, drag: { x: false, y: false } },
+      hooks: { drawClear: [annotate], setCursor: [point] },
+      scales: { x: { range: [x[0], (fromMs + points * stepMs) / 1_000] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
       tzDate: (s) => uplot.tzDate(new Date(s * 1_000), 'UTC'),
-      series: [{ label: 'UTC', value: (_, s) => (s === null ? '–' : clock(s)) }, ...series.map(({ label, color, dash }) => ({ label, stroke: style(color), width: 2, dash, paths, points: { show: false } }))],
+      series: [{}, ...series.map(({ color, dash }) => ({ stroke: style('--' + color), width: 2, dash, paths, points: { show: false } }))],
       axes: [{ ...axis, values: (_, all) => all.map(clock), space: 70 }, { ...axis, size: 64 }],
-    }, [x, ...series.map(({ values }) => values)], room)
-    new ResizeObserver(() => plot.setSize(size())).observe(room)
+    }, [x, ...series.map((one) => one.values)], room)
+    new ResizeObserver(() => figure.plot.setSize(size())).observe(room)
   }
 }
 
@@ -71,6 +92,7 @@ async function refresh() {
     if (old === undefined || sent.get(name) === html || old.contains(document.activeElement)) continue
     sent.set(name, html)
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
+    for (const figure of old.querySelectorAll('[data-chart]')) figure.plot?.destroy()
     old.replaceWith(fresh)
     ;[...fresh.querySelectorAll('details')].forEach((one, at) => { one.open = open[at] ?? false })
     localize(fresh)
@@ -124,7 +146,7 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 .notice:is(.good,.bad,.note){color:var(--fg)}
 .notice.good{border-color:var(--good);background:var(--goodbg)}.notice.bad{border-color:var(--bad);background:var(--badbg)}.notice.note{border-color:var(--note);background:var(--notebg)}
 .what{font-weight:600}.good>.what{color:var(--good)}.bad>.what{color:var(--bad)}.note>.what{color:var(--note)}
-.alarms{display:grid;gap:.5rem}
+.alarms{display:grid;gap:.5rem}.alarms:empty{display:none}.alarms li:first-child .what{font-size:1.25rem;line-height:1.3}
 .good{color:var(--good)}.bad{color:var(--bad)}.note{color:var(--note)}.plain{color:var(--soft)}
 .badge{display:inline-block;border:1px solid;border-radius:1rem;padding:0 .6rem;font-size:.86rem;white-space:nowrap}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem 2.25rem}
@@ -149,8 +171,14 @@ tbody th,td{padding:0;border:0;max-width:100%;white-space:normal}
 .n{text-align:left}
 td::before,tbody th::before{content:attr(data-label);display:block;color:var(--soft);font-size:.86em;font-weight:400}
 }
-.chart{display:grid;gap:.5rem}
-.u-legend{color:var(--fg)}.u-legend.u-inline{text-align:left}
+.chart{display:grid;gap:.5rem;align-content:start;grid-template-columns:minmax(0,1fr)}
+.legend{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;align-items:baseline}
+.at{width:100%;color:var(--soft);font-size:.9rem}
+.key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;background:var(--key)}
+.confirmed{--key:var(--confirmed)}.refused{--key:var(--refused)}.unknown{--key:var(--unknown)}.parked{--key:var(--parked)}.open{--key:var(--open)}.not-applied{--key:var(--not-applied)}
+.balance{display:grid;gap:.5rem;padding:.9rem 1rem;border:1px solid var(--line);border-radius:8px}
+.balance h3{font-size:1rem;font-weight:400}.balance h3 a{font-weight:600;margin-right:.5rem}
+.balance svg{width:100%;height:1.1rem;border-radius:4px}.balance rect{fill:var(--key)}
 details>summary{cursor:pointer;color:var(--link);width:fit-content}
 details[open]>summary{margin-bottom:.5rem}
 .way{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem}

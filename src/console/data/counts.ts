@@ -26,15 +26,15 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
   week: { grain: 3_600, count: 168 },
 }
 
-/** Adds counts to each interval that is still kept. `finest` is the shortest interval in seconds for which the counts are known. */
-export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[], finest = 10) {
+/** Adds counts to each interval that is still kept. */
+export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[]) {
   const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()
   for (const { atMs, name, count } of counted)
     for (const [grain, keptS] of keptFor) {
       const at = Math.floor(atMs / 1_000 / grain) * grain
       // An interval that was already deleted would return with this change as its only count.
-      if (grain < finest || count === 0 || at < nowMs / 1_000 - keptS) continue
+      if (count === 0 || at < nowMs / 1_000 - keptS) continue
       const key = `${grain} ${at} ${name}`
       const row = rows.get(key) ?? { grain, at, name, count: 0 }
       row.count += count
@@ -55,11 +55,18 @@ export async function deleteOldCounts(db: Db): Promise<void> {
   }
 }
 
-/** Returns the counts of a time range, oldest first. `index` numbers the intervals from 0. `words` is the name of the count. */
-export async function readCounts(db: Db, range: Range, nowMs: number, finest = 10) {
-  const own = points[range]
-  const grain = Math.max(own.grain, finest)
-  const length = Math.round((own.count * own.grain) / grain)
+/** The counts of a time range, oldest first. */
+export interface RangeCounts {
+  readonly fromMs: number
+  readonly stepMs: number
+  /** The number of intervals. */
+  readonly points: number
+  /** `index` numbers the intervals from 0. `words` is the name of the count. */
+  readonly rows: readonly Readonly<{ index: number; words: readonly string[]; count: number }>[]
+}
+
+export async function readCounts(db: Db, range: Range, nowMs: number): Promise<RangeCounts> {
+  const { grain, count: length } = points[range]
   const from = Math.floor(nowMs / 1_000 / grain) * grain - (length - 1) * grain
   const rows = await rowsOf<{ at: number; name: string; count: number }>(db)`
     select at, name, count from console_counts where grain = ${grain} and at >= ${from} order by at`

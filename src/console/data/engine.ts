@@ -8,7 +8,7 @@ import { createBatchCounting } from './count-batches.ts'
 import { addCounts, type Counted } from './counts.ts'
 import { createRecordIndex, type IndexOptions, openSearchHash, readKept } from './index-records.ts'
 import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
-import { checkBalances, FIGURES_S, readOverview } from './overview.ts'
+import { checkBalances, hasUnchecked, readOverview } from './overview.ts'
 import type { ConsoleData } from './port.ts'
 import { findAll, readDetails, readPage, readWaiting } from './search.ts'
 import { keepSteps, type NewStep } from './steps.ts'
@@ -69,7 +69,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
       await sweepIndex(database)
       sweptMs = now
     }
-    if (!more && now - checkedMs >= CHECK_EVERY_MS) {
+    if (!more && (now - checkedMs >= CHECK_EVERY_MS || (await hasUnchecked(database)))) {
       await checkBalances(database)
       checkedMs = now
     }
@@ -115,7 +115,7 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     readKept: (batch, position) => ask(() => readKept(database, how, batch, position)),
     keepSteps: (steps, lost) => ask(() => keepSteps(database, steps, lost)),
     keepFigures: (counts, atMs) =>
-      ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })), FIGURES_S)), // prettier-ignore
+      ask(() => addCounts(db, dialect, counts.map((one) => ({ ...one, atMs })))), // prettier-ignore
     servedMs: () => servedMs,
     work,
     start: () => {

@@ -1,49 +1,59 @@
 import { sql } from 'kysely'
 
-import { fitTotals, isLive, readBalances, readDeadLetters, type RecordState, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
+import { fitTotals, isLive, readBalances, readDeadLetters, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
 import { none } from './count-batches.ts'
-import { readCounts } from './counts.ts'
-import { toFigures } from './figures.ts'
+import { type RangeCounts, readCounts } from './counts.ts'
 import type { ConsoleDatabase } from './open-database.ts'
-import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
+import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, Series, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
 import { type Db, rowsOf } from './schema.ts'
-import { readTrouble } from './trouble.ts'
+import { findOutages, readTrouble } from './trouble.ts'
 
-/** The interval in seconds at which instances store their figures. */
-export const FIGURES_S = 60
 const MAX_COUNTED = 100_000
 
 export async function readOverview(database: ConsoleDatabase, range: Range, scope: Scope): Promise<Overview> {
   const { db, nowMs } = database
   const [now] = await rowsOf<{ ms: number }>(db)`select ${nowMs()} as ms`
   const atMs = now?.ms ?? Date.now()
-  const traffic = await readCounts(db, range, atMs)
-  const figures = range === 'live' ? await readCounts(db, range, atMs, FIGURES_S) : traffic
+  const known = new Map<Range, Promise<RangeCounts>>()
+  const read = (wanted: Range): Promise<RangeCounts> => {
+    const counts = known.get(wanted) ?? readCounts(db, wanted, atMs)
+    known.set(wanted, counts)
+    return counts
+  }
+  const live = await read('live')
+  const report = live.rows.findLast(({ words: [name] }) => name === 'reports')
   return {
     atMs,
-    traffic: toTraffic(traffic, scope),
+    traffic: toTraffic(await read(range), scope),
     balances: await readPartnerBalances(db, scope),
     instances: await readInstances(database),
-    figures: toFigures(figures),
     index: await readIndexState(db),
-    trouble: await readTrouble(db, atMs, scope),
+    trouble: await readTrouble(db, read, scope),
+    reportedMs: report && live.fromMs + (report.index + 1) * live.stepMs,
   }
 }
 
 const isInScope = (scope: Scope, partner: string): boolean => scope === 'all' || scope.includes(partner) // prettier-ignore
 
-function toTraffic({ rows, ...time }: Awaited<ReturnType<typeof readCounts>>, scope: Scope): Traffic {
-  const series = new Map<string, { partner: string; state: RecordState; counts: number[] }>()
-  for (const { index, words, count } of rows) {
-    const [name, word, partner = ''] = words
-    const state = recordStates.find((one) => one === word)
-    if (name !== 'marks' || state === undefined || !isInScope(scope, partner)) continue
-    const key = `${partner} ${state}`
-    const own = series.get(key) ?? { partner, state, counts: Array.from({ length: time.points }, () => 0) }
-    own.counts[index] = count
-    series.set(key, own)
+function toTraffic(counted: RangeCounts, scope: Scope): Traffic {
+  const { rows, ...time } = counted
+  const marks = rows.filter(({ words: [name, , partner = ''] }) => name === 'marks' && isInScope(scope, partner)) // prettier-ignore
+  const calls = rows.filter(({ words: [name] }) => name === 'v3')
+  const seriesOf = (own: typeof rows): readonly Series<string>[] =>
+    [...Map.groupBy(own, ({ words: [, word = ''] }) => word)].map(([name, counts]) => {
+      const sums = Array.from({ length: time.points }, () => 0)
+      for (const { index, count } of counts) sums[index] = (sums[index] ?? 0) + count
+      return { name, counts: sums }
+    })
+  const named = seriesOf(marks)
+  return {
+    ...time,
+    marks: recordStates.flatMap((state) =>
+      named.filter(({ name }) => name === state).map(({ counts }) => ({ name: state, counts })),
+    ),
+    calls: seriesOf(calls),
+    outages: findOutages(counted),
   }
-  return { ...time, series: [...series.values()] }
 }
 
 async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly PartnerBalance[]> {
@@ -86,6 +96,13 @@ export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promi
     for (const { partner, holds } of checked)
       await sql`insert into console_checks (partner, holds, checked_ms) values (${partner}, ${holds}, ${Date.now()})`.execute(at) // prettier-ignore
   })
+}
+
+/** Returns true if a partner has records but no check of its balance yet. */
+export async function hasUnchecked({ db }: ConsoleDatabase): Promise<boolean> {
+  const rows = await rowsOf<object>(db)`
+    select 1 from journal_ledger where partner not in (select partner from console_checks) limit 1`
+  return rows.length > 0
 }
 
 async function readInstances({ db, nowMs }: ConsoleDatabase): Promise<readonly Instance[]> {

@@ -39,32 +39,49 @@ export interface Overview {
   readonly traffic: Traffic
   readonly balances: readonly PartnerBalance[]
   readonly instances: readonly Instance[]
-  /** Calls to V3 and durations of all instances, oldest first. Minutes without stored figures are left out. */
-  readonly figures: readonly Figures[]
   readonly index: IndexState
   readonly trouble: readonly Trouble[]
+  /** The latest time at which an instance stored its calls and denials, or `undefined` if that was more than 10 minutes ago. */
+  readonly reportedMs: number | undefined
 }
 
 export interface Trouble {
-  /** `denied`: V3 denied credentials of clients in the last minutes. `ownDenied`: V3 denied the credentials in the configuration. */
-  readonly kind: 'v3Fails' | 'denied' | 'ownDenied' | 'notApplied' | 'unknown' | 'parked' | 'deadLetters'
+  /** `denied`: V3 denied credentials of clients. `ownDenied`: V3 denied the credentials in the configuration. */
+  readonly kind:
+    | 'v3Fails'
+    | 'v3Throttles'
+    | 'v2Fails'
+    | 'denied'
+    | 'ownDenied'
+    | 'notApplied'
+    | 'unknown'
+    | 'parked'
+    | 'deadLetters'
   /** `undefined` if the trouble concerns all partners. */
   readonly partner: string | undefined
   readonly count: number
   readonly sinceMs: number
 }
 
-/** Counts of marks by time of receipt and current state. In each interval, the counts of all states add up to the received marks. */
+/** Counts in intervals of equal length. Each series has a count for each interval, oldest first. */
 export interface Traffic {
   readonly fromMs: number
   readonly stepMs: number
   readonly points: number
-  /** One series for each partner and state that has a mark in the range. A series has a count for each interval, oldest first. */
-  readonly series: readonly {
-    readonly partner: string
-    readonly state: RecordState
-    readonly counts: readonly number[]
-  }[]
+  /**
+   * Marks by time of receipt and current state, a series for each state with a mark in the range. In each interval, the counts of all
+   * states add up to the received marks.
+   */
+  readonly marks: readonly Series<RecordState>[]
+  /** Calls to V3 by the class of their status (`2xx`, `429`, `5xx`, …), or `none` if there was no response. */
+  readonly calls: readonly Series<string>[]
+  /** The times in which most calls to V3 failed, oldest first. */
+  readonly outages: readonly { readonly fromMs: number; readonly untilMs: number }[]
+}
+
+export interface Series<Name> {
+  readonly name: Name
+  readonly counts: readonly number[]
 }
 
 /** The totals of a partner since the journal was created. */
@@ -84,25 +101,6 @@ export interface Instance {
   /** `live`: its lease is valid. `expired`: it has not renewed its lease. `lost`: other instances have taken over its batches. */
   readonly state: 'live' | 'expired' | 'lost'
   readonly openBatches: number
-}
-
-export interface Figures {
-  readonly atMs: number
-  /** Calls to V3 by kind (`write`, `batch`, `read`, `pass_through`) and class of status (`2xx`, `429`, `5xx`, `none`, …). */
-  readonly calls: readonly { readonly kind: string; readonly status: string; readonly count: number }[]
-  readonly refusedCalls: number
-  /** The time from a call to V3 to the head of its response. */
-  readonly callMs: Percentiles
-  readonly batchMs: Percentiles
-  readonly queueMs: Percentiles
-}
-
-/** Percentiles in milliseconds, each rounded up to the bound of its bucket (at most 90 s), or `undefined` if the interval has no value. */
-export interface Percentiles {
-  readonly count: number
-  readonly p50: number | undefined
-  readonly p95: number | undefined
-  readonly p99: number | undefined
 }
 
 /** The progress of the background work. A search by content does not find batches that are not indexed yet or cannot be read. */

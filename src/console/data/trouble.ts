@@ -1,47 +1,111 @@
 import { sql } from 'kysely'
 
 import { recordStates, stateCodes } from '../../journal/index.ts'
-import { readCounts } from './counts.ts'
-import type { Scope, Trouble } from './port.ts'
+import type { RangeCounts } from './counts.ts'
+import type { Range, Scope, Traffic, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
-/** The number of minutes after which a trouble is no longer reported if no call to V3, or no denial, has followed. */
-const LATELY = 5
-const MINUTE_S = 60
+type Rows = RangeCounts['rows']
+/** Returns the number of bad counts in an interval if the interval is bad, 0 if it is good, and `undefined` if it says nothing. */
+type Judge = (rows: Rows) => number | undefined
 
-export async function readTrouble(db: Db, nowMs: number, scope: Scope): Promise<readonly Trouble[]> {
-  const [counted, waiting] = [await readCounts(db, 'hour', nowMs, MINUTE_S), await readWaiting(db)]
-  const all = [...v3Troubles(counted), ...denials(counted), ...waiting]
+const sumOf = (rows: Rows): number => rows.reduce((sum, { count }) => sum + count, 0)
+
+/** Creates the judge of intervals in which more than `share` of the calls to one side had one of these statuses. */
+const judgeCalls =
+  (side: 'v2' | 'v3', statuses: readonly string[], share: number): Judge =>
+  (rows) => {
+    const calls = rows.filter(({ words: [name] }) => name === side)
+    const bad = sumOf(calls.filter(({ words: [, status = ''] }) => statuses.includes(status)))
+    return calls.length === 0 ? undefined : bad > share * sumOf(calls) ? bad : 0
+  }
+
+const failures = ['5xx', 'none']
+const sides = {
+  v3Fails: judgeCalls('v3', failures, 0.5),
+  // The adapter keeps to `callsPerSecond`, so that V3 seldom limits its calls.
+  v3Throttles: judgeCalls('v3', ['429'], 0.1),
+  v2Fails: judgeCalls('v2', failures, 0.5),
+} as const
+
+/** Creates the judge of denied credentials. A mark that V3 accepts later shows that the credentials are valid again. */
+const judgeDenials =
+  (kind: 'denied' | 'ownDenied', partner: string): Judge =>
+  (rows) => {
+    const own = (...wanted: readonly string[]) =>
+      sumOf(rows.filter(({ words }) => wanted.every((word, at) => words[at] === word)))
+    return own(kind, partner) || (own('marks', 'confirmed', partner) > 0 ? 0 : undefined)
+  }
+
+/** The time in milliseconds after which a trouble ends if no call or denial has followed. */
+const LATELY_MS = 300_000
+
+interface Run {
+  readonly count: number
+  readonly sinceMs: number
+  /** True if the run may have begun before the range. */
+  readonly isCut: boolean
+}
+
+/** Finds the unbroken run of bad intervals at the end of a range. Returns `undefined` if the latest interval that says something is good. */
+function findRun({ rows, points, fromMs, stepMs }: RangeCounts, judge: Judge): Run | undefined {
+  const byIndex = Map.groupBy(rows, ({ index }) => index)
+  let [count, first]: [number, number | undefined] = [0, undefined]
+  let isCut = true
+  for (let index = points - 1; index >= 0 && isCut; index -= 1) {
+    const bad = judge(byIndex.get(index) ?? [])
+    const isOver = first === undefined && (points - index) * stepMs > Math.max(LATELY_MS, stepMs)
+    if (bad === 0 || isOver) isCut = false
+    else if (bad !== undefined) [count, first] = [count + bad, index]
+  }
+  return first === undefined ? undefined : { count, sinceMs: fromMs + first * stepMs, isCut }
+}
+
+/** Returns the present troubles. `read` returns the counts of a time range. */
+export async function readTrouble(
+  db: Db,
+  read: (range: Range) => Promise<RangeCounts>,
+  scope: Scope,
+): Promise<readonly Trouble[]> {
+  const live = await read('live')
+  const denials = new Map(
+    live.rows.flatMap(({ words: [kind, partner = ''] }) =>
+      kind === 'denied' || kind === 'ownDenied' ? [[`${kind} ${partner}`, { kind, partner }] as const] : [],
+    ),
+  )
+  const judged = [
+    ...(['v3Fails', 'v3Throttles', 'v2Fails'] as const).map((kind) => ({ kind, partner: undefined, judge: sides[kind] })),
+    ...[...denials.values()].map((one) => ({ ...one, judge: judgeDenials(one.kind, one.partner) })),
+  ] // prettier-ignore
+  const found: Trouble[] = []
+  for (const { kind, partner, judge } of judged) {
+    let run = findRun(live, judge)
+    if (run === undefined) continue
+    // A run that fills the range began earlier, so longer ranges are searched for its beginning.
+    for (const range of ['hour', 'day', 'week'] as const) {
+      const longer: Run | undefined = run.isCut ? findRun(await read(range), judge) : undefined
+      if (longer !== undefined && longer.count > run.count) run = longer
+    }
+    found.push({ kind, partner, count: run.count, sinceMs: run.sinceMs })
+  }
+  const all = [...found, ...(await readWaiting(db))]
   return all.filter(({ partner }) => partner === undefined || scope === 'all' || scope.includes(partner))
 }
 
-type Counted = Awaited<ReturnType<typeof readCounts>>
-
-/** Reports that V3 fails if most calls in the latest minute failed. The beginning is the first minute of an unbroken series. */
-function v3Troubles({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
-  const calls = rows.filter(({ words: [name] }) => name === 'calls')
-  let [count, first] = [0, points]
-  for (const [index, own] of [...Map.groupBy(calls, (row) => row.index)].toSorted(([one], [other]) => other - one)) {
-    const sumOf = (some: typeof own): number => some.reduce((sum, one) => sum + one.count, 0)
-    const failed = sumOf(own.filter(({ words: [, , status = ''] }) => /^(?:5xx|none)$/.test(status)))
-    if (2 * failed <= sumOf(own) || (first === points && index < points - LATELY)) break
-    count += failed
-    first = index
+/** Returns the times of a range in which V3 failed. Intervals without calls do not end an outage. */
+export function findOutages({ rows, fromMs, stepMs }: RangeCounts): Traffic['outages'] {
+  const outages: { fromMs: number; untilMs: number }[] = []
+  let isDown = false
+  for (const [index, own] of Map.groupBy(rows, (row) => row.index)) {
+    const bad = sides.v3Fails(own)
+    if (bad === undefined) continue
+    const [startMs, endMs] = [fromMs + index * stepMs, fromMs + (index + 1) * stepMs]
+    const last = outages.at(-1)
+    if (bad > 0 && isDown && last !== undefined) last.untilMs = endMs
+    else if (bad > 0) outages.push({ fromMs: startMs, untilMs: endMs })
+    isDown = bad > 0
   }
-  return count === 0 ? [] : [{ kind: 'v3Fails', partner: undefined, count, sinceMs: fromMs + first * stepMs }]
-} // prettier-ignore
-
-/** Reports credentials that V3 denied in the last minutes. The trouble began with the first denial within the last hour. */
-function denials({ rows, points, fromMs, stepMs }: Counted): readonly Trouble[] {
-  const kinds = { denied: 'denied', ownDenied: 'ownDenied' } as const
-  return Object.values(kinds).flatMap((kind) => {
-    const own = Map.groupBy(rows.filter(({ words: [name] }) => name === kind), ({ words: [, partner = ''] }) => partner) // prettier-ignore
-    return [...own].flatMap(([partner, found]): readonly Trouble[] => {
-      const [first, last] = [found[0]?.index ?? 0, found.at(-1)?.index ?? 0]
-      const count = found.reduce((sum, one) => sum + one.count, 0)
-      return last < points - LATELY ? [] : [{ kind, partner, count, sinceMs: fromMs + first * stepMs }]
-    })
-  })
+  return outages
 }
 
 async function readWaiting(db: Db): Promise<readonly Trouble[]> {

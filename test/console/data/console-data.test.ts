@@ -93,24 +93,20 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
-    const total = async () => {
-      const { traffic } = await engine.overview('hour', 'all')
-      return Object.fromEntries(
-        traffic.series.map(({ partner, state, counts }) => [`${partner} ${state}`, counts.reduce((sum, n) => sum + n)]),
-      ) // prettier-ignore
-    }
-    expect(await total()).toEqual({ 'acme confirmed': 3, 'acme refused': 1, 'acme parked': 1, 'other open': 1 })
+    const total = async (...scope: readonly string[]) => {
+      const { traffic } = await engine.overview('hour', scope)
+      return Object.fromEntries(traffic.marks.map(({ name: state, counts }) => [state, counts.reduce((sum, n) => sum + n)]))
+    } // prettier-ignore
+    expect(await total('acme')).toEqual({ confirmed: 3, refused: 1, parked: 1 })
+    expect(await total('other')).toEqual({ open: 1 })
 
     await journal.settle(3, [{ position: 0, state: 'unknown', answer: '504', reason: 'timeout', retry: LATER_MS }])
     await journal.reopen(2, [1], undefined)
     await journal.settle(2, [confirmed(1)])
     await work()
-    expect(await total()).toEqual({
-      ...{ 'acme confirmed': 4, 'acme refused': 1, 'acme parked': 0 },
-      ...{ 'other open': 0, 'other unknown': 1 },
-    })
+    expect(await total('acme', 'other')).toEqual({ confirmed: 4, refused: 1, parked: 0, open: 0, unknown: 1 })
     for (const range of ['live', 'day', 'week'] as const)
-      expect((await engine.overview(range, ['other'])).traffic.series.map(({ state }) => state)).toContain('unknown')
+      expect((await engine.overview(range, ['other'])).traffic.marks.map(({ name: state }) => state)).toContain('unknown')
   })
 
   test('checks the totals of each partner against the stored records, and lists the instances', async (url) => {
@@ -296,17 +292,14 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
   test('adds up the figures of all instances', async (url) => {
     const { engine } = await open(url)
     const atMs = Date.now()
-    await engine.keepFigures([{ name: 'calls write 2xx', count: 90 }, { name: 'callMs 0.1', count: 90 }, { name: 'callMs 0.5', count: 90 }], atMs) // prettier-ignore
-    await engine.keepFigures([{ name: 'calls write 2xx', count: 10 }, { name: 'refused', count: 2 }, { name: 'callMs 0.5', count: 10 }, { name: 'callMs +Inf', count: 100 }], atMs) // prettier-ignore
-    for (const range of ['live', 'hour', 'day', 'week'] as const)
-      expect((await engine.overview(range, 'all')).figures).toMatchObject([
-        {
-          calls: [{ kind: 'write', status: '2xx', count: 100 }],
-          refusedCalls: 2,
-          callMs: { count: 100, p50: 100, p95: 500, p99: 500 },
-          batchMs: { count: 0, p50: undefined },
-        },
-      ])
+    await engine.keepFigures([{ name: 'v3 2xx', count: 90 }, { name: 'v3 none', count: 1 }, { name: 'v2 2xx', count: 7 }], atMs) // prettier-ignore
+    await engine.keepFigures([{ name: 'reports', count: 1 }, { name: 'v3 2xx', count: 10 }], atMs)
+    for (const range of ['live', 'hour', 'day', 'week'] as const) {
+      const { traffic, reportedMs = 0 } = await engine.overview(range, 'all')
+      const total = traffic.calls.map(({ name: status, counts }) => [status, counts.reduce((sum, n) => sum + n)])
+      expect(Object.fromEntries(total)).toEqual({ '2xx': 100, none: 1 })
+      expect(Math.abs(reportedMs - atMs)).toBeLessThanOrEqual(10_000)
+    }
   })
 
   test('reports current failures and waiting records with their beginning, but only of partners that the person may see', async (url) => {
@@ -319,21 +312,39 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     await beginNew(journal, registerOf('five', [guid(9)], { partner: 'other' }))
     await journal.settle(5, [{ position: 0, state: 'notApplied', answer: '503', reason: 'unavailable', retry: 'resend' }])
     expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
-    const [minute, nowMs] = [60_000, Date.now()]
-    const figures = (name: string, count: number, ago: number) => engine.keepFigures([{ name, count }], nowMs - ago * minute)
-    await figures('calls write 5xx', 9, 3)
-    await figures('calls write 2xx', 90, 3)
-    for (const ago of [2, 1]) await figures('calls write none', 20, ago)
-    await figures('denied acme', 3, 1)
+    // The middle of an interval of 10 s, so that each figure falls into an interval of its own.
+    const nowMs = Math.floor(Date.now() / 10_000) * 10_000 + 5_000
+    const startOf = (ago: number) => nowMs - ago * 10_000 - 5_000
+    const figures = (name: string, count: number, ago: number) => engine.keepFigures([{ name, count }], nowMs - ago * 10_000)
+    await figures('v3 5xx', 9, 5)
+    await figures('v3 2xx', 90, 5)
+    for (const ago of [4, 2]) await figures('v3 none', 20, ago)
+    await figures('denied acme', 3, 4)
     await figures('ownDenied other', 2, 50)
-    const { trouble } = await engine.overview('live', 'all')
+    const { trouble, traffic } = await engine.overview('live', 'all')
     expect(trouble.slice(0, 2)).toEqual([
-      { kind: 'v3Fails', partner: undefined, count: 40, sinceMs: Math.floor(nowMs / minute - 2) * minute },
-      { kind: 'denied', partner: 'acme', count: 3, sinceMs: Math.floor(nowMs / minute - 1) * minute },
+      { kind: 'v3Fails', partner: undefined, count: 40, sinceMs: startOf(4) },
+      { kind: 'denied', partner: 'acme', count: 3, sinceMs: startOf(4) },
     ])
-    // V3 works again, since only the latest minute decides.
-    await figures('calls write 2xx', 90, 0)
-    expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
+    expect(traffic.outages).toEqual([{ fromMs: startOf(4), untilMs: startOf(1) }])
+    // V3 works again, since the latest interval decides, and accepts marks of the partner.
+    await figures('v3 2xx', 90, 1)
+    await figures('marks confirmed acme', 1, 1)
+    expect((await troubleOf()).map(([kind]) => kind)).not.toContain('v3Fails')
+    expect((await troubleOf(['acme'])).map(([kind]) => kind)).not.toContain('denied')
+    await figures('v3 429', 60, 0)
+    await figures('v2 5xx', 1, 0)
+    expect((await troubleOf()).slice(0, 2)).toEqual([['v3Throttles', undefined, 60], ['v2Fails', undefined, 1]])
+  }) // prettier-ignore
+
+  test('finds the beginning of a failure that lasts longer than the finest figures', async (url) => {
+    const { engine } = await open(url)
+    const nowMs = Date.now()
+    for (let ago = 0; ago < 40; ago += 1) await engine.keepFigures([{ name: 'v3 5xx', count: 2 }], nowMs - ago * 60_000)
+    const { trouble } = await engine.overview('live', 'all')
+    expect(trouble).toEqual([
+      { kind: 'v3Fails', partner: undefined, count: 80, sinceMs: Math.floor(nowMs / 60_000 - 39) * 60_000 },
+    ])
   })
 
   test('counts the batches that it cannot read by reason', async (url) => {
@@ -390,7 +401,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     await journal.forget(1, 2, journal.lease() ?? 0)
     await work()
     const { traffic, balances } = await engine.overview('live', 'all')
-    const last = traffic.series.map(({ state, counts }) => [state, counts.reduce((sum, n) => sum + n)])
+    const last = traffic.marks.map(({ name: state, counts }) => [state, counts.reduce((sum, n) => sum + n)])
     expect(Object.fromEntries(last)).toEqual({ open: 0, refused: 2 })
     expect(balances).toMatchObject([{ refused: 2, open: 0, received: 2 }])
   })

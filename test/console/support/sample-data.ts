@@ -1,4 +1,4 @@
-import { ofEachState } from '../../../src/journal/index.ts'
+import { ofEachState, recordStates } from '../../../src/journal/index.ts'
 import type {
   BatchDetails,
   BatchRow,
@@ -99,37 +99,25 @@ const inScope = (scope: Scope, partner: string): boolean => scope === 'all' || s
 export function sampleOverview(scope: Scope): Overview {
   const points = 60
   const wave = (size: number, at: number): number => Math.max(0, Math.round(size * (1 + Math.sin(at / 5))))
-  const figures = Array.from({ length: points }, (_, at) => ({
-    atMs: NOW_MS - (points - at) * 60_000,
-    calls: [
-      { kind: 'write', status: '2xx', count: wave(120, at) },
-      { kind: 'write', status: '4xx', count: wave(3, at) },
-      { kind: 'write', status: '429', count: at > 40 && at < 46 ? 14 : 0 },
-      { kind: 'read', status: '5xx', count: at === 50 ? 6 : 0 },
-    ],
-    refusedCalls: at === 44 ? 3 : 0,
-    callMs: { count: 120, p50: 25, p95: 75, p99: 250 },
-    batchMs: { count: 8, p50: 1_000, p95: 2_500, p99: 5_000 },
-    queueMs: { count: 120, p50: 5, p95: 10, p99: 100 },
-  }))
+  const seriesOf = (counts: Readonly<Record<string, (at: number) => number>>) =>
+    Object.entries(counts).map(([name, countAt]) => ({ name, counts: Array.from({ length: points }, (_, at) => countAt(at)) })) // prettier-ignore
+  const marks = seriesOf({ confirmed: (at) => wave(110, at), ...Object.fromEntries(['refused', 'notApplied', 'unknown', 'parked'].map((state) => [state, (at) => (at === 30 ? 4 : 0)])) }) // prettier-ignore
   return {
     atMs: NOW_MS,
     traffic: {
       fromMs: NOW_MS - points * 60_000,
       stepMs: 60_000,
       points,
-      series: (['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const).flatMap((state, at) =>
-        ['acme', 'zenith']
-          .filter((partner) => inScope(scope, partner))
-          .map((partner) => ({
-            partner,
-            state,
-            counts: Array.from({ length: points }, (_, point) =>
-              at === 0 ? wave(110, point) : point === 30 ? 4 : 0,
-            ),
-          })),
-      ),
+      marks: recordStates.flatMap((name) => marks.filter((one) => one.name === name).map(({ counts }) => ({ name, counts }))), // prettier-ignore
+      calls: seriesOf({
+        '2xx': (at) => wave(120, at),
+        '4xx': (at) => wave(3, at),
+        '429': (at) => (at > 40 && at < 46 ? 14 : 0),
+        '5xx': (at) => (at === 50 ? 900 : 0),
+      }),
+      outages: [{ fromMs: NOW_MS - 600_000, untilMs: NOW_MS - 540_000 }],
     },
+    reportedMs: NOW_MS - 5_000,
     balances: [
       {
         ...{
@@ -153,10 +141,15 @@ export function sampleOverview(scope: Scope): Overview {
       { instance: 1, host: 'mb-0', pid: 17, leaseUntilMs: NOW_MS + 8_000, state: 'live', openBatches: 2 },
       { instance: 2, host: 'mb-1', pid: 17, leaseUntilMs: NOW_MS - 60_000, state: 'lost', openBatches: 1 },
     ],
-    figures,
     index: { waiting: 0, unreadable: [{ reason: 'onV2', batches: 12 }], lostSteps: 0 },
     trouble: [
       { kind: 'v3Fails', partner: undefined, count: 412, sinceMs: NOW_MS - 180_000 } as const,
+      ...(['v3Throttles', 'v2Fails'] as const).map((kind) => ({
+        kind,
+        partner: undefined,
+        count: 3,
+        sinceMs: NOW_MS - 60_000,
+      })),
       ...(['denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const).map(
         (kind, at) => ({
           ...{ kind, partner: 'acme', count: 9 - at, sinceMs: NOW_MS - 170_000 + at },

@@ -183,6 +183,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
     onError: (error) => errors.push(error),
     ports: {
       data,
+      health: () => ({ journal: 'available', stagesAgeMs: 300 }),
       stages: createSampleStages(calls),
       comparison: sampleComparison,
       tryBatch: async (partner, file) => {

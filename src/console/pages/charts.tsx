@@ -1,0 +1,119 @@
+import type { RecordState } from '../../journal/index.ts'
+import type { Series, Traffic } from '../data/port.ts'
+import { formatCount } from '../../compare/report/format.ts'
+import { type Column, table, Time } from './parts.tsx'
+
+/** A line of a chart, with the names of the series that the line adds up. `color` is a class and a custom property of the style sheet. */
+type Line<Name extends string> = readonly [label: string, color: string, ...names: readonly Name[]]
+
+export const markLines = [
+  ['Confirmed', 'confirmed', 'confirmed'],
+  ['Refused', 'refused', 'refused'],
+  ['Not applied', 'not-applied', 'notApplied'],
+  ['Unknown', 'unknown', 'unknown'],
+  ['Parked', 'parked', 'parked'],
+  ['In flight', 'open', 'open'],
+] as const satisfies readonly Line<RecordState>[]
+
+const callLines: readonly Line<string>[] = [
+  ['Answered 2xx', 'confirmed', '2xx', '3xx'],
+  ['Refused 4xx', 'refused', '4xx'],
+  ['Throttled 429', 'parked', '429'],
+  ['Failed', 'not-applied', '1xx', '5xx', 'none'],
+]
+
+/** An annotation of the charts: a moment, or a time with an end. */
+export interface TrafficEvent {
+  readonly fromMs: number
+  readonly untilMs?: number
+  readonly text: string
+}
+
+interface ChartsProps {
+  readonly traffic: Traffic
+  readonly events: readonly TrafficEvent[]
+}
+
+/** Shows marks and calls over the same time. The script draws both charts with one cursor. Without scripts, tables have the figures. */
+export function Charts({ traffic, events }: ChartsProps) {
+  const step = unitOf(traffic.stepMs)
+  return (
+    <>
+      <div class="columns" data-events={JSON.stringify(events)}>
+        <Chart
+          title={`Marks by outcome, ${step}`}
+          traffic={traffic}
+          lines={markLines}
+          series={traffic.marks}
+        />
+        <Chart title={`Calls to V3, ${step}`} traffic={traffic} lines={callLines} series={traffic.calls} />
+      </div>
+      {eventTable(events)}
+    </>
+  )
+}
+
+const eventTable = table<TrafficEvent>('Stage changes and outages', 'No stage changed, and V3 did not fail in this time.', [
+  ['Event', ({ text }) => text],
+  ['From', ({ fromMs }) => <Time at={fromMs} />],
+  ['Until', ({ untilMs }) => untilMs && <Time at={untilMs} />],
+]) // prettier-ignore
+
+function unitOf(stepMs: number): string {
+  if (stepMs < 60_000) return `each ${stepMs / 1_000} s`
+  if (stepMs >= 3_600_000) return 'each hour'
+  return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
+}
+
+interface Point {
+  readonly ms: number
+  readonly values: readonly number[]
+}
+
+const MAX_ROWS = 100
+/** Lines also differ in their dashes, for people who cannot tell the colours apart. */
+const dashes = [undefined, [8, 4], [6, 2, 2, 2], [2, 3], [12, 4, 2, 4], [4, 4]]
+
+interface ChartProps {
+  readonly title: string
+  readonly traffic: Traffic
+  readonly lines: readonly Line<string>[]
+  readonly series: readonly Series<string>[]
+}
+
+function Chart({ title, traffic: { fromMs, stepMs, points }, lines, series }: ChartProps) {
+  const drawn = lines.map(([label, color, ...names], at) => {
+    const own = series.filter(({ name }) => names.includes(name))
+    const values = Array.from({ length: points }, (_, point) =>
+      own.reduce((sum, { counts }) => sum + (counts[point] ?? 0), 0),
+    )
+    return { label, color, dash: dashes[at], values, sum: values.reduce((sum, value) => sum + value, 0) }
+  })
+  const rows = Array.from({ length: points }, (_, at): Point => {
+    return { ms: fromMs + at * stepMs, values: drawn.map(({ values }) => values[at] ?? 0) }
+  })
+  const columns = lines.map(([label], at): Column<Point> => [label, ({ values }) => values[at]])
+  const figures = table(title, 'There are no figures in this time range.', [
+    ['From', ({ ms }: Point) => <Time at={ms} />],
+    ...columns,
+  ])
+  const shown = rows.filter(({ values }) => values.some((value) => value !== 0))
+  return (
+    <figure class="chart" data-chart={JSON.stringify({ fromMs, stepMs, points, series: drawn })}>
+      <figcaption>{title}</figcaption>
+      <div class="plot" aria-hidden="true" />
+      <ul class="legend">
+        <li class="at">In total</li>
+        {drawn.map(({ label, color, sum }) => (
+          <li>
+            <i class={`key ${color}`} /> {label} <b>{formatCount(sum)}</b>
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>Figures: {title}</summary>
+        {figures(shown.slice(-MAX_ROWS).reverse())}
+      </details>
+    </figure>
+  )
+}
