@@ -344,7 +344,7 @@ test('a command finds the configuration by MARKBRIDGE_CONFIG, and lists the plac
   })
 })
 
-test('doctor warns 30 days before the certificate of a listener expires, and fails once it has expired', async () => {
+test('doctor warns 30 days before the certificate of a listener expires, and fails after the certificate has expired', async () => {
   const folder = await makeFolder()
   const DAY_MS = 86_400_000
   const write = async (name: string, daysLeft: number): Promise<object> => {

@@ -75,7 +75,7 @@ clients:
   expect(stderr).not.toContain('hidden-token')
 })
 
-test('sandbox reports an invalid value in the file although a flag overrides it', async () => {
+test('sandbox reports an invalid value in the file even if a flag overrides the value', async () => {
   const path = await ownFile('over.yaml', 'seed: 1\nport: 99999\nseed: 2\nnow: noon\n')
   const { status, stderr } = await runCommand(['sandbox', '--options', path, '--port', '0'])
   expect([status, ...stderr.split('\n').slice(1, -1)]).toEqual([

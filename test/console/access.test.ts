@@ -175,7 +175,7 @@ describe('a session of the console', () => {
     await other.close()
   })
 
-  test('can begin with a login link, which is valid once and only if the configuration names no operators', async () => {
+  test('can begin with a login link that is valid for one use, if the configuration names no operators', async () => {
     const other = await startConsole({ operators: () => [] })
     const link = other.createLink() ?? ''
     const entered = await other.ask(link)
@@ -312,7 +312,7 @@ describe('a form of the console', () => {
     expect(text.includes('There is no step that the role viewer may take.')).toBe(name === 'vera')
   })
 
-  test('writes to the audit trail before its change, and shows the result once on the next page', async () => {
+  test('writes to the audit trail before its change, and shows the result only on the next page', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     const done = await olga.ask('/letters?kind=deadLetters', {

@@ -62,7 +62,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('gets the denial in the part of each denied record once V3 has answered another record without a denial', async () => {
+  it('gets the denial in the part of each denied record after V3 has answered another record without a denial', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
     const parts = await postRecords(adapter, flatRecords(4))

@@ -137,7 +137,7 @@ describe('closing the adapter', () => {
     await closed
   })
 
-  it('completes although a client keeps its connection open and sends more requests', async () => {
+  it('completes even if a client keeps its connection open and sends more requests', async () => {
     const { adapter } = await startWithV3()
     const idle = await RawClient.open(adapter.port)
     const asking = await RawClient.open(adapter.port)

@@ -73,7 +73,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     expect(await marksOf(sandbox)).toEqual(allOf('first'))
   })
 
-  it('posts a correction only after the marks that V3 is still applying, and answers the correction once V3 has accepted it', async () => {
+  it('posts a correction only after the marks that V3 is still applying, and answers the correction after V3 has accepted the correction', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', pace(1.5 * PACE_MS))

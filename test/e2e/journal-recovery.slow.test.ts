@@ -62,7 +62,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
     expect(upstream.seen.length).toBe(4)
   })
 
-  it("has its records retried with the client's newest credentials once V3 denies the credentials of the batch", async () => {
+  it("has its records retried with the client's newest credentials after V3 has denied the credentials of the batch", async () => {
     let now = 0
     const upstream = await startUpstream((seen, response) => {
       if (now > 0 && seen.headers.authorization !== newest) return replyWith(401)(seen, response)
@@ -96,7 +96,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
   })
 })
 
-it("a read-back uses the client's newest credentials once V3 denies those of the batch", async () => {
+it("a read-back uses the client's newest credentials after V3 has denied the credentials of the batch", async () => {
   let lost = ''
   const upstream = await startUpstream((seen, response) => {
     if (seen.method === 'GET') {

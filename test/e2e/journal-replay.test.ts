@@ -192,7 +192,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 3])
   })
 
-  it('posts all its records once V3 accepts the credentials', async () => {
+  it('posts all its records after V3 has accepted the credentials', async () => {
     let denied = true
     const upstream = await startUpstream((seen, response) =>
       (denied ? replyWith(401, { statusCode: 401, message: 'm' }) : echoRecord)(seen, response),
@@ -203,7 +203,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
-  it('posts a record again that the adapter accepted once, even if the adapter would reject its fields now', async () => {
+  it('posts a record that the adapter accepted before again, even if the adapter would now reject its fields', async () => {
     const upstream = await serve(unavailable)
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))

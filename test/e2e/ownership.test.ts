@@ -309,7 +309,7 @@ describe('an open record of a client', () => {
     ])
   })
 
-  it('is finished with another token of the same client once V3 has accepted that token', async () => {
+  it('is finished with another token of the same client after V3 has accepted that token', async () => {
     const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
     const journal = journalFile()
     const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }
@@ -326,7 +326,7 @@ describe('an open record of a client', () => {
     expect(postsOf(own).length).toBe(1)
   })
 
-  it('is finished with its own opaque token once V3 has accepted that token', async () => {
+  it('is finished with its own opaque token after V3 has accepted that token', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     const client = { authorization: 'bearer the same', subscriptionKey: 'client-key' }

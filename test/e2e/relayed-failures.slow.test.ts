@@ -83,7 +83,7 @@ describe('a write that V2 serves', () => {
     )
   })
 
-  it('is forwarded unrecorded, and logged, while the journal is slow, and its resend is recognised once the journal has stored it', async () => {
+  it('is forwarded unrecorded, and logged, while the journal is slow, and its resend is recognised after the journal has stored the batch', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -131,7 +131,7 @@ describe('a write that V2 serves', () => {
     },
   )
 
-  it('is not sent once the lease under which it began is lost, even at stage shadow', async () => {
+  it('is not sent after the lease under which it began was lost, even at stage shadow', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     const kept = await open(faces)

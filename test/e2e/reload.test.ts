@@ -158,7 +158,7 @@ describe('a reload of the configuration', () => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('completes a request with the settings that were valid when the request began, although a reload has changed them', async () => {
+  it('completes a request with the settings that were valid when the request began, even if a reload changes the settings', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
@@ -210,7 +210,7 @@ describe('a reload of the configuration', () => {
   })
 })
 
-it('recovery of a batch whose partner is missing uses the settings of the partner once a reload adds it', async () => {
+it('recovery of a batch whose partner is missing uses the settings of the partner after a reload has added the partner', async () => {
   const upstream = await startUpstream()
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'later', payload: payloadOf(batchOf(flatRecords(2))), learners: [1, 2] })

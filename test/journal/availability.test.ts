@@ -49,7 +49,7 @@ it('the availability monitor reports a store that fails every second as recovere
   expect(availability.isAvailable()).toBe(true)
 })
 
-it('the availability monitor reports damage once, even during another failure, until the store accepts a commit', () => {
+it('the availability monitor reports damage a single time until the store accepts a commit, also during another failure', () => {
   const { availability, said } = start()
   const damaged: StoreError = { kind: 'damaged', message: 'it lost 3 commit(s)' }
   availability.failed(gone, 'query')

@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('loses its batches to another instance once it has expired, and allows no settlement of these batches', async () => {
+  it('loses its batches to another instance after it has expired, and allows no settlement of these batches', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -279,7 +279,7 @@ describe('rateLimit.aloneSinceMs', () => {
     },
   )
 
-  it('is undefined once the lease has not been renewed in time', async () => {
+  it('is undefined if the lease was not renewed in time', async () => {
     const clock = createJournalClock()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })
     await journal.renewLease()

@@ -145,7 +145,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return [createHighWater(secrets, undefined), secrets] as const
   }
 
-  it('refuses batches while the server is down, and settles records once the server is back', async ({
+  it('refuses batches while the server is down, and settles records when the server is back', async ({
     skip,
   }) => {
     const { server } = postgres

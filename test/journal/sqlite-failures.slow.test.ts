@@ -102,7 +102,7 @@ describe('an SQLite journal', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
   })
 
-  it('stores no batch while the disk is full, and settles records once there is room', async () => {
+  it('stores no batch while the disk is full, and settles records when there is room again', async () => {
     const { heard, events } = createJournalEvents()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
       ...timeouts,

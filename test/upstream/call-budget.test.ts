@@ -52,7 +52,7 @@ describe('openCallBudget', () => {
     expect([await times, budget.queuedMs()]).toEqual([[0, 1_050, 2_100], 2_100])
   })
 
-  it('without a rate limit, admits a call at once until the budget ends', async () => {
+  it('admits a call immediately until the budget ends, if there is no rate limit', async () => {
     const started = start({ limited: false, budgetMs: 100 })
     const { clock, budget } = started
     expect([await outcome(started, budget.take()), budget.queuedMs()]).toEqual([0, 0])

@@ -68,7 +68,7 @@ describe('a fair queue', () => {
     expect(serve()).toEqual(['a/x 1'])
   })
 
-  it('moves an owner to its partner once V3 has accepted the owner, with its calls in order', () => {
+  it('moves an owner and its calls, in order, to its partner when V3 has accepted the owner', () => {
     const { queue, enter, serve, accepted } = start()
     for (const name of ['a/0? 1', 'a/1? 1', 'a/1? 2']) enter(name)
     accepted.add('a/1?')

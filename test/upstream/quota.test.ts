@@ -61,7 +61,7 @@ describe('a quota', () => {
   })
 })
 
-it('a quota applies a new capacity at once, and holders keep what they have taken', () => {
+it('a quota applies a new capacity immediately, and holders keep what they have taken', () => {
   const quota = createQuota(100)
   quota.take('a', 60)
   quota.resize(50)

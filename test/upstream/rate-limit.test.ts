@@ -198,7 +198,7 @@ describe('a change of the rate of a rate limit', () => {
     )
   })
 
-  it('applies to waiting calls at once', async () => {
+  it('applies to waiting calls immediately', async () => {
     const { clock, rateLimit, log } = start(1)
     for (const name of ['a', 'b', 'c', 'd']) ask({ clock, rateLimit, log }, name)
     await clock.pass(100)

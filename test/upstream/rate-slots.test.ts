@@ -40,7 +40,7 @@ function start(
 }
 
 describe('rate slots of a subscription key that a client sent', () => {
-  it('are stored and shared only once V3 has accepted a client with the key', async () => {
+  it('are stored and shared only after V3 has accepted a client with the key', async () => {
     const { clock, rateLimit, asked, held, log, ask } = start(2, [[0]], [undefined], false)
     let isAccepted = false
     const client = { partner: 'any', owner: 'client', isAccepted: () => isAccepted }

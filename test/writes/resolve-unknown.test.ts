@@ -125,7 +125,7 @@ describe('createResolveUnknown', () => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads once after an earlier post that can no longer arrive at V3, and reads after every pause after its own post', async () => {
+  it('reads a single time after an earlier post that can no longer arrive at V3, and reads after every pause after its own post', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
@@ -162,7 +162,7 @@ describe('createResolveUnknown', () => {
     expect((await find([older], [accepted], { posted }, 70)).outcome).toEqual(accepted)
   })
 
-  it('does not post over a newer mark of another client, and ends once its own write can no longer arrive', async () => {
+  it('does not post over a newer mark of another client, and ends when its own write can no longer arrive', async () => {
     expect(await find([newer], [accepted])).toEqual({
       done: ['wait 10', 'read', 'wait 20'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
@@ -251,7 +251,7 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('reads once in the background, and leaves the record open if V3 has not finished the batch within the budget', async () => {
+    it('reads a single time in the background, and leaves the record open if V3 has not finished the batch within the budget', async () => {
       const short = { together, clientWaits: false, leftMs: () => 20 }
       expect(await find([absent], [accepted], short, 60)).toEqual({
         done: ['wait 10', 'read'],
@@ -264,7 +264,7 @@ describe('createResolveUnknown', () => {
       expect([done.at(-2), done.at(-1), outcome]).toEqual(['read', 'post', accepted])
     })
 
-    it('decides by a single read in the background once V3 has finished the batch', async () => {
+    it('decides by a single read in the background after V3 has finished the batch', async () => {
       const done = ['wait 0', 'read', 'post']
       expect(await find([absent], [accepted], { together, clientWaits: false }, 20)).toEqual({
         done,

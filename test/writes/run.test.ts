@@ -92,7 +92,7 @@ describe('a run of records', () => {
     )
   })
 
-  it('reports no record if V3 denies the first records, and reports the denials once V3 has accepted another record', async () => {
+  it('reports no record if V3 denies the first records, and reports the denials after V3 has accepted another record', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])
@@ -285,7 +285,7 @@ describe('the outcomes of a run', () => {
     expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
   })
 
-  it('are committed at once if a later record of the key waits, and the later record is then posted', async () => {
+  it('are committed immediately if a later record of the key waits, and the later record is then posted', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
     await ended(0)

@@ -26,7 +26,7 @@ describe('createPace', () => {
     expect([await ask(), pace.silent()]).toEqual([undefined, []])
   })
 
-  it('allows no call once the adapter stops', async () => {
+  it('allows no call after the adapter has begun to stop', async () => {
     const pace = createPace(createManualClock(), AbortSignal.abort())
     expect(await pace.acquire(acme(5), 'v3', 60_000, undefined)).toBe('pace')
   })

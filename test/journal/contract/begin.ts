@@ -97,7 +97,7 @@ export function describeBegin({ name, test }: Subject): void {
       })
     })
 
-    test('treats a resent batch as new once its replay period is over', async (_journal, opener) => {
+    test('treats a resent batch as new after its replay period', async (_journal, opener) => {
       const clock = createJournalClock()
       const journal = await opener.open({ clock, leaseMs: DAY_MS })
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))

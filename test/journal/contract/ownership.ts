@@ -18,7 +18,7 @@ export function describeOwnership({ name, test }: Subject): void {
       }
     })
 
-    test('treats a batch as new once its client got the reply and reused the ids for other bytes', async (journal, opener) => {
+    test('treats a batch as new after its client got the reply and reused the ids for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin(one)).toEqual(known(first))

@@ -52,7 +52,7 @@ export function describeSecrets({ name, withOpener, test }: Subject): void {
         expect(strict.isAvailable()).toBe(true)
       }))
 
-    it('opens with its key although a failover lost the row about the key', () =>
+    it('opens with its key after a failover that lost the row of the key', () =>
       withOpener(async (opener) => {
         const before = await opener.open({ keys: [key] })
         await sql`delete from journal_keys`.execute(before.database.db)

@@ -206,7 +206,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('counts a record as superseded once if two newer records of its key are confirmed', async (journal, opener) => {
+    test('counts a superseded record a single time if two newer records of its key are confirmed', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))

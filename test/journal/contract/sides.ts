@@ -81,7 +81,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    test('treats a resend as a new batch once every copy of the batch was answered and another batch has used its ids', async (journal) => {
+    test('treats a resend as a new batch if every copy of the batch was answered and another batch has used its ids since', async (journal) => {
       const [first, second] = [
         await beginNew(journal, onV2(['a'], 'ids')),
         await beginNew(journal, onV2(['a'], 'ids')),

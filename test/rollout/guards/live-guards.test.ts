@@ -80,7 +80,7 @@ const stageOf = async (store: RolloutStore) => {
 }
 
 describe('createLiveGuards', () => {
-  it('takes the partner back to V2 once if V3 fails on several instances', async () => {
+  it('takes the partner back to V2 a single time if V3 fails on several instances', async () => {
     const url = journalUrl()
     const { store } = await serve(url)
     await begin(store)

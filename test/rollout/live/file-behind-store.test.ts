@@ -31,7 +31,7 @@ describe('the stage of a partner in the configuration file', () => {
     },
   )
 
-  it('is ignored once the stage was set in the store', async () => {
+  it('is ignored after the stage was set in the store', async () => {
     const store = new ScriptedStore()
     store.set('acme', { stage: 'v3' })
     const { write } = await startInstance({ store, file: fileStage('legacy') })

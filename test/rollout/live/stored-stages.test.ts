@@ -342,7 +342,7 @@ describe('an instance with a stale view of the stages', () => {
     expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'stagesFresh {}'])
   })
 
-  it('serves writes at legacy at once and without a time limit while the store is down', async () => {
+  it('serves writes at legacy immediately, for as long as the store is down', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     store.mode = 'down'
@@ -443,7 +443,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(entry.isCurrent()).toBe(false)
   })
 
-  it('holds writes and invalidates decisions without a lease, and with a new lease until the store lists the lease', async () => {
+  it('holds writes and invalidates decisions while the instance has no lease, or a new lease that the store does not list yet', async () => {
     const instance = await startInstance({ file: fileStage('v3') })
     const { store, pass, begin } = instance
     const entry = await begin()
@@ -465,7 +465,7 @@ describe('an instance with a stale view of the stages', () => {
 })
 
 describe('a write that an instance sends to V2', () => {
-  it('needs no journal entry at legacy once all instances are drained and all records for V3 are settled', async () => {
+  it('needs no journal entry at legacy after all instances are drained and all records for V3 are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -581,7 +581,7 @@ describe('an instance that starts with saved stages', () => {
     ])
   })
 
-  it('reports once that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
+  it('reports a single time that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.isTrailContinued = false

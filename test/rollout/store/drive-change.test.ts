@@ -29,7 +29,7 @@ describe.each(databases)(
     })
 
     for (const when of ['before', 'after'] as const)
-      test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
+      test(`proposes and approves the change a single time if the first answers of the store are lost ${when} the change is stored`, async (url) => {
         const { store } = await serve(url)
         const losing = losesFirst(store, 'propose', when)
         const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)

@@ -75,7 +75,7 @@ describe.each(databases)(
       expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
     })
 
-    test('requires the acknowledgement of the instance once its process has taken a new lease', async (url) => {
+    test('requires the acknowledgement of the instance after its process has taken a new lease', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       await addCutOff(serving)

@@ -116,7 +116,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
   })
 
-  test('applies a step back at once and drops the pending change', async (url) => {
+  test('applies a step back immediately and drops the pending change', async (url) => {
     const one = await serve(url)
     expect(await goForward(one, changeTo(shadow))).toBe(1)
     const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })

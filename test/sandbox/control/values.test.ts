@@ -92,7 +92,7 @@ test('the sandbox logs the values that the client sent instead of the stored val
   expect(await sandbox.effects()).toMatchObject([{ minutesLate: null, comment: ' c ' }])
 })
 
-test('the sandbox replaces all rules for stored values at once, and removes the rules on reset', async () => {
+test('the sandbox replaces the whole set of rules for stored values, and removes the rules on reset', async () => {
   const { json, put } = await cleanSandbox()
   const before = await json('GET', '/_sandbox/values')
   await put('values', { times: 'seconds', comments: ['nfc'] })

@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('posts single records in mode auto once the service refused a batch, and tries a batch again after ten minutes', async () => {
+  it('posts single records in mode auto after the service refused a batch, and tries a batch again after ten minutes', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('allows further batches at once after a failure as soon as one trial batch has worked', async () => {
+  it('allows further batches immediately after one trial batch has worked, if a batch failed before', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()
