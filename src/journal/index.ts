@@ -48,6 +48,7 @@ export {
   encrypt,
   hashMarkId,
   type JournalKey,
+  linkSecretOf,
   NO_KEY,
   unpackAnswers,
   unseal,

@@ -1,6 +1,7 @@
 import {
   createCipheriv,
   createDecipheriv,
+  createHmac,
   createSecretKey,
   hash,
   type KeyObject,
@@ -196,6 +197,10 @@ export function createKeyHash(salt: Uint8Array): HashKeys {
   const prefix = Buffer.from(salt).toString('hex')
   return (keys) => keys.map((key) => hash('sha256', prefix + key, 'hex').slice(0, KEY_HEX))
 }
+
+/** Returns the secret that signs next links and positions the units of `canary`. All instances of a journal have the same secret. */
+export const linkSecretOf = (salt: Uint8Array): Buffer =>
+  createHmac('sha256', salt).update('markbridge next links').digest()
 
 /** Returns the salted hash of a mark's id: 8 bytes in hexadecimal. */
 export const hashMarkId = (hashKeys: HashKeys, externalId: string): string =>

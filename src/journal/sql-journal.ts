@@ -1,12 +1,10 @@
-import { createHmac } from 'node:crypto'
-
 import { backgroundClock, type WallClock } from '../clock.ts'
 import { AdapterError } from '../errors.ts'
 import type { Duty } from '../heartbeat.ts'
 import { ageingStepMs, openAgeing } from './retention.ts'
 import { createAvailability } from './availability.ts'
 import { type CommitGate, type Committed, createGroupCommit, type Operation } from './group-commit.ts'
-import { createKeyHash } from './seal.ts'
+import { createKeyHash, linkSecretOf } from './seal.ts'
 import { ownProcesses, type Processes, processOf } from './process-identity.ts'
 import type { Journal } from './journal.ts'
 import type { JournalDatabase } from './open-store.ts'
@@ -129,7 +127,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const { salt, mark, secret, readBackUntilMs, readBackFromAgeMs } = opened
   await store.prepare({ salt, mark, key: keys[0], replayForMs, process: processOf(processes.own) })
   const hashKeys = createKeyHash(salt)
-  const linkSecret = createHmac('sha256', salt).update('markbridge next links').digest()
+  const linkSecret = linkSecretOf(salt)
   const ageing = await openAgeing({ store, clock, replayForMs })
   /** Compared with the age of the journal, so that a wall clock that is set forward does not end the read-back period. */
   const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs

@@ -47,24 +47,32 @@ export interface StagedRequest {
   readonly unit: string
 }
 
+/** The rule that decides the side: the stage for all units, a list, or the percentage of `canary`. */
+export type SideRule = 'stage' | 'never' | 'always' | 'percent'
+
 /**
  * Decides which side serves a request. Raising the percentage never moves a unit back to V2. Lowering the percentage first moves the units
  * that moved to V3 last. Returns `undefined` if the side depends on the unit and the `secret` is unknown, because the journal could not be
  * reached yet.
  */
-export function decide(
+export function decideByRule(
   { stage, percent, always, never }: StageSetting,
   partner: string,
   { kind, unit: name }: StagedRequest,
   secret: () => Uint8Array | undefined,
-): Side | undefined {
+): readonly [side: Side, rule: SideRule] | undefined {
   const { serves } = stageTable[stage][kind]
-  if (serves !== 'unit') return serves
+  if (serves !== 'unit') return [serves, 'stage']
   const key = secret()
   if (key === undefined) return undefined
-  if (never.includes(name)) return 'v2'
-  return always.includes(name) || positionOf(key, partner, name) * 100 < percent ? 'v3' : 'v2'
+  if (never.includes(name)) return ['v2', 'never']
+  if (always.includes(name)) return ['v3', 'always']
+  return [positionOf(key, partner, name) * 100 < percent ? 'v3' : 'v2', 'percent']
 }
+
+/** Decides as `decideByRule` does, and returns the side only. */
+export const decide = (...given: Parameters<typeof decideByRule>): Side | undefined =>
+  decideByRule(...given)?.[0]
 
 /** Number of bytes of the digest that form the position. A JavaScript number represents their 48 bits exactly. */
 const BYTES = 6

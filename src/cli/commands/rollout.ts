@@ -56,6 +56,8 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .action(answer(listStages))
   target(rollout.command('show').argument('<partner>', 'id of the partner'))
     .description('show the stage of a partner, a pending change, and the advice on the next step')
+    .option('--school <name>', 'also say which side serves this school, and by which rule')
+    .addHelpText('after', examplesOf('show acme', 'show acme --school school-7 --json'))
     .action(answer(showStage))
   target(
     rollout

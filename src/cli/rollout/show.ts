@@ -4,6 +4,7 @@ import { encodeKnown, nothingKnown } from '../../rollout/live/known-stages.ts'
 import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import { describeFault } from '../../rollout/store/audit-trail.ts'
 import { entryToJson } from '../../rollout/partner-document.ts'
+import { findSchoolSide } from './school-side.ts'
 import { findStages, formatAdvice, type FoundStages, fullAdviceToJson } from './advice.ts'
 import { describePartner } from './describe-partner.ts'
 import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
@@ -33,9 +34,24 @@ export async function listStages(options: Target): Promise<Answer> {
   }
 }
 
-export async function showStage(partner: string, options: Target): Promise<Answer> {
-  const found = await describeKnown(partner, options)
-  return { document: found.document, text: () => `${formatStage(found)}\n\n${formatAdvice(found.advice)}` }
+interface ShowOptions extends Target {
+  readonly school?: string
+}
+
+export async function showStage(partner: string, options: ShowOptions): Promise<Answer> {
+  const { school: named } = options
+  return look(options, async (config, found) => {
+    const view = viewKnown(partner, config, found?.snapshot)
+    const described = await describePartner(view, config, found)
+    const school = named === undefined ? undefined : await findSchoolSide(view, named, found?.store)
+    const lines = [
+      formatStage(described),
+      ...(school ? ['', school.text] : []),
+      '',
+      formatAdvice(described.advice),
+    ]
+    return { document: { ...described.document, school }, text: () => lines.join('\n') }
+  })
 }
 
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {

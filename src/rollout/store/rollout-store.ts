@@ -3,10 +3,12 @@ import { sql } from 'kysely'
 import {
   type DatabaseOptions,
   type JournalDatabase,
+  linkSecretOf,
   openJournalDatabase,
   ownIdentity,
   readLostInstances,
   readV2Clients,
+  readSalt,
 } from '../../journal/index.ts'
 import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
@@ -57,6 +59,8 @@ export function createRolloutStore(database: JournalDatabase) {
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
     /** Returns the text that is stored under a name, or `undefined` if there is none. */
     readText: (name: string) => ask((db) => readText(db, name)),
+    /** Returns the secret from which the instances derive the position of each unit at `canary`. */
+    unitSecret: () => ask(async (db) => linkSecretOf(await readSalt(db))),
     /** Replaces a stored text by the result of `update`, which may run more than once. Concurrent calls run one after the other. */
     updateText: (name: string, update: (text: string | undefined) => string) =>
       ask((db) => updateText(database, db, name, update)),
